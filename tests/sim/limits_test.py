@@ -180,7 +180,9 @@ def test_a_stopped_execution_leaves_the_queue() -> None:
 
 
 def _executions_at_once(world: FlowWorld) -> int:
-    """-> the most executions that were between the begin of their first task and their last end."""
+    """Return the most executions that were between the begin of their first task and their last
+    end.
+    """
     spans: dict[str, list[int]] = {}
     for one in world.task_runs:
         spans.setdefault(one.began.run, []).extend((one.began.at_ms, one.ended_ms or 0))

@@ -97,7 +97,7 @@ class Site:
         self.api = api_handler(self.host)
 
     def work(self, queue: QueueName | None = None, context: Context | None = None) -> list[str]:
-        """One batch to the worker function; -> the ids that come back. The others are deleted.
+        """One batch to the worker function; returns the ids that come back. The others are deleted.
 
         Without a queue: what is under way, and starts when nothing is.
         """

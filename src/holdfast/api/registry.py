@@ -28,7 +28,7 @@ class Registry:
     workflows: Mapping[str, Workflow[..., Any]]
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
-        """-> the limits of the tasks, and those of the workflows, that have some.
+        """Return the limits of the tasks, and those of the workflows, that have some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """

@@ -517,7 +517,7 @@ def _refused(decision: Decision, fact: facts.Refused) -> None:
 
 
 def _place(decision: Decision, entry: int, queued: Queued) -> dict[str, Any]:
-    """-> the fields of an event that puts something into a queue."""
+    """Return the fields of an event that puts something into a queue."""
     own: dict[str, Any] = {"entry": entry, "gate": queued.gate}
     if queued.fair:
         own["fair"] = queued.fair

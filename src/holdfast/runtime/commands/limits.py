@@ -86,7 +86,7 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
-    """-> the place of what waits, and the end of its row's key."""
+    """Return the place of what waits, and the end of its row's key."""
     match frame.waiting:
         case Admission(entry, queued):
             return queued, permit_id(state.run, entry, 0)
@@ -97,9 +97,8 @@ def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
 
 
 def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
-    """-> what `show` says of what waits: `limit`, `ahead` (counted to 1,000),
-    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
-    is paused.
+    """Return what `show` says of what waits: `limit`, `ahead` (counted to 1,000), `seconds` until
+    its turn at the present speed, `paused_by` and `paused_since` when the limit is paused.
     """
     gate_id = GateId.parse(queued.gate)
     shown: dict[str, Any] = {"limit": gate_id.limit}
@@ -232,7 +231,7 @@ def _bad(found: str, expected: str) -> RequestError:
 def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """-> the waits of an execution, each queued attempt with its place in the queue."""
+    """Return the waits of an execution, each queued attempt with its place in the queue."""
     found = list[dict[str, Any]]()
     for wait in waits:
         entry = wait.pop("entry", None)

@@ -180,7 +180,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
 
 
 def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect, Any, Gate]:
-    """-> the gate without the permit of its oldest execution, if that has ended.
+    """Return the gate without the permit of its oldest execution, if that has ended.
 
     The permit of an execution does not lapse. The worker that ends the execution gives it back, and
     may crash before; this look, once a tick, is for that.

@@ -98,7 +98,8 @@ class Gate:
     run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
-        """-> the part of the limit that is allowed: a function of time, so recovery costs no write.
+        """Return the part of the limit that is allowed: a function of time, so recovery costs no
+        write.
 
         The curve is that of CUBIC (RFC 9438). It comes back quickly to the speed at which the
         dependency refused, stays near it, and then rises faster and faster: a limit that does not

@@ -93,7 +93,7 @@ class Permits:
     def admit(
         self, tenant: str, workflow: str, data: Json, now_ms: int
     ) -> Generator[Effect, Any, Queued | None]:
-        """-> None when every limit of the workflow lets the execution begin, else its place.
+        """Return None when every limit of the workflow lets the execution begin, else its place.
 
         Every worker of the execution shares its permit, whose owner is the tenant: a second
         delivery of the start finds it taken and goes on.
@@ -180,7 +180,7 @@ class Permits:
         return None
 
     def _place(self, gate_id: GateId, use: LimitUse, arguments: Json, now_ms: int) -> Queued:
-        """-> the place of an attempt that holds nothing."""
+        """Return the place of an attempt that holds nothing."""
         fair = "" if use.fair is None else argument_text(arguments, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 

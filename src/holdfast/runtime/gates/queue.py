@@ -51,8 +51,8 @@ class Waiter:
 
 
 def permit_id(run: str, entry: int, attempt: int) -> str:
-    """-> the name of a permit. An execution as a whole waits with attempt 0, and its permit has its
-    own id: every worker of the execution shares it.
+    """Return the name of a permit. An execution as a whole waits with attempt 0, and its permit has
+    its own id: every worker of the execution shares it.
     """
     return run if attempt == 0 else f"{run}.{entry}.{attempt}"
 

@@ -106,7 +106,7 @@ def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId
 
 
 def argument_text(arguments: Json, parameter: str) -> str:
-    """-> the value of the parameter as text: a text as it is, other values as JSON."""
+    """Return the value of the parameter as text: a text as it is, other values as JSON."""
     value = arguments.get(parameter) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
@@ -126,11 +126,13 @@ class LimitBook:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """-> the rule as the code declares it; None for a limit that this code does not know."""
+        """Return the rule as the code declares it; None for a limit that this code does
+        not know.
+        """
         return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """-> the parameter whose every value has a gate of its own, where the limit has one."""
+        """Return the parameter whose every value has a gate of its own, where the limit has one."""
         return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
     @property
