@@ -82,7 +82,9 @@ class _Form:
         return self._sealed(dumped, value, where, seals) if self._has_secrets else dumped
 
     def _sealed(self, dumped: JsonValue, value: object, where: str, seals: Seals) -> JsonValue:
-        """pydantic hides a secret in JSON, and keeps it in Python: so both are asked."""
+        """Return the JSON of a value with its secrets sealed. pydantic hides a secret in JSON and
+        keeps it in Python, so both forms are needed.
+        """
         try:
             sealed: JsonValue = seals.merged(dumped, self._adapter.dump_python(value))
         except ValueError as error:

@@ -277,7 +277,9 @@ def each(
 
 
 def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
-    """Runs branch n when the branches `after[n]`, all before it, have ended; else side by side."""
+    """Run branch n after the branches `after[n]`, all before it, have ended; other branches run
+    concurrently.
+    """
     stand_in = harness.get()
     if stand_in is not None:
         return stand_in.run_branches(branches, concurrency=0, needed=None, tolerated=0, after=after)

@@ -48,7 +48,8 @@ def step(
     depends_on: list[str] | tuple[str, ...] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Step:
-    """Runs `task` when all steps of `depends_on` have succeeded; they may be defined later.
+    """Make a step that runs `task` when all steps of `depends_on` have succeeded; they may be
+    defined later.
 
     `arguments` by the names of parameters: values, and `from_step` and `from_input` in them.
     """

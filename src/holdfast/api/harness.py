@@ -25,7 +25,7 @@ def time_out_seconds(duration: timedelta) -> float:
 
 
 class Cancelled(BaseException):
-    """Raised by a harness where a line of control waits that is cancelled; no `except` sees it."""
+    """Raised by a harness in a cancelled line of control that waits; no `except` sees it."""
 
 
 class Harness(Protocol):
@@ -75,7 +75,7 @@ class Harness(Protocol):
         """
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:
-        """Raises BlockTimeout when the block is not over in time."""
+        """Raise BlockTimeout when the block is not over in time."""
 
     def shielded(self) -> AbstractContextManager[None]: ...
 

@@ -24,7 +24,7 @@ _FAILURES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`count` starts in `seconds`, evenly spread."""
+    """A rate: `count` starts in `seconds`, evenly spread."""
 
     count: float
     seconds: float
@@ -62,7 +62,7 @@ class Throttled(Exception):  # noqa: N818  # named for what the dependency said
 class Trip:
     """A circuit breaker: after `failures` failed attempts within `within`, nothing begins for
     `hold`. Then a few attempts probe, and the limit regains its speed within a minute, or trips
-    again. A success starts the count anew.
+    again. A success resets the count.
     """
 
     failures: int = 5
@@ -139,7 +139,7 @@ def _bad(name: str, found: str, expected: str) -> WorkflowError:
 
 
 def require_limits(task: str, parameters: Mapping[str, object], limits: tuple[Limit, ...]) -> None:
-    """Raises WorkflowError HF067: a limit names a parameter that the task does not have."""
+    """Check that each parameter in a limit is one of the task's. Raises WorkflowError HF067."""
     for limit in limits:
         for parameter in (limit.key, limit.fair):
             if parameter is not None and parameter not in parameters:

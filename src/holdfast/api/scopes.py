@@ -20,7 +20,9 @@ class Undo(Protocol):
     """The registration of tasks that undo finished work."""
 
     def __call__(self, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Values are copied now: a later change of a list does not reach the undo step."""
+        """Register one undo step. Values are copied now: a later change of a list does not reach
+        the undo step.
+        """
 
 
 @contextlib.contextmanager
@@ -74,7 +76,7 @@ def timeout(duration: timedelta, /) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """Finishes its body before the execution or branch can be stopped or can time out."""
+    """Finish the body before the execution or branch can be stopped or can time out."""
     stand_in = harness.get()
     with contextlib.nullcontext() if stand_in is None else stand_in.shielded():
         yield

@@ -21,7 +21,9 @@ _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
 class Vault(Protocol):
-    """Turns secrets into text that can be stored. No tenant can open a secret of another."""
+    """The sealing of secrets into text that can be stored. No tenant can open a secret of
+    another.
+    """
 
     def seal(self, tenant: str, text: str) -> str:
         """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
@@ -112,7 +114,9 @@ class Seals:
         return self._sealed.get(text, "")
 
     def opened(self, value: Any) -> Any:
-        """JSON with a `SecretStr` for each sealed text. Raises ValueError, VaultFault."""
+        """Return the JSON with a `SecretStr` for each sealed text. Raises ValueError,
+        VaultFault.
+        """
         match value:
             case str():
                 sealed = parse_sealed(value)
@@ -134,14 +138,15 @@ class Seals:
         return SecretStr(text)
 
     def scrubbed(self, text: str) -> str:
-        """`text` without the secrets of this call: an exception may quote one."""
+        """Return `text` without the secrets of this call: an exception may quote one."""
         for secret in sorted(self._sealed, key=len, reverse=True):
             if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
                 text = text.replace(secret, f"<secret {len(secret.encode())} bytes>")
         return text
 
     def merged(self, plain: Any, python: Any) -> Any:
-        """`plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two modes.
+        """Return `plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two
+        modes.
 
         Raises ValueError where the two have other shapes around a secret, VaultFault.
         """

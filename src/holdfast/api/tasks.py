@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class TaskError(Exception):
-    """Base of the errors that tasks raise and workflows catch by name."""
+    """The base of the errors that tasks raise and workflows catch by name."""
 
 
 class WaitTimeout(TaskError):  # noqa: N818
@@ -89,7 +89,9 @@ def running_task(context: TaskContext) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`max_attempts` tries in all, the first included, on the errors `on` (none named: on all)."""
+    """A retry rule: `max_attempts` tries in all, the first included, on the errors `on` (empty: on
+    all).
+    """
 
     max_attempts: int = 3
     interval: timedelta = timedelta(seconds=1)
@@ -180,9 +182,9 @@ class Task(_Declared[P, R]):
         return changed
 
     def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
-        """Calls the function with JSON and gives its result as JSON.
+        """Call the function with JSON and return its result as JSON.
 
-        Raises InvalidArguments, InvalidResult, VaultFault, or whatever the function raises.
+        Raises InvalidArguments, InvalidResult, VaultFault, and the function's own errors.
         """
         try:
             values = self.boundary.parse_arguments(arguments, seals)

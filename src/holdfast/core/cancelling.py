@@ -99,7 +99,7 @@ def _texts_of(stopping: Stopping) -> dict[str, Any]:
 
 
 def begin_block(decision: Decision, frame: Frame) -> None:
-    """Starts the clock of the block that the line enters, if it enters one. Raises StateError."""
+    """Start the clock of the block that the line enters, if it enters one. Raises StateError."""
     for number, deadline in enumerate(decision.program.deadlines):
         # A first state that is retried or redriven has its clock already.
         is_set = any(due.number == number for due in frame.deadlines)
@@ -226,7 +226,9 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 def _cancel(
     decision: Decision, frame: Frame, reason: CancelReason, over: Sequence[int] = ()
 ) -> None:
-    """`over`: the deadline that has passed, whether the line still has to be cancelled or not."""
+    """Cancel a line. `over`: the deadline that has passed, also when the line is cancelled
+    already.
+    """
     held = frame.cancelled
     noted = _among(decision, frame, held, reason)
     if noted is not held or over:

@@ -27,7 +27,7 @@ _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """Mutable, used by one call of `advance`, never kept."""
+    """The work of one call of `advance`. Mutable, never kept."""
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
         self.program = program
@@ -90,8 +90,10 @@ class Decision:
         token: str | None = None,
         item: Json = None,
     ) -> Json:
-        """Raises StateError. `extra` adds to `$states`: result or errorOutput. `token` is the
-        callback token of the task that is scheduled, `item` the Map.Item of one that is begun.
+        """Evaluate a template. Raises StateError.
+
+        `extra` adds to `$states`: result or errorOutput. `token` is the callback token of the task
+        that is scheduled, `item` the Map.Item of one that is begun.
         """
         context = self._context(frame)
         if token is not None:
@@ -105,7 +107,9 @@ class Decision:
 
     @property
     def is_bounded(self) -> bool:
-        """AWS's quota on the size of data holds: for the API's state machines, unless lifted."""
+        """True when AWS's quota on the size of data applies: for the API's state machines, unless
+        lifted.
+        """
         origin = None if self._state is None else self._state.origin
         return origin is not None and not origin.get("is_unbounded", False)
 

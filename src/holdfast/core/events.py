@@ -38,9 +38,10 @@ TERMINAL_EVENTS: Final = frozenset(
 
 
 class Event(NamedTuple):
-    """`id` is 0 for an event of our own. `previous` is AWS's previousEventId.
+    """One event of the history. `id` is 0 for an event that AWS does not have. `previous` is AWS's
+    previousEventId.
 
-    A named tuple, as two are made for each transition and a dataclass takes twice as long.
+    A named tuple, because two are made for each transition and a dataclass takes twice as long.
     """
 
     type: str

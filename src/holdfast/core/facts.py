@@ -120,7 +120,7 @@ class HeartbeatSeen:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: whatever is due by `Moment.now_ms` less the clock error happens."""
+    """Time has passed: every event that is due by `now_ms` less the clock error happens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,9 @@ def schedule(
     due_ms: int | None = None,
     retrier: int | None = None,
 ) -> None:
-    """`due_ms` in the future: the attempt may not begin before, and gets no lease yet."""
+    """Schedule an attempt. `due_ms` in the future: the attempt may not begin before, and gets no
+    lease yet.
+    """
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
         assert isinstance(frame.waiting, FailedState)

@@ -113,8 +113,10 @@ def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None
 
 
 def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:
-    """Starts as many iterations as may run. One whose selector fails ends the Map before the others
-    begin, or, where that is tolerated, makes room for the next one.
+    """Start as many iterations as may run.
+
+    An iteration whose selector fails ends the Map before the others begin or, if it is tolerated,
+    makes room for the next one.
     """
     assert isinstance(owner.waiting, Lanes)
     entry, found = owner.waiting.entry, decision.state.frames.get(owner.id)

@@ -131,7 +131,9 @@ def _claim(decision: Decision) -> dict[str, Any]:
 
 
 def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
-    """`output` is {"items": list or object, "sources": [[URI, how many items], …]}."""
+    """Start the children. `output` is {"items": list or object, "sources": [[URI, how many items],
+    …]}.
+    """
     assert isinstance(frame.waiting, Attempt)
     assert isinstance(output, dict)
     sources = (uri for uri, count in output["sources"] for _ in range(count))
@@ -314,7 +316,9 @@ def _ask_to_write(
     children: ChildExecutions,
     failure: list[Json] | None,
 ) -> None:
-    """`failure`: error and cause with which the run fails when the results are written."""
+    """Request the writing of results. `failure`: error and cause with which the run fails
+    after it.
+    """
     writer = _run_of(state).writer
     assert writer is not None
     arguments = {

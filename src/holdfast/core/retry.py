@@ -44,7 +44,7 @@ def find_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
 
 
 def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
-    """interval x rate^retries, capped; with FULL jitter anywhere between 0 and that."""
+    """Return the delay: interval x rate^retries, capped; with FULL jitter a random part of it."""
     cap = retrier.delay_seconds_max
     seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
     if cap is not None:

@@ -178,7 +178,9 @@ def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
-    """JSON has no numbers as keys; pairs keep them, and their order."""
+    """Return a mapping as pairs: JSON has no numbers as keys, and pairs keep the numbers and the
+    order.
+    """
     return [[number, value] for number, value in numbered.items()]
 
 

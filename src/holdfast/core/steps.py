@@ -58,7 +58,9 @@ def run(decision: Decision, frame: Frame) -> None:
 
 
 def _begin_block(decision: Decision, frame: Frame) -> bool:
-    """False when the time that a block has could not be worked out: then the state has failed."""
+    """Start the clock of a block. Return False when its time could not be computed: the state has
+    then failed.
+    """
     try:
         cancelling.begin_block(decision, frame)
     except StateError as error:

@@ -21,12 +21,16 @@ _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def event_type(state: TaskState, what: str) -> str:
-    """ "Scheduled" -> "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"."""
+    """Return the event's type: "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"
+    for "Scheduled".
+    """
     return f"{TASK_EVENTS.get(state.kind, 'Task')}{what}"
 
 
 def resource_of(state: TaskState) -> dict[str, Any]:
-    """Type and name, which every Task… event repeats; Lambda's and activities' have none."""
+    """Return type and name of the resource, which every Task… event repeats; Lambda's and
+    activities' have none.
+    """
     if state.kind in TASK_EVENTS:
         return {}
     resource_type, resource = _split(state.resource)
@@ -35,7 +39,7 @@ def resource_of(state: TaskState) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1_024)
 def _split(resource: str) -> tuple[str, str]:
-    """arn:aws:states:::aws-sdk:s3:getObject -> aws-sdk:s3, getObject; holdfast:task:x -> …"""
+    """Split a resource: arn:aws:states:::aws-sdk:s3:getObject gives aws-sdk:s3 and getObject."""
     _, is_service, action = resource.partition(_SERVICE_PREFIX)
     if not is_service:
         resource_type, _, name = resource.partition(":")
@@ -110,7 +114,9 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
-    """AWS records that a task started. For an inline task it is written with the task's end."""
+    """Emit the start of a task, as AWS does. For an inline task it is written together with the
+    task's end.
+    """
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
     started, details = event_type(state, "Started"), resource_of(state)
@@ -132,7 +138,8 @@ def note_started(decision: Decision, *frames: Frame) -> None:
 
 
 def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
-    """AWS's quota on data between states, for state machines; a workflow has none.
+    """Return the failure for data beyond AWS's quota between states, for state machines; a workflow
+    has none.
 
     Source: AWS docs, "Step Functions service quotas"; the words were seen in recordings.
     """

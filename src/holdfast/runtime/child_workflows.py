@@ -63,7 +63,9 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Starts the child. -> that it is started, or why it cannot be. The same each time."""
+    """Start the child. Return that it is started, or the reason why it cannot be. Repeated calls
+    give the same result.
+    """
     workflow = name_in(attempt.target)
     assert workflow is not None
     run = child_run(log.run, attempt.entry, attempt.attempt)

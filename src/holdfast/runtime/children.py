@@ -44,7 +44,7 @@ NOTICE_PREFIX: Final = "k#"
 
 
 def notice_key(entry: int, lane: int) -> str:
-    """Lane -1 sorts before the first."""
+    """Return the key of a notice. Lane -1 sorts before the first."""
     return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
 
 

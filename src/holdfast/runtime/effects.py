@@ -72,7 +72,9 @@ class QueryList:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """`read_to` is the key of the last entry that the query read, "" at the partition's end."""
+    """One page of the list. `read_to` is the key of the last entry that the query read, "" at the
+    partition's end.
+    """
 
     items: Sequence[Item]
     read_to: str
@@ -174,8 +176,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """`item` is the item after the write. After a refused write it is the stored item, {} when
-    there is none.
+    """The result of an `Update`. `item` is the item after the write. After a refused write it is
+    the stored item, {} when there is none.
     """
 
     is_done: bool
@@ -228,7 +230,7 @@ class GetBlob:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`body` is JSON; its `t` (tenant) becomes the message group id."""
+    """One queue message. `body` is JSON; its `t` (tenant) becomes the message group id."""
 
     body: Mapping[str, Any]
     delay_seconds: int = 0

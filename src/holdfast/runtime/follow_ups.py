@@ -93,8 +93,10 @@ def carry_out(
 def leave_queues(
     log: Log, before: Iterable[Command], now: Collection[Command]
 ) -> Generator[Effect, Any, None]:
-    """Deletes the rows of attempts that wait no longer and were not let in: their execution was
-    stopped or paused, or a sibling ended the branch. A row that stays costs one wake in vain.
+    """Delete the rows of attempts that no longer wait and were not let in.
+
+    Their execution was stopped or paused, or a sibling ended the branch. A row that stays costs one
+    unnecessary wake.
     """
     assert log.state is not None
     for command in before:
@@ -210,7 +212,7 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
 
 
 def leave_list(log: Log) -> Generator[Effect, Any, None]:
-    """Removes the old list entry before the record with the next one is stored (R17).
+    """Remove the old list entry before the record with the next one is stored (R17).
 
     After a crash between the two, a recovery does both. In the reverse order the old entry would be
     orphaned, if the new record holds a snapshot.

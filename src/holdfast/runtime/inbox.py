@@ -129,12 +129,14 @@ def _ticket(key: str) -> tuple[int, int]:
 
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
-    """Reads which poller has taken an activity's task. `worker` is the poller's name for itself."""
+    """Return the item that records the poller of an activity's task. `worker` is the poller's name
+    for itself.
+    """
     return {"pk": keys.inbox(tenant, run), "sk": key, FORMAT_FIELD: FORMAT, "w": nonce, **fields}
 
 
 def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """Reads which poller has taken the task that a wake names: `s#<entry>.<attempt>`."""
+    """Return the poller's start of the task that a wake names: `s#<entry>.<attempt>`."""
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
@@ -164,8 +166,8 @@ def _answer(
 
 
 def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
-    """Registers before the inbox is read: an event that is stored later finds the registration
-    (R13).
+    """Store the registration of a wait before the inbox is read: an event that is stored later
+    finds the registration (R13).
     """
     yield Put(
         tables.MAIL,

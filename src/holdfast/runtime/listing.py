@@ -88,7 +88,9 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`after` is where the next page begins, None when the oldest entry was read."""
+    """One page of the list. `after` is the place at which the next page begins, None when the
+    oldest entry was read.
+    """
 
     entries: list[ListEntry]
     after: str | None

@@ -63,12 +63,14 @@ def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
 
 
 def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: entry, attempt, gate, own (of the permit, "" for a token), until (of a token)."""
+    """A wake for an attempt that was let in. `fields`: entry, attempt, gate, own (of the permit, ""
+    for a token), until (of a token).
+    """
     return _body(WAKE_GRANT, tenant, run, None, **fields)
 
 
 def tick(gate: str, chain: int) -> dict[str, Any]:
-    """`chain`: the number of the tick; an older one is dropped."""
+    """A tick of a dispenser. `chain`: the number of the tick; an older one is dropped."""
     return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
 
 

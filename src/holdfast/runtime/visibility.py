@@ -26,7 +26,7 @@ class Holds:
         return self._deadline_ms - LIMIT_MARGIN_MS
 
     def limit_ms(self, message_id: str) -> int:
-        """Past it nothing is written for this message."""
+        """Return the time after which nothing is written for this message."""
         return self._until_ms[message_id] - LIMIT_MARGIN_MS
 
     def extended(self, message_id: str, now_ms: int) -> None:
@@ -42,7 +42,7 @@ class Holds:
             self.let_go(message_id)
 
     def extended_to_the_end(self) -> None:
-        """Needs no hiding: a host without threads is the only receiver."""
+        """Note that the message needs no hiding: a host without threads is its only receiver."""
         self._until_ms = dict.fromkeys(self._until_ms, self._deadline_ms)
 
     def let_go(self, message_id: str) -> None:

@@ -45,7 +45,9 @@ class ArnRegion:
         return self.arn("stateMachine", name, alias)
 
     def execution(self, machine: str, name: str, label: str | None = None) -> str:
-        """`label` is the Map state's, for an execution that is one item of a distributed Map."""
+        """Return the ARN of an execution. `label` is the Map state's, for an execution that is one
+        item of a distributed Map.
+        """
         return self.arn("execution", _labelled(machine, label), name)
 
     def express(self, machine: str, name: str, identifier: str) -> str:
@@ -60,7 +62,9 @@ class ArnRegion:
 
 @dataclass(frozen=True, slots=True)
 class MachineArn:
-    """`qualifier` is a version's number or an alias's name; `label` a distributed Map's."""
+    """The ARN of a state machine. `qualifier` is a version's number or an alias's name; `label` a
+    distributed Map's.
+    """
 
     text: str
     place: ArnRegion
@@ -81,7 +85,9 @@ class MachineArn:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionArn:
-    """`express` is the last part of an express execution's ARN, `label` a distributed Map's."""
+    """The ARN of an execution. `express` is the last part of an express execution's ARN, `label` a
+    distributed Map's.
+    """
 
     text: str
     place: ArnRegion

@@ -104,7 +104,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """`routes`: version numbers and their weights, which add up to 100."""
+    """A stored alias. `routes`: version numbers and their weights, which add up to 100."""
 
     machine: str
     name: str

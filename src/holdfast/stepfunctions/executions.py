@@ -34,7 +34,9 @@ REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 
 
 
 def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Costs two effects without a name, three with one: (name row,) start row, start message."""
+    """Start an execution. Costs two effects without a name, three with one: (name row,) start row,
+    start message.
+    """
     return (yield from _start_as(service, request, chance, None))
 
 
@@ -107,7 +109,9 @@ def _of_workflow(
     chance: bytes,
     parent: Parent | None,
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
-    """Raises InvalidName, InvalidExecutionInput; StateMachineTypeNotSupported with a parent."""
+    """Start a deployed workflow. Raises InvalidName, InvalidExecutionInput;
+    StateMachineTypeNotSupported with a parent.
+    """
     if parent is not None:
         # The end of a workflow is its output; such a task expects a description.
         raise StatesFault(
@@ -243,7 +247,9 @@ def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) 
 
 
 def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives."""
+    """Redrive an execution. Raises ExecutionNotRedrivable, with the reason that DescribeExecution
+    gives.
+    """
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
     stopped_ms = None if found.state is None else found.state.stopped_ms

@@ -52,7 +52,9 @@ class FoundExecution:
 
 
 def require_execution(service: Service, text: str) -> Generator[Effect, Any, FoundExecution]:
-    """Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more for a given name."""
+    """Return the execution. Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more
+    for a given name.
+    """
     arn = parse_execution_arn(text)
     if arn.express is not None:
         # AWS keeps no history of express executions that the API could ask for.

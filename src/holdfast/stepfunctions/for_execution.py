@@ -19,8 +19,8 @@ from holdfast.stepfunctions.workflows import DEFAULT_SETTINGS
 def describe_state_machine_for_execution(
     service: Service, request: Mapping[str, Any], _: bytes
 ) -> JsonResult:
-    """Definition and role are the execution's own. The settings are the machine's present ones, or
-    AWS's defaults when the machine is deleted.
+    """Describe the state machine of an execution. Definition and role are the execution's own. The
+    settings are the machine's present ones, or AWS's defaults when the machine is deleted.
     """
     found = yield from require_execution(service, request["executionArn"])
     machine = yield from _machine(service, found)

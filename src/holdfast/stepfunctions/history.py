@@ -50,7 +50,9 @@ WITHOUT_DETAILS: Final = frozenset(
 
 
 def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs a read of the whole log for each page. An execution without a log has one event."""
+    """Return the history. Costs a read of the whole log for each page. An execution without a log
+    has one event.
+    """
     found = yield from require_execution(service, request["executionArn"])
     events = yield from _events(service, found)
     is_reversed = bool(request.get("reverseOrder"))

@@ -66,7 +66,9 @@ class Wanted:
 
 
 def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs at most eight queries of the list, and one for each shard of starts."""
+    """List executions. Costs at most eight queries of the list, and one for each shard of
+    starts.
+    """
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
     before, size = NEWEST, page_size(request)

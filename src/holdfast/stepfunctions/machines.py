@@ -280,7 +280,9 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
 
 
 def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
-    """`severity` ERROR (the default) leaves warnings out; a warning alone does not fail."""
+    """Validate a definition. `severity` ERROR (the default) leaves warnings out; a warning alone
+    does not fail.
+    """
     from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
     yield from ()

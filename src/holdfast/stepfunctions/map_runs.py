@@ -39,7 +39,9 @@ _COUNTED: Final[Mapping[str, str]] = {
 
 @dataclass
 class MapRunProgress:
-    """Grows event by event. `items` by lane; `concurrency` 0: no bound was given."""
+    """The progress of a map run, updated event by event. `items` by lane; `concurrency` 0: no bound
+    was given.
+    """
 
     arn: str
     frame: str
@@ -110,7 +112,9 @@ def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
 
 
 def _open_as(run: MapRunProgress, lane: int) -> str:
-    """Lanes are opened in order, as many at once as there may be."""
+    """Return the status of an open lane. Lanes are opened in order, as many at once as are
+    allowed.
+    """
     if run.status != "RUNNING":
         return "aborted" if run.status == "ABORTED" else "pending"
     opened = len(run.ended) + (run.concurrency or len(run.items))

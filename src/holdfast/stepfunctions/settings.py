@@ -31,7 +31,7 @@ def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:
-    """Raises InvalidLoggingConfiguration when the log group is known not to exist.
+    """Check a log group. Raises InvalidLoggingConfiguration when it is known not to exist.
 
     Without the right to query CloudWatch Logs, which a stack lacks by default, the name is
     accepted.

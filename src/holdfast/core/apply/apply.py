@@ -61,7 +61,9 @@ def fold(events: Iterable[Event], state: Execution | None = None) -> Execution |
 
 
 def apply(state: Execution | None, event: Event) -> Execution:
-    """Raises HoldfastBug when the event cannot follow the state: a torn or foreign history."""
+    """Return the state after the event. Raises HoldfastBug when the event cannot follow the state:
+    a torn or foreign history.
+    """
     if state is None:
         if event.type != "ExecutionStarted":
             raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
@@ -331,7 +333,7 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
-    """Lanes that the join did not need are dropped."""
+    """Join the lanes that have succeeded. Lanes that the join did not need are dropped."""
     frame = frame_of_event(state, event)
     return moved(without_lanes(state, frame), frame, event, waiting=Exited())
 

@@ -21,7 +21,7 @@ from holdfast.core.state import (
 
 
 def _stopping(state: Execution, event: Event) -> Execution:
-    """Undoing has all the time that it needs."""
+    """Apply a stop. The execution has no time-out during its undo."""
     own = event.holdfast
     stopping: Stopping = own["stopping"]
     control = own.get("control", state.last_control)

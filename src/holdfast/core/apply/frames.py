@@ -46,13 +46,13 @@ def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
 
 
 def without_lanes(state: Execution, frame: Frame) -> Execution:
-    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
+    """Remove every frame below `frame`; frames are in the order in which they were opened."""
     below = {key for key, other in state.frames.items() if other.owner == frame.id}
     return without(state, below)
 
 
 def without(state: Execution, dropped: set[str]) -> Execution:
-    """Drops these frames and all below them."""
+    """Remove these frames and all below them."""
     dropped = set(dropped)
     kept: dict[str, Frame] = {}
     for key, other in state.frames.items():

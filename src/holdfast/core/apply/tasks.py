@@ -158,7 +158,9 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
-    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
+    """Record the start of an activity's task. AWS docs, Task state: both counts begin when
+    ActivityStarted is logged.
+    """
     frame = frame_of_event(state, event)
     offered = frame.waiting
     assert isinstance(offered, Awaiting)

@@ -34,7 +34,7 @@ from holdfast.runtime.storage.json_values import require_plain
 
 
 def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """`request`: token, and output, or error and cause?.
+    """Store an answer. `request`: token, and output, or error and cause?.
 
     Raises RequestError HF211, HF215, HF230 to HF233, HF243.
     """
@@ -55,7 +55,7 @@ def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
 def store_answer(
     token: Token, now_ms: int, given: Mapping[str, Any], more: Item
 ) -> Generator[Effect, Any, bool]:
-    """Stores the answer and wakes the execution. -> False: another answer was stored before.
+    """Store the answer and wake the execution. Return False when another answer was stored before.
 
     `more`: attributes of the item that are no part of the answer. The item outlives the wait,
     however long no worker works on the execution.

@@ -69,7 +69,8 @@ def limit(known: Lookup, name: str) -> JsonResult:
 
 
 def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """`request`: rate? (a second), burst?, concurrency?, paused?, clear?, reason, by?.
+    """Change a limit. `request`: rate? (per second), burst?, concurrency?, paused?, clear?, reason,
+    by?.
 
     Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
     """
@@ -97,8 +98,9 @@ def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
 
 
 def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
-    """Return what `show` says of what waits: `limit`, `ahead` (counted to 1,000), `seconds` until
-    its turn at the present speed, `paused_by` and `paused_since` when the limit is paused.
+    """Return the fields that `show` prints for a wait in a queue: `limit`, `ahead` (counted to
+    1,000), `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the
+    limit is paused.
     """
     gate_id = GateId.parse(queued.gate)
     shown: dict[str, Any] = {"limit": gate_id.limit}

@@ -27,14 +27,15 @@ class Types(Protocol):
         """
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str, /) -> Json:
-        """`reference`: the name of the type in the compiler's map. `what` names the data in errors.
+        """Return the payload in the form of its type. `reference`: the name of the type in the
+        compiler's map. `what` names the data in errors.
 
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
 
 class Untyped:
-    """`Types` of a stack without workflows: every value is taken as it is."""
+    """The `Types` of a stack without workflows: every value is accepted unchanged."""
 
     def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
         return value

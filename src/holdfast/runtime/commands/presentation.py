@@ -255,7 +255,9 @@ def details_of(event: Event) -> dict[str, Any]:
 
 
 def details_name(event_type: str) -> str:
-    """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
+    """Return the name of the details in AWS's form: stateEnteredEventDetails for TaskStateEntered;
+    else by the type.
+    """
     own = f"{event_type[0].lower()}{event_type[1:]}"
     shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
     return f"{next(shared, own)}EventDetails"

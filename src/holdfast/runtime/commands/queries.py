@@ -30,7 +30,7 @@ _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
-    """`identifier`: an execution's id, name or ARN; see `lookup`.
+    """Describe an execution. `identifier`: its id, name or ARN; see `lookup`.
 
     `omitted` names the fields that are too large for the answer, if any.
     """

@@ -35,7 +35,9 @@ from holdfast.sealed import hidden
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`earlier`: the state of the execution that has the name already, once it has a log."""
+    """An accepted start. `earlier`: the state of the execution that has the name already, once it
+    has a log.
+    """
 
     start: Start
     earlier: Execution | None = None
@@ -49,12 +51,11 @@ class NameTakenError(Exception):
 
 
 def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """`request`: workflow, input?, name?, priority?.
+    """Start a workflow. `request`: workflow, input?, name?, priority?.
 
-    The same name and input give the same execution.
-    The answer for an execution that exists and has FAILED, TIMED_OUT or is ABORTED has `started`
-    False, its `status`, its `error` if any, and `undone` True when it cannot be retried. Raises
-    RequestError HF201, HF205, HF210, HF212.
+    The same name and input give the same execution. The answer for an execution that exists and has
+    FAILED, TIMED_OUT or is ABORTED has `started` False, its `status`, its `error` if any, and
+    `undone` True when it cannot be retried. Raises RequestError HF201, HF205, HF210, HF212.
     """
     name = request.get("name")
     wanted, data = yield from of_workflow(known, tenant, request, chance)

@@ -36,7 +36,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """Signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
+    """The signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
 
     current: str
     secrets: Mapping[str, bytes]
@@ -47,7 +47,8 @@ class SigningKeys:
 
 
 def parse_keys(secret: str) -> SigningKeys:
-    """`secret` is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`.
+    """Parse the signing keys. `secret` is JSON {"current": id, "keys": {id: text}}, or one text: a
+    key called `1`.
 
     Raises ServiceFault HF326, which quotes no key.
     """
@@ -84,7 +85,9 @@ def make_token(token: Token, keys: SigningKeys) -> str:
 
 
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
-    """Raises RequestError HF230 (403) for every token that is not this tenant's and in time."""
+    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is not
+    this tenant's and in time.
+    """
     token = _read(text, keys) if isinstance(text, str) else None
     if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
         raise RequestError(

@@ -343,7 +343,7 @@ def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
 
 
 def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """One failure more for the circuit breaker; the first one of a window begins its count."""
+    """Count one failure for the circuit breaker; the first failure of a window starts its count."""
     assert rule.trip is not None
     if seen.failures and now_ms - seen.failing_ms <= rule.trip.within_ms:
         return update(gate_id, now_ms, Condition("xa", "=", seen.failing_ms), add={"xn": 1})
@@ -356,7 +356,9 @@ def forget_failures(gate_id: GateId, now_ms: int) -> Update:
 
 
 def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Nothing begins for a while; then a few attempts probe, at a tenth of the speed."""
+    """Trip the circuit breaker: nothing begins for a while. Then a few attempts probe, at a tenth
+    of the speed.
+    """
     assert rule.trip is not None
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     open_ms = now_ms + rule.trip.hold_ms

@@ -96,7 +96,7 @@ class Permits:
         """Return None when every limit of the workflow lets the execution begin, else its place.
 
         Every worker of the execution shares its permit, whose owner is the tenant: a second
-        delivery of the start finds it taken and goes on.
+        delivery of the start finds the permit taken and continues.
         """
         taken: list[GateId] = []
         for use in sorted(self.memory.book.of_workflow.get(workflow, ()), key=_order):

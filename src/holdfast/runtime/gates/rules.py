@@ -132,7 +132,9 @@ class LimitBook:
         return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """Return the parameter whose every value has a gate of its own, where the limit has one."""
+        """Return the parameter whose values each have their own gate; None when the limit has no
+        key.
+        """
         return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
     @property

@@ -76,7 +76,9 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """`run` is whom the repair is for; `says` is for people, and holds no values."""
+    """One finding of `doctor`. `run` is the execution to repair; `says` is for people, and holds no
+    values.
+    """
 
     run: str
     reason: str
@@ -287,7 +289,9 @@ def _of_answer(place: Examination, log: Log, frame: Frame, awaiting: Awaiting) -
 
 
 def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutions) -> Findings:
-    """Children of a distributed Map are listed under it alone: they are looked at from here."""
+    """Examine the children of a distributed Map. No list shows them, so they are examined with the
+    Map.
+    """
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
         key = children.notice_key(waiting.entry, lane)

@@ -281,7 +281,7 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
 
 
 def _of_letters(now_ms: int) -> Findings:
-    """Shown to the account alone, which may read the queues, too."""
+    """Return the dead letters. Only the account sees them, because it may read the queues too."""
     letters = yield from quarantine.unreadable(now_ms)
     return [
         Diagnosed(
@@ -300,7 +300,7 @@ def _of_letters(now_ms: int) -> Findings:
 
 
 def _repair_all(place: Examination, found: list[Diagnosed]) -> Generator[Effect, Any, None]:
-    """Once for each execution and kind of repair."""
+    """Repair the findings, once for each execution and kind of repair."""
     done = set[tuple[str, Repair]]()
     for one in found:
         if (one.run, one.repair) not in done:

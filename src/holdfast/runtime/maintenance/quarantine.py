@@ -57,10 +57,11 @@ NOTE_FRESH_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """`body` is the message that failed, `letters` the ids under which it did, in turn.
+    """A quarantined execution. `body` is the message that failed, `letters` the ids under which it
+    failed, in turn.
 
-    `is_redrive`: the execution has ended, and the redrive that it was asked for failed; `is_end`:
-    it has, and what its end owes failed.
+    `is_redrive`: the execution has ended, and its requested retry failed; `is_end`: it has ended,
+    and the follow-ups of its end failed.
     """
 
     tenant: str
@@ -220,7 +221,7 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 
 
 def forget_moved(tenant: str) -> NoResult:
-    """Deletes items whose execution has moved since."""
+    """Delete items whose execution has continued since."""
     for held in (yield from of_tenant(tenant)):
         # A worker may have quarantined the execution again in between: delete only the row that was
         # read.

@@ -229,7 +229,9 @@ def _move(row: Item, look_ms: int) -> NoResult:
 
 
 def _replace(row: Item, later: Item) -> NoResult:
-    """Written at its next place, behind all that this sweep has read, before the old one goes."""
+    """Move a row: written at its next place, behind all that this sweep has read, before the old
+    one is deleted.
+    """
     yield Put(tables.MAIL, later)
     yield from follow_ups.drop_row(row)
 

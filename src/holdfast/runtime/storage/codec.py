@@ -227,7 +227,9 @@ def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
 
 
 def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
-    """Assigned variables are packed one by one: each is a value, their set is not."""
+    """Return the details of an event. Assigned variables are packed one by one: each is a value,
+    their set is not.
+    """
     parts = [
         f"{encode_basestring(key)}:"
         + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))
@@ -337,7 +339,9 @@ class _OlderValueError(LookupError):
 
 
 class Reader:
-    """Reads records in order, oldest first, growing the book and the state as it goes."""
+    """The reader of records in order, oldest first. It extends the book and the state with each
+    record.
+    """
 
     def __init__(self, blobs: Mapping[str, bytes], formats: Formats = FORMATS) -> None:
         self.book = ValueBook()
@@ -348,9 +352,9 @@ class Reader:
         self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
-        """Begins at a record with a snapshot: its events are folded into it already.
+        """Begin at a record with a snapshot: its events are folded into it already.
 
-        Raises SnapshotError when the state holds what this code does not know.
+        Raises SnapshotError when the state has fields that this code does not know.
         """
         with reading(f"the snapshot in {_what(item)}"):
             try:
@@ -360,7 +364,7 @@ class Reader:
             self._next_sequence = int(item["sk"]) + 1
 
     def _values_of(self, item: Item) -> str:
-        """Learns the values of a snapshot; returns the state."""
+        """Enter the values of a snapshot into the book; return the state."""
         self._format = require_format(item, _what(item), self._formats)
         data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
         self.book = ValueBook()
@@ -411,7 +415,7 @@ class Reader:
         return inflate(data, self._format)
 
     def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
-        """Learns every value line; returns the last line."""
+        """Enter every value line into the book; return the last line."""
         *lines, last = text.split("\n")
         for number, line in enumerate(lines, first_number):
             value_text = line

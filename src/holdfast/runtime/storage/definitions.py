@@ -19,7 +19,9 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`source_map` is the compiler's map: sources, events, answers; {} for foreign ASL."""
+    """One definition. `source_map` is the compiler's map: sources, events, answers; {} for foreign
+    ASL.
+    """
 
     asl: Json
     source_map: dict[str, Any]
@@ -96,7 +98,9 @@ class Programs:
         self._stored.add((tenant, definition.hash))
 
     def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
-        """Raises HoldfastBug when it is nowhere: a definition outlives what uses it."""
+        """Return the definition. Raises HoldfastBug when it is missing: a definition outlives its
+        executions.
+        """
         key = (tenant, definition_hash)
         found = self.definitions.get(definition_hash) or self._fetched.get(key)
         if found is None:

@@ -55,7 +55,7 @@ def show(formats: Formats) -> JsonResult:
 
 
 def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
-    """`request`: format. Asks for it from now on. Raises RequestError HF250, HF251."""
+    """Request a format from now on. `request`: format. Raises RequestError HF250, HF251."""
     wanted = request.get("format")
     if type(wanted) is not int or wanted not in formats:
         raise RequestError(

@@ -42,7 +42,9 @@ class Formats:
         return self.oldest <= number <= self.newest
 
     def require(self, number: int, what: str) -> None:
-        """Raises NewerFormatError (HF301) or OlderFormatError (HF302) for what cannot be read."""
+        """Check the format. Raises NewerFormatError (HF301) or OlderFormatError (HF302) for one
+        that this code cannot read.
+        """
         if number > self.newest:
             raise NewerFormatError(what, number, self.newest)
         if number < self.oldest:
@@ -70,8 +72,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     return found
 
 
-#: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
-#: the message back, and a worker of this release takes it.
+#: The events that code of format 1 cannot fold. Their record has format 2, so that older code
+#: returns the message and a worker of this release takes it.
 _NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
@@ -145,7 +147,7 @@ _WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2}
 
 
 def compress(text: str, number: int) -> bytes:
-    """`number` is the format of the record that the bytes go with."""
+    """Compress the text. `number` is the format of its record."""
     compressor = zlib.compressobj(6, zdict=_WORDS[number])
     return compressor.compress(text.encode()) + compressor.flush()
 

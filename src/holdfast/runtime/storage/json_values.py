@@ -43,7 +43,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Raises RequestError HF243: too deep, NaN or infinity, or text that is not Unicode."""
+    """Check a value. Raises RequestError HF243: too deep, NaN or infinity, or text that is not
+    Unicode.
+    """
     level, depth = [value], 0
     while level:
         depth += 1

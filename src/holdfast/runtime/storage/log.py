@@ -188,7 +188,9 @@ class Log:
                 self.records = (*[head(item) for item in older[::-1]], *self.records)
 
     def may_reach_beyond(self, to_ms: int) -> bool:
-        """There are older records than those that were read, and perhaps some since that moment."""
+        """Return True when there are records older than those that were read, and some of them may
+        be later than `to_ms`.
+        """
         first = self.records[0]
         return first.sequence > 0 and first.at_ms >= to_ms - 2 * CLOCK_ERROR_MS
 

@@ -16,7 +16,7 @@ from holdfast.stepfunctions.trial.request import STATE_NAME
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """`written` is the state as the definition has it."""
+    """The state under test. `written` is the state as the definition has it."""
 
     state: State
     written: Mapping[str, Any]
@@ -24,7 +24,9 @@ class Tested:
 
 
 def find_tested(text: str, state_name: str | None) -> Tested:
-    """Raises StatesFault: InvalidDefinition; ValidationException for a name that is not there."""
+    """Find the state under test. Raises StatesFault: InvalidDefinition; ValidationException for a
+    missing name.
+    """
     try:
         document: Any = read_json(text)
     except (JsonTextError, JsonDepthError):

@@ -56,7 +56,7 @@ def _response(protocol: str, result: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _headers(headers: Json) -> str:
-    """{"accept": ["a", "b"]} -> "[accept: a,b]"."""
+    """Return the headers as text: {"accept": ["a", "b"]} gives "[accept: a,b]"."""
     if not isinstance(headers, dict):
         return "[]"
     lines = (

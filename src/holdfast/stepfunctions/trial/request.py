@@ -127,7 +127,9 @@ def _json(text: str, what: str) -> Json:
 
 
 def require_fit(trial: Trial, state: State) -> None:
-    """Raises StatesFault when mock, role, context or configuration do not go with the state."""
+    """Check the request. Raises StatesFault when mock, role, context or configuration do not go
+    with the state.
+    """
     _require_mockable(trial, state)
     if trial.mock is None and isinstance(state, TaskState):
         if trial.role_arn is None:

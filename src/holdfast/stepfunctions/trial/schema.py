@@ -105,7 +105,7 @@ class _Schema:
     def structure(
         self, shape: Any, value: Mapping[str, Json], json_fields: frozenset[str] = frozenset()
     ) -> Iterator[str]:
-        """Fields in `json_fields` may hold anything."""
+        """Yield the problems of a structure. Fields in `json_fields` may hold any value."""
         if self.is_strict:
             given = set(map(_key, value))
             for name in map(_field, shape.required_members):
