@@ -215,7 +215,7 @@ def test_a_task_that_refuses_its_arguments_logs_none_of_them() -> None:
         return watched.services.perform(effect)
 
     watched.shop.start({"secret": CANARY})
-    (body,) = [received.body for received in watched.services.receive("work")]
+    (body,) = [received.body for received in watched.services.receive("starts")]
     ports: Any = watched.site.ports
     ports.perform = broken
     watched.deliver(as_text(body))

@@ -36,7 +36,7 @@ class Registry:
         of_workflow = {name: one.limits for name, one in self.workflows.items() if one.limits}
         known: dict[str, Limit] = {}
         for limit in chain.from_iterable((*of_task.values(), *of_workflow.values())):
-            bare = replace(limit, key=None, fair=None)
+            bare = replace(limit, key=None)
             if known.setdefault(limit.name, bare) != bare:
                 raise WorkflowError(
                     "HF068",

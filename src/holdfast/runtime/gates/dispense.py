@@ -382,7 +382,7 @@ def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
         own=grant.owner,
         until=grant.slot_ms + (GATE_HANDOVER_MS if grant.owner else GATE_TOKEN_MS),
     )
-    return Message(body, -(-(grant.slot_ms - now_ms) // 1_000))
+    return Message(body, max(0, grant.slot_ms - now_ms) // 1_000)
 
 
 def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:

@@ -110,7 +110,7 @@ class Gate:
         refused_at = self.factor / _WHOLE / GATE_SLOW_FACTOR
         plateau_ms = GATE_PROBE_MS * (1 - GATE_SLOW_FACTOR) ** (1 / 3)
         from_plateau = (max(0, now_ms - self.slowed_ms) - plateau_ms) / GATE_PROBE_MS
-        return min(1.0, refused_at * (1 + from_plateau**3))
+        return float(min(1.0, refused_at * (1 + from_plateau**3)))
 
     def interval_us(self, rule: LimitRule, now_ms: int) -> int:
         assert rule.interval_us is not None
@@ -362,7 +362,8 @@ def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
     assert rule.trip is not None
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     open_ms = now_ms + rule.trip.hold_ms
-    put = {"fc": int(GATE_TRIPPED_FACTOR * _WHOLE), "fa": open_ms, "nb": max(seen.closed_ms, open_ms), "xn": 0}
+    closed_ms, probing = max(seen.closed_ms, open_ms), int(GATE_TRIPPED_FACTOR * _WHOLE)
+    put = {"fc": probing, "fa": open_ms, "nb": closed_ms, "xn": 0}
     return update(gate_id, now_ms, same, put=put, add={"fv": 1})
 
 

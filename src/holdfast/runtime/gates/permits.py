@@ -171,8 +171,8 @@ class Permits:
             return Refused(*ticket, queued)
         if not taken:
             return None
-        if (yield Clock()) - now_ms > GATE_TOKEN_MS:
-            # The host stood still after it took the permit: the permit may be too old to use.
+        if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
+            # The host stood still meanwhile: what it took may be too old to begin with.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
@@ -195,6 +195,8 @@ class Permits:
         part = rule.of_shard(gate_id.shard)
         if granted is not None and granted.gate == gate_id:
             if now_ms <= granted.until_ms:
+                if not granted.owner:
+                    yield from _wait_for_slot(granted.until_ms - GATE_TOKEN_MS - now_ms)
                 return granted
             if granted.owner:
                 return (yield from self._keep(granted, attempt, now_ms))
@@ -241,8 +243,7 @@ class Permits:
             written = yield gates.reserve_token(gate_id, rule, gate, now_ms)
             self.memory.see(gate_id, written.item, now_ms)
             if written.is_done:
-                if slot_ms > now_ms:
-                    yield Pause(slot_ms - now_ms)
+                yield from _wait_for_slot(slot_ms - now_ms)
                 return Held(gate_id, "")
         return None
 
@@ -399,6 +400,14 @@ class Permits:
             if written.is_done:
                 yield from dispense.reopen(gate_id, gate, now_ms)
                 return
+
+
+def _wait_for_slot(left_ms: int) -> NoResult:
+    """A message is delayed by whole seconds; the rest is waited for here. Otherwise the starts of
+    each second would come at once, and a dependency with a small burst would refuse most of them.
+    """
+    if left_ms > 0:
+        yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))
 
 
 def _order(use: LimitUse) -> tuple[int, int, str]:
