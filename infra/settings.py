@@ -41,17 +41,18 @@ class JwtIssuer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`modules` hold the workflows and tasks. Without `jwt` the API asks for IAM signatures.
+    """The settings of one stack. `modules` hold the workflows and tasks. Without `jwt` the API
+    requires IAM signatures.
 
-    `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
-    small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
-    `task_policies` are ARNs of managed policies: what tasks may do.
-    `tells_status`: the account's default bus hears when executions of state machines begin and end.
-    `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
-    `seals_secrets`: the stack has a key for the values that workflows mark as secret.
-    `owns_key`: what is stored is encrypted with a key of the stack's own, not with AWS's.
-    `functions` has each function of `resources.FUNCTIONS` by name, with its memory, time-out and
-    concurrency. `work_batch` is how many messages one worker takes at once.
+    `caps_concurrency` reserves concurrency for each function. An account with a small total limit
+    cannot reserve that much. Alarms notify `alarm_topic_arn`, or only show on the console.
+    `task_policies` are ARNs of managed policies with the rights of tasks. `tells_status`: the
+    account's default bus gets an event when an execution of a state machine begins or ends.
+    `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
+    has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
+    with a key of the stack's own, not with AWS's. `functions` has each function of
+    `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
+    many messages one worker takes at once.
     """
 
     modules: tuple[str, ...]
@@ -95,7 +96,7 @@ class Settings:
         )
 
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
-        """-> how many batches of `queue` the function works on at once."""
+        """Return how many batches of `queue` the function processes at once."""
         sized = self.functions[function.name]
         if (
             not self.caps_concurrency
@@ -172,7 +173,7 @@ def _batch(text: str) -> int:
 
 
 def _log_retention(text: str) -> int:
-    """-> days. The default is 30."""
+    """Return days. The default is 30."""
     found = text or "30"
     if not found.isdigit() or int(found) not in _LOG_DAYS:
         expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"

@@ -39,7 +39,7 @@ _TIMEOUT_BOUNDS: Final = {
 
 
 def read_sizes(value: object) -> dict[str, LambdaFunction]:
-    """-> every function by name, with the sizes that `value` asks for.
+    """Return every function by name, with the sizes that `value` asks for.
 
     `value` is the context key `functions`: an object, the same object as JSON text, or None.
     Raises HoldfastError HF401, which names the function, the setting and its bounds.

@@ -259,7 +259,7 @@ def _add_limits(commands: Any) -> None:
 
 
 def _rate(text: str) -> float:
-    """-> starts a second."""
+    """Return the starts per second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
     if unit not in seconds or not _NUMBER.fullmatch(count):
@@ -378,7 +378,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # A refused definition has no meaning, so there is nothing to prove.
+    # A refused definition is incomplete, so there is nothing to prove.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)

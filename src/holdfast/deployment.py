@@ -129,7 +129,7 @@ class Deployment:
         )
         try:
             with running_task(context):
-                # A copy: what the task does to its arguments must not reach the state.
+                # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
                 output = self.registry.tasks[effect.name].call_json(arguments, seals)
         except KeyboardInterrupt:
@@ -157,7 +157,9 @@ class Deployment:
         return TaskSucceeded(output)
 
     def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        """As `normalise_input`, for an input that holds its secrets sealed already."""
+        """Return the input as `normalise_input` does, for an input whose secrets are sealed
+        already.
+        """
         with _validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant)
             return self.registry.workflows[workflow].normalise_input(value, seals)
@@ -220,12 +222,12 @@ def _validating(code: str, what: str) -> Iterator[None]:
 
 
 def _name(error: BaseException) -> str:
-    """The class's own name, whatever its metaclass says."""
+    """Return the class's own name, also when its metaclass defines another."""
     return str(type.__dict__["__name__"].__get__(type(error)))
 
 
 def _text(error: BaseException) -> str:
-    """An exception whose own text cannot be made must not take the worker with it."""
+    """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
         # Not a class of the user's: what cuts it off must not be the user's code either.
         return str.__str__(str(error))

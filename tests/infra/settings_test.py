@@ -1,4 +1,4 @@
-"""What a deployment may choose, and what is said when it chooses wrongly."""
+"""The choices of a deployment, and the errors for wrong choices."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_module_that_the_project_does_not_have_is_refused_before_anything_is_i
     assert not list(asset.iterdir())
 
 
-def test_a_project_without_a_lock_file_is_told_to_make_one(tmp_path: Path) -> None:
+def test_the_error_for_a_project_without_a_lock_file_says_how_to_make_one(tmp_path: Path) -> None:
     asset = tmp_path / "asset"
     asset.mkdir()
     (tmp_path / "orders.py").write_text("")

@@ -66,9 +66,9 @@ _HOSTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One execution: when it starts, its priority and input, and the outcome of its tasks.
+    """One execution: its start time, its priority and input, and the outcome of its tasks.
 
-    `throttled`: so many attempts are told to come later, before one succeeds; `failed` fail.
+    `throttled`: the number of attempts that a service throttles before one succeeds; `failed` fail.
     """
 
     at_ms: int
@@ -97,7 +97,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """One attempt began. `ended_ms`: the end of its run, or of its host."""
+    """One attempt began. `ended_ms`: the end of its run, or the crash of its host."""
 
     run: str
     task: str
@@ -236,7 +236,7 @@ class FlowWorld:
         self.at(START_MS + work.at_ms, begin)
 
     def change(self, rule: LimitRule, at_ms: int, **changed: Any) -> None:
-        """An operator changes a limit."""
+        """Change a limit as an operator does."""
 
         def act() -> None:
             self.call(operate.change(rule, changed))

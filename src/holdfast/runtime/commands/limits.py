@@ -37,7 +37,7 @@ _CHANGES: Final = ("rate", "burst", "concurrency", "paused")
 
 
 def limits(known: Lookup) -> JsonResult:
-    """-> {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
+    """Return {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
     found = list[dict[str, Any]]()
     for name in sorted(known.limits.rules):
         found += [(yield from limit(known, name))]
@@ -45,9 +45,10 @@ def limits(known: Lookup) -> JsonResult:
 
 
 def limit(known: Lookup, name: str) -> JsonResult:
-    """-> name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting` (counted
-    to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits begins),
-    `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has set.
+    """Return name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
+    (counted to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits
+    begins), `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has
+    set.
 
     A limit with keys has one queue for each key: it is shown by its `key` parameter alone.
     Raises RequestError HF238 (404).
@@ -70,9 +71,10 @@ def limit(known: Lookup, name: str) -> JsonResult:
 
 
 def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """`request`: rate? (a second), burst?, concurrency?, paused?, clear?, reason, by?.
+    """Change a limit. `request`: rate? (per second), burst?, concurrency?, paused?, clear?, reason,
+    by?.
 
-    -> the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
+    Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
     """
     declared = _declared(known, name)
     changed = {
@@ -87,7 +89,7 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
-    """-> the place of what waits, and the end of its row's key."""
+    """Return the place of what waits, and the end of its row's key."""
     match frame.waiting:
         case Admission(entry, queued):
             return queued, permit_id(state.run, entry, 0)
@@ -98,9 +100,9 @@ def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
 
 
 def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
-    """-> what `show` says of what waits: `limit`, `ahead` (counted to 1,000),
-    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
-    is paused.
+    """Return the fields that `show` prints for a wait in a queue: `limit`, `ahead` (counted to
+    1,000), `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the
+    limit is paused.
     """
     gate_id = GateId.parse(queued.gate)
     shown: dict[str, Any] = {"limit": gate_id.limit}
@@ -159,8 +161,8 @@ def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
 
 
 def _seconds(report: GateReport, place: int) -> int | None:
-    """-> until the attempt at that place, from 1, begins; None for concurrency: nothing says how
-    long those that run will take.
+    """Return until the attempt at that place, from 1, begins; None for concurrency: nothing says
+    how long those that run will take.
     """
     if report.rule.interval_us is None:
         return None
@@ -184,7 +186,7 @@ def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
 
 
 def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the fields of `Settings` that the request changes."""
+    """Return the fields of `Settings` that the request changes."""
     if _flag(request, "clear"):
         others = [field for field in _CHANGES if request.get(field) is not None]
         if others:
@@ -253,7 +255,7 @@ def _bad(found: str, expected: str) -> RequestError:
 def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """-> the waits of an execution, each queued attempt with its place in the queue."""
+    """Return the waits of an execution, each queued attempt with its place in the queue."""
     found = list[dict[str, Any]]()
     for wait in waits:
         entry = wait.pop("entry", None)
