@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
-from holdfast.api.limits import Limit, Throttled, per_hour, per_minute, per_second
+from holdfast.api.limits import Limit, Throttled, Trip, per_hour, per_minute, per_second
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -59,6 +59,7 @@ __all__ = [
     "TaskContext",
     "TaskError",
     "Throttled",
+    "Trip",
     "Undo",
     "WaitTimeout",
     "Workflow",

@@ -18,8 +18,8 @@ from typing import Any
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload
-from holdfast.api.limits import Limit, Throttled
-from holdfast.api.registry import Registry
+from holdfast.api.limits import Limit, Throttled, Trip
+from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, TaskContext, Workflow, running_task
 from holdfast.asl.parsing.parse import definition_hash
@@ -31,7 +31,7 @@ from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.gates.rules import MICROSECONDS, LimitBook, LimitRule, LimitUse
+from holdfast.runtime.gates.rules import MICROSECONDS, Breaker, LimitBook, LimitRule, LimitUse
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
@@ -100,9 +100,8 @@ class Deployment:
     @cached_property
     def limits(self) -> LimitBook:
         """The limits of the deployment's tasks."""
-        of_task = self.registry.limits()
-        uses = {task: tuple(map(_use_of, limits)) for task, limits in of_task.items()}
-        return LimitBook(uses)
+        of_task, of_workflow = map(_uses_of, self.registry.limits())
+        return LimitBook(of_task, of_workflow)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
@@ -182,6 +181,15 @@ class Deployment:
                 ) from None
 
 
+def _breaker_of(trip: Trip) -> Breaker:
+    millisecond = timedelta(milliseconds=1)
+    return Breaker(trip.failures, int(trip.within / millisecond), int(trip.hold / millisecond))
+
+
+def _uses_of(declared: DeclaredLimits) -> dict[str, tuple[LimitUse, ...]]:
+    return {name: tuple(map(_use_of, limits)) for name, limits in declared.items()}
+
+
 def _use_of(limit: Limit) -> LimitUse:
     interval_us = None if limit.rate is None else int(MICROSECONDS / limit.rate.per_second)
     rule = LimitRule(
@@ -190,6 +198,7 @@ def _use_of(limit: Limit) -> LimitUse:
         burst=limit.starts_at_once,
         concurrency=limit.concurrency,
         weights=limit.weights,
+        trip=None if limit.trip is None else _breaker_of(limit.trip),
     )
     return LimitUse(rule, key=limit.key, fair=limit.fair)
 

@@ -267,7 +267,7 @@ def test_nine_good_messages_pass_beside_one_that_is_poison(place: int) -> None:
     for number in range(9):
         belt.shop.world.now_ms += 1
         runs.append(belt.shop.start({"n": number}, f"order-{number}"))
-    bodies = [as_text(received.body) for received in belt.services.receive("work")]
+    bodies = [as_text(received.body) for received in belt.services.receive("starts")]
     poison = TEXTS[place].given
     answer = belt.deliver(*bodies[:place], poison, *bodies[place:])
 
@@ -325,7 +325,7 @@ def _resting() -> tuple[Belt, str, str, str, Callable[[], None]]:
     run = belt.start({"n": 1}, "order-1")
     belt.shop.world.now_ms += 1
     good_run = belt.shop.start({"n": 2}, "order-2")
-    (good,) = [as_text(received.body) for received in belt.services.receive("work")]
+    (good,) = [as_text(received.body) for received in belt.services.receive("starts")]
     return belt, run, good_run, good, belt.save()
 
 

@@ -215,7 +215,7 @@ def test_a_task_that_cannot_be_run_for_what_it_was_given_logs_nothing_of_it() ->
         return watched.services.perform(effect)
 
     watched.shop.start({"secret": CANARY})
-    (body,) = [received.body for received in watched.services.receive("work")]
+    (body,) = [received.body for received in watched.services.receive("starts")]
     ports: Any = watched.site.ports
     ports.perform = broken
     watched.deliver(as_text(body))

@@ -99,13 +99,13 @@ class Site:
     def work(self, queue: QueueName | None = None, context: Context | None = None) -> list[str]:
         """One batch to the worker function; -> the ids that come back. The others are deleted.
 
-        Without a queue: what is under way, and starts when nothing is.
+        Without a queue: the starts, and what is under way when there are none.
         """
         services = self.shop.world.services
         if queue is None:
-            visible_ms = services.next_visible_ms(("work",))
-            has_work = visible_ms is not None and visible_ms <= self.shop.world.now_ms
-            queue = "work" if has_work else "starts"
+            visible_ms = services.next_visible_ms(("starts",))
+            has_starts = visible_ms is not None and visible_ms <= self.shop.world.now_ms
+            queue = "starts" if has_starts else "work"
         received = services.receive(queue)
         records = [
             {

@@ -41,10 +41,11 @@ ALLOWED = {
         "limits",
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
-    "runtime.gates": {"runtime", "runtime.storage", "core", "limits"},
+    "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits"},
     "runtime.maintenance": {"runtime", "runtime.storage", "core", "resources", "errors", "limits"},
     "runtime.commands": {
         "runtime",
+        "runtime.gates",
         "runtime.maintenance",
         "runtime.storage",
         "core",

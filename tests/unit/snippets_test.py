@@ -37,6 +37,7 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
+    "limits.md": "tests/unit/limits_doc_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",

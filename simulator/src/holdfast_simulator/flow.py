@@ -161,9 +161,8 @@ def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) ->
 
 
 class FlowWorld:
-    """`uses`: the limits of each task. `act`: -> the result of an attempt, at its end.
-
-    `workers`: deliveries at once; `start_workers`: how many of them may be starts.
+    """`uses`: the limits of each task, `running` those of the workflow. `act`: -> the result of an
+    attempt, at its end. `workers`: deliveries at once; `start_workers`: those that may be starts.
     """
 
     def __init__(
@@ -175,6 +174,7 @@ class FlowWorld:
         faults: Faults | None = None,
         workers: int = 10_000,
         start_workers: int = 10_000,
+        running: tuple[LimitUse, ...] = (),
     ) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, not secret
         self.faults = faults or Faults()
@@ -188,7 +188,7 @@ class FlowWorld:
         self.programs = Programs()
         self.programs.add(stored)
         self.front = Front(self.programs, {"flow": stored}, AnyTypes(), KEYS)
-        self.book = LimitBook(uses)
+        self.book = LimitBook(uses, {"flow": running} if running else {})
         self.hosts = [(self._skew(), GateMemory(self.book)) for _ in range(_HOSTS)]
         self.task_runs: list[TaskRun] = []
         self.works: dict[str, Work] = {}

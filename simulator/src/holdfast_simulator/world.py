@@ -79,7 +79,10 @@ class SimulatorWorld:
     _last_sweep_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.services = Services(lambda: self.now_ms, tasks=self._run_task)
+        self.services = Services(lambda: self.now_ms, tasks=self._run_task, pause=self._pause)
+
+    def _pause(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
 
     def _run_task(self, effect: RunTask) -> TaskResult:
         self.task_runs[effect.run, effect.entry, effect.attempt] += 1

@@ -19,6 +19,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _PER_SECOND_MAX: Final = 12_800.0
 _CONCURRENCY_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
+_FAILURES_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,34 @@ class Throttled(Exception):  # noqa: N818  # named for what the dependency said
         self.retry_after = retry_after
 
 
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A circuit breaker: after `failures` failed attempts within `within`, nothing begins for
+    `hold`. Then a few attempts probe, and the limit regains its speed within a minute, or trips
+    again. A success starts the count anew.
+    """
+
+    failures: int = 5
+    within: timedelta = timedelta(seconds=60)
+    hold: timedelta = timedelta(seconds=30)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.failures <= _FAILURES_MAX:
+            raise WorkflowError(
+                "HF067",
+                f"Trip(failures={self.failures}) cannot be counted",
+                help=f"expected: 1 to {_FAILURES_MAX}",
+            )
+
+
 @dataclass(frozen=True)
 class Limit:
     """A bound on the attempts of tasks: `rate` of starts, or `concurrency` of attempts at once.
 
     `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
     task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
-    turns, `weights` how many turns a value has (one, where none is given).
+    turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
+    breaker.
     """
 
     name: str
@@ -72,6 +94,7 @@ class Limit:
     concurrency: int | None = None
     fair: str | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
+    trip: Trip | None = None
     key: str | None = None
 
     def __post_init__(self) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.limits import Limit
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
 D = TypeVar("D", Task[..., Any], Workflow[..., Any])
+
+
+#: The limits of tasks, or of workflows, by name.
+DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +27,23 @@ class Registry:
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
 
-    def limits(self) -> dict[str, tuple[Limit, ...]]:
-        """-> the limits of each task that has some.
+    def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
+        """-> the limits of the tasks, and those of the workflows, that have some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """
-        found = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        of_task = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        of_workflow = {name: one.limits for name, one in self.workflows.items() if one.limits}
         known: dict[str, Limit] = {}
-        for limit in (limit for limits in found.values() for limit in limits):
-            bare = replace(limit, key=None, fair=None)
+        for limit in chain.from_iterable((*of_task.values(), *of_workflow.values())):
+            bare = replace(limit, key=None)
             if known.setdefault(limit.name, bare) != bare:
                 raise WorkflowError(
                     "HF068",
                     f"the limit {limit.name!r} is declared twice, with different values",
                     help="declare it once, in a module of its own, and import it",
                 )
-        return found
+        return of_task, of_workflow
 
     @classmethod
     def from_modules(cls, names: Iterable[str]) -> Registry:

@@ -212,9 +212,12 @@ class Workflow(_Declared[P, R]):
         *,
         name: str | None = None,
         timeout: timedelta | None = None,
+        limits: Sequence[Limit] = (),
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
+        self.limits = tuple(limits)
+        require_limits(self.name, inspect.signature(function).parameters, self.limits)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Inside another workflow: a child execution. Its error is raised here by its name."""
@@ -302,7 +305,7 @@ def pure(function: Callable[P, R], /) -> Pure[P, R]:
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, timeout: timedelta | None = None
+    *, name: str | None = None, timeout: timedelta | None = None, limits: Sequence[Limit] = ()
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -310,7 +313,11 @@ def workflow(
     *,
     name: str | None = None,
     timeout: timedelta | None = None,
+    limits: Sequence[Limit] = (),
 ) -> Any:
-    """A durable workflow: a module-level function in the language of docs/reference/language.md."""
-    make = functools.partial(Workflow, name=name, timeout=timeout)
+    """A durable workflow: a module-level function in the language of docs/reference/language.md.
+
+    `limits` bound how many executions run at once, or how many begin in a time; others wait.
+    """
+    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits)
     return make if function is None else make(function)

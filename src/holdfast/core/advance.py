@@ -58,12 +58,14 @@ from holdfast.core.state import (
     ANSWERED_LATER,
     PRIORITY_DEFAULT,
     ROOT,
+    Admission,
     Attempt,
     Awaiting,
     Entered,
     Execution,
     Frame,
     MachineOrigin,
+    Queued,
 )
 from holdfast.core.tasks import (
     event_type,
@@ -235,6 +237,9 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # AWS: the first state's entry hangs off nothing.
     enter(decision, ROOT, start_at, fact.input, 0)
+    if fact.queued is not None:
+        own = _place(decision, decision.state.next_entry, fact.queued)
+        decision.emit("ExecutionQueued", **own)
 
 
 def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | None:
@@ -497,20 +502,32 @@ def _refused(decision: Decision, fact: facts.Refused) -> None:
     queued = found[2].queued
     if queued is not None and queued.gate == fact.queued.gate:
         return
-    own: dict[str, Any] = {"entry": fact.entry, "gate": fact.queued.gate}
-    if fact.queued.fair:
-        own["fair"] = fact.queued.fair
-    if fact.queued.kept:
-        own["kept"] = [list(permit) for permit in fact.queued.kept]
-    if fact.queued.is_front:
-        own["front"] = True
-    if fact.queued.since_ms != decision.moment.now_ms:
-        own["since"] = fact.queued.since_ms
+    own = _place(decision, fact.entry, fact.queued)
     decision.emit("AttemptQueued", frame=found[0].id, **own)
 
 
+def _place(decision: Decision, entry: int, queued: Queued) -> dict[str, Any]:
+    """-> the fields of an event that puts something into a queue."""
+    own: dict[str, Any] = {"entry": entry, "gate": queued.gate}
+    if queued.fair:
+        own["fair"] = queued.fair
+    if queued.kept:
+        own["kept"] = [list(permit) for permit in queued.kept]
+    if queued.is_front:
+        own["front"] = True
+    if queued.since_ms != decision.moment.now_ms:
+        own["since"] = queued.since_ms
+    return own
+
+
 def _granted(decision: Decision, fact: facts.Granted) -> None:
-    """The attempt's turn has come. The lease decides between two wakes of one grant."""
+    """The turn has come. The lease, or the end of the wait, decides between two wakes."""
+    frame = decision.state.frame_of(fact.entry)
+    if frame is not None and isinstance(frame.waiting, Admission):
+        if frame.waiting.queued.gate == fact.gate and decision.state.paused is None:
+            decision.emit("ExecutionAdmitted", frame=frame.id)
+            decision.entered.append(frame.id)
+        return
     found = _current(decision, fact.entry, fact.attempt)
     if found is None or not isinstance(found[2], Attempt) or decision.state.paused is not None:
         return

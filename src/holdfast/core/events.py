@@ -19,7 +19,7 @@ OWN_EVENTS: Final = frozenset(
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed"}
-    | {"AttemptQueued"}
+    | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
 #: How the events of a task begin, by its kind; what is not here is a "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}

@@ -27,7 +27,10 @@ from holdfast.errors import HoldfastBug
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The start message: every worker reads the same values in it."""
+    """The start message: every worker reads the same values in it.
+
+    `queued`: a limit of the workflow refused the execution, which waits for its turn.
+    """
 
     run: str
     name: str | None
@@ -37,6 +40,7 @@ class Started:
     origin: MachineOrigin | None = None
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
+    queued: Queued | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,14 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """The execution has not begun: a limit of its workflow lets so many run, and it waits."""
+
+    entry: int
+    queued: Queued
+
+
+@dataclass(frozen=True, slots=True)
 class Entered:
     """The state was entered and has not been evaluated yet."""
 
@@ -324,7 +332,16 @@ class ChildResult(TypedDict):
 ChildNumber: TypeAlias = tuple[int, int]
 
 WaitingFor: TypeAlias = (
-    Entered | Exited | FailedState | Attempt | Awaiting | Timer | Delay | Lanes | ChildExecutions
+    Entered
+    | Exited
+    | FailedState
+    | Admission
+    | Attempt
+    | Awaiting
+    | Timer
+    | Delay
+    | Lanes
+    | ChildExecutions
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, assert_never
 from holdfast.core.children import awaited
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -31,6 +32,7 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
     "Failed": FailedState,
+    "Admission": Admission,
     "Attempt": Attempt,
     "Awaiting": Awaiting,
     "Timer": Timer,
@@ -49,6 +51,8 @@ def _name_of(waiting: WaitingFor) -> str:
             return "Exited"
         case FailedState():
             return "Failed"
+        case Admission():
+            return "Admission"
         case Attempt():
             return "Attempt"
         case Awaiting():
@@ -121,6 +125,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
+    if isinstance(frame.waiting, Admission):
+        waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
         # Code of the release before does not know it, and would fold the whole log instead.
         del waiting["timeout_seconds"]

@@ -61,6 +61,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.state import (
     ANSWERED_LATER,
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -139,7 +140,7 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
                 (DueKind.POLL, waiting.poll_due_ms),
             )
             return tuple((kind, due_ms) for kind, due_ms in dues if due_ms is not None)
-        case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+        case Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions():
             return ()
         case _:
             assert_never(waiting)
@@ -155,7 +156,15 @@ def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
             return (due_ms,)
         case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
             return tuple(due for due in (due_ms, heartbeat_due_ms) if due is not None)
-        case Entered() | Exited() | FailedState() | Attempt() | Lanes() | ChildExecutions():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Attempt()
+            | Lanes()
+            | ChildExecutions()
+        ):
             return ()
         case _:
             assert_never(waiting)
@@ -183,6 +192,8 @@ def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
     match waiting:
+        case Admission(entry, queued):
+            yield JoinQueue(entry, 0, queued, execution.priority, execution.started_ms, None)
         case Attempt(queued=queued) if queued is not None:
             yield JoinQueue(
                 waiting.entry,
@@ -262,7 +273,16 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
             return InboxSource.ANSWER
         case ChildExecutions():
             return InboxSource.CHILD_NOTICES
-        case Entered() | Exited() | FailedState() | Attempt() | Timer() | Delay() | Lanes():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Attempt()
+            | Timer()
+            | Delay()
+            | Lanes()
+        ):
             return InboxSource.NOTHING
         case _:
             assert_never(waiting)
@@ -278,7 +298,16 @@ def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
             return waiting.attempt == attempt
         case Attempt():
             return waiting.kind in ANSWERED_LATER and waiting.attempt == attempt
-        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes() | ChildExecutions():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Timer()
+            | Delay()
+            | Lanes()
+            | ChildExecutions()
+        ):
             return False
         case _:
             assert_never(waiting)
@@ -290,6 +319,8 @@ def may_have_news(waiting: WaitingFor) -> bool:
     That is an inbox message whose wake was lost, a deployment that knows the function, or a queue
     whose wake was lost.
     """
+    if isinstance(waiting, Admission):
+        return True
     if isinstance(waiting, Attempt):
         return waiting.is_unknown or waiting.queued is not None
     return inbox_of(waiting) != InboxSource.NOTHING
@@ -310,6 +341,8 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
     match waiting:
         case Entered() | Exited() | FailedState():
             return Standing.MOVING
+        case Admission():
+            return Standing.HELD
         case Attempt():
             # An unknown function may have been reported by a worker whose clock is ahead of
             # `now_ms`: without that test the execution would rest for an hour, not for minutes.
@@ -330,7 +363,7 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 def place_of(waiting: WaitingFor) -> int | None:
     """-> the entry that the wait's commands name, None where it asks for none."""
     match waiting:
-        case Timer() | Delay() | Attempt() | Awaiting() | ChildExecutions():
+        case Timer() | Delay() | Admission() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
         case Entered() | Exited() | FailedState() | Lanes():
             return None
@@ -354,6 +387,7 @@ def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
             Entered()
             | Exited()
             | FailedState()
+            | Admission()
             | Attempt()
             | Awaiting()
             | Timer()

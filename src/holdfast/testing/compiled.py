@@ -28,6 +28,7 @@ from holdfast.core.facts import (
 )
 from holdfast.core.pending_commands import has_more
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -227,7 +228,9 @@ class _Machine:
                     want(waiting.entry, waiting.attempt, self._wait, path, waiting)
                 case Timer(entry, due_ms) | Delay(entry, due_ms):
                     want(entry, 1, self._timer, path, frame, due_ms)
-                case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+                case (
+                    Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions()
+                ):
                     pass  # nothing outside of the execution ends these
                 case _:
                     assert_never(waiting)

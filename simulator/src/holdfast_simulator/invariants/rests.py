@@ -11,6 +11,7 @@ from typing import assert_never
 
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -77,7 +78,7 @@ class Rests:
                 frames = self._history.state.frames.values()
                 if not any(one.owner == frame.id for one in frames):
                     moments.append(self._moved_ms)
-            case Entered() | Exited() | FailedState():
+            case Entered() | Exited() | FailedState() | Admission():
                 moments.append(self._moved_ms)
             case _:
                 assert_never(waiting)

@@ -12,8 +12,10 @@ from holdfast.core.events import Event
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ATTEMPTED,
+    Admission,
     Attempt,
     Awaiting,
+    Entered,
     Execution,
     Exited,
     FailedState,
@@ -219,16 +221,32 @@ def _task_unknown(state: Execution, event: Event) -> Execution:
     return moved(state, frame, event, waiting=waiting)
 
 
-def _attempt_queued(state: Execution, event: Event) -> Execution:
-    frame, own = frame_of_event(state, event), event.holdfast
-    assert isinstance(frame.waiting, Attempt)
-    queued = Queued(
+def _queued(event: Event) -> Queued:
+    own = event.holdfast
+    return Queued(
         gate=own["gate"],
         since_ms=own.get("since", event.at_ms),
         fair=own.get("fair", ""),
         kept=tuple((gate, owner) for gate, owner in own.get("kept", ())),
         is_front=own.get("front", False),
     )
+
+
+def _execution_queued(state: Execution, event: Event) -> Execution:
+    entry = event.holdfast["entry"]
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
+    waiting = Admission(entry, _queued(event))
+    return moved(state, frame_of_event(state, event), event, waiting=waiting)
+
+
+def _execution_admitted(state: Execution, event: Event) -> Execution:
+    return moved(state, frame_of_event(state, event), event, waiting=Entered())
+
+
+def _attempt_queued(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    queued = _queued(event)
     waiting = replace(frame.waiting, claim=None, is_unknown=False, queued=queued)
     return moved(state, frame, event, waiting=waiting)
 
@@ -259,5 +277,7 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "Claimed": _claimed,
     "TaskUnknown": _task_unknown,
     "AttemptQueued": _attempt_queued,
+    "ExecutionQueued": _execution_queued,
+    "ExecutionAdmitted": _execution_admitted,
     "HeartbeatSeen": _heartbeat_seen,
 }

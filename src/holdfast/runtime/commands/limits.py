@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.core.decision import iso_time
-from holdfast.core.state import Attempt, Execution
+from holdfast.core.state import Admission, Attempt, Execution, Frame, Queued
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from holdfast.runtime.commands.lookup import Lookup
@@ -84,17 +84,25 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     return (yield from limit(known, name))
 
 
-def place_in_queue(known: Lookup, state: Execution, attempt: Attempt) -> JsonResult:
-    """-> what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
+def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
+    """-> the place of what waits, and the end of its row's key."""
+    match frame.waiting:
+        case Admission(entry, queued):
+            return queued, permit_id(state.run, entry, 0)
+        case Attempt(entry, attempt, queued=queued) if queued is not None:
+            return queued, permit_id(state.run, entry, attempt)
+        case _:
+            return None
+
+
+def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
+    """-> what `show` says of what waits: `limit`, `ahead` (counted to 1,000),
     `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
     is paused.
     """
-    queued = attempt.queued
-    assert queued is not None
     gate_id = GateId.parse(queued.gate)
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
-    own = permit_id(state.run, attempt.entry, attempt.attempt)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
     shown["ahead"] = places[0] if places else len(rows)
     declared = known.limits.rule(gate_id.limit)
@@ -224,12 +232,11 @@ def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
     """-> the waits of an execution, each queued attempt with its place in the queue."""
-    found = []
+    found = list[dict[str, Any]]()
     for wait in waits:
         entry = wait.pop("entry", None)
         frame = None if entry is None else state.frame_of(entry)
-        if frame is not None and isinstance(frame.waiting, Attempt):
-            found.append({**wait, **(yield from place_in_queue(known, state, frame.waiting))})
-        else:
-            found.append(wait)
+        place = None if frame is None else _place_of(state, frame)
+        more = {} if place is None else (yield from place_in_queue(known, *place))
+        found += [{**wait, **more}]
     return found

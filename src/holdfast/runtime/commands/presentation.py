@@ -11,6 +11,7 @@ from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -100,6 +101,9 @@ def _waiting(
 ) -> dict[str, Any] | None:
     waiting = frame.waiting
     match waiting:
+        case Admission(entry):
+            # `entry` leads to its place in the queue, which `limits.with_places` adds.
+            return {"kind": "limit", "entry": entry}
         case Attempt():
             return _task(state, frame, waiting)
         case Awaiting():

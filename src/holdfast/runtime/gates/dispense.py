@@ -65,7 +65,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates import queue
-from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, gate_from
+from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, Permit, gate_from
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
@@ -167,6 +167,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         if rule.is_paused:
             yield from _rest(gate_id, chain, now_ms)
             return True
+        gate = yield from _forget_ended(gate_id, gate, now_ms)
         step = yield from _plan(Dispenser(gate_id, rule, owner, chain), gate, now_ms)
         written = yield step.write
         if written.is_done:
@@ -174,6 +175,23 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
             yield from _go_on(gate_id, gate_from(written.item), step, now_ms)
             return True
     return False
+
+
+def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect, Any, Gate]:
+    """-> the gate without the permit of its oldest execution, if that has ended.
+
+    The permit of an execution does not lapse. The worker that ends the execution gives it back, and
+    may crash before; this look, once a tick, is for that.
+    """
+    held = sorted(name for name, one in gate.permits.items() if one.until_ms == gates.NEVER_MS)
+    if not held:
+        return gate
+    run, tenant = held[0], gate.permits[held[0]].owner
+    newest = yield Query(tables.EXECUTIONS, keys.execution(tenant, run), reverse=True, limit=1)
+    if not newest or newest[0]["st"] == "RUNNING":
+        return gate
+    written = yield gates.give_permit_back(gate_id, run, tenant, now_ms)
+    return gate_from(written.item)
 
 
 def after_release(
@@ -274,11 +292,10 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
             where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
         else:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
-        run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
-        until_ms = now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS
-        put[UNTIL + waiter.permit_id] = until_ms
-        put[OWNER + waiter.permit_id] = f"{owner}.{number}"
-        grants.append(Grant(waiter, f"{owner}.{number}", now_ms))
+        own = _permit_for(waiter, f"{owner}.{number}", now_ms)
+        put[UNTIL + waiter.permit_id] = own.until_ms
+        put[OWNER + waiter.permit_id] = own.owner
+        grants.append(Grant(waiter, own.owner, now_ms))
     where += [_same(UNTIL + name, gate.permits[name].until_ms) for name in dead]
     remove = tuple(prefix + name for name in dead for prefix in (UNTIL, OWNER))
     granted = {name.removeprefix(UNTIL) for name in put if name.startswith(UNTIL)}
@@ -291,6 +308,13 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     due_ms = _within(min(due_ms, now_ms + GATE_TICK_MS_MAX), now_ms)
     write = _write(dispenser, now_ms, due_ms, where=where, put=put, add={"n": more}, remove=remove)
     return Round(write, tuple(grants), choice, due_ms)
+
+
+def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
+    if waiter.attempt == 0:
+        return Permit(gates.NEVER_MS, waiter.tenant)
+    run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
+    return Permit(now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS, owner)
 
 
 def _within(due_ms: int, now_ms: int) -> int:
@@ -353,7 +377,7 @@ def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
         own=grant.owner,
         until=grant.slot_ms + (GATE_HANDOVER_MS if grant.owner else GATE_TOKEN_MS),
     )
-    return Message(body, -(-(grant.slot_ms - now_ms) // 1_000))
+    return Message(body, max(0, grant.slot_ms - now_ms) // 1_000)
 
 
 def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:

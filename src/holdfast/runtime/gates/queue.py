@@ -49,7 +49,10 @@ class Waiter:
 
 
 def permit_id(run: str, entry: int, attempt: int) -> str:
-    return f"{run}.{entry}.{attempt}"
+    """-> the name of a permit. An execution as a whole waits with attempt 0, and its permit has its
+    own id: every worker of the execution shares it.
+    """
+    return run if attempt == 0 else f"{run}.{entry}.{attempt}"
 
 
 def row_key(run: str, command: JoinQueue) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from holdfast.core.state import Attempt
+from holdfast.asl.program import Json
 from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX
 from holdfast.runtime.storage import keys
 
@@ -17,7 +17,7 @@ NO_KEY: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class Breaker:
     """A circuit breaker: after `failures` failures within `within_ms`, nothing begins for
     `hold_ms`; then one attempt probes.
     """
@@ -40,7 +40,7 @@ class LimitRule:
     burst: int = 1
     concurrency: int | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
-    trip: Trip | None = None
+    trip: Breaker | None = None
     is_paused: bool = False
 
     @property
@@ -95,45 +95,45 @@ class GateId:
         return cls(limit, key, int(shard))
 
 
-def gate_of(use: LimitUse, rule: LimitRule, attempt: Attempt, run: str) -> GateId:
-    """`rule` is that of the use, as an operator may have changed it."""
-    key = NO_KEY if use.key is None else keys.text_hash(argument_text(attempt, use.key))
+def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId:
+    """`rule` is that of the use, as an operator may have changed it. `arguments`: the attempt's, or
+    the input of the execution.
+    """
+    key = NO_KEY if use.key is None else keys.text_hash(argument_text(arguments, use.key))
     return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
 
 
-def argument_text(attempt: Attempt, parameter: str) -> str:
+def argument_text(arguments: Json, parameter: str) -> str:
     """-> the value of the parameter as text: a text as it is, other values as JSON."""
-    arguments: Any = attempt.arguments
     value = arguments.get(parameter) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-#: -> the limits of a task, by its name. Most tasks have none.
-LimitsOf: TypeAlias = Callable[[str], tuple[LimitUse, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class LimitBook:
-    """The limits that this process's code declares: `of_task` by the name of the task."""
+    """The limits that this process's code declares, by the name of the task or workflow."""
 
     of_task: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+    of_workflow: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+
+    def _uses(self) -> Iterator[LimitUse]:
+        for uses in (*self.of_task.values(), *self.of_workflow.values()):
+            yield from uses
 
     def uses(self, task: str) -> tuple[LimitUse, ...]:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
         """-> the rule as the code declares it; None for a limit that this code does not know."""
-        rules = (use.rule for uses in self.of_task.values() for use in uses)
-        return next((rule for rule in rules if rule.name == limit), None)
+        return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
         """-> the parameter whose every value has a gate of its own, where the limit has one."""
-        uses = (use for uses in self.of_task.values() for use in uses)
-        return next((use.key for use in uses if use.rule.name == limit and use.key), None)
+        return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
     @property
     def rules(self) -> dict[str, LimitRule]:
-        return {use.rule.name: use.rule for uses in self.of_task.values() for use in uses}
+        return {use.rule.name: use.rule for use in self._uses()}
 
 
 NO_LIMITS: Final = LimitBook()

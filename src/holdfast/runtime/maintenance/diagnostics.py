@@ -16,6 +16,7 @@ from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import PauseRequested, RedriveRequested, ResumeRequested, StopRequested
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -230,7 +231,7 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
             return (yield from _of_answer(place, log, frame, waiting))
         case ChildExecutions():
             return (yield from _of_lanes(place, log, frame, waiting))
-        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes():
+        case Entered() | Exited() | FailedState() | Admission() | Timer() | Delay() | Lanes():
             return []
         case _:
             assert_never(waiting)

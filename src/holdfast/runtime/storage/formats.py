@@ -69,7 +69,13 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
 
 #: Events that code of format 1 cannot fold. Their record says format 2, so that such code gives
 #: the message back, and a worker of this release takes it.
-_NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
+_NEWER_EVENTS: Final[Mapping[str, int]] = {
+    "Paused": 2,
+    "Resumed": 2,
+    "AttemptQueued": 2,
+    "ExecutionQueued": 2,
+    "ExecutionAdmitted": 2,
+}
 
 
 def format_of(events: Iterable[Event]) -> int:

@@ -35,6 +35,7 @@ from holdfast.runtime.effects import (
     Finished,
     NoResult,
     RunTask,
+    TaskFailed,
     TaskThrottled,
     Ticket,
 )
@@ -85,7 +86,7 @@ class Attempts:
 
     def __post_init__(self) -> None:
         owner = self.errand.delivery.owner
-        self.permits = Permits(self.setting.gates, self.log.run, owner)
+        self.permits = Permits(self.setting.gates, self.log.tenant, self.log.run, owner)
 
     # -- which -------------------------------------------------------------------------------------
 
@@ -328,6 +329,9 @@ class Attempts:
             if isinstance(result, TaskThrottled):
                 seen.append((yield from self._throttled(ticket, begun, result)))
                 continue
+            if begun.attempt is not None:
+                has_failed = isinstance(result, TaskFailed)
+                yield from self.permits.note_outcome(begun.attempt, has_failed=has_failed)
             later, polls = begun.is_answered_later, begun.polls
             seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}

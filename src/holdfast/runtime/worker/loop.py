@@ -42,7 +42,7 @@ delivery (`attempts.py`, `leases.py`).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
@@ -51,7 +51,7 @@ from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import JoinQueue
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.pending_commands import has_more, pending_commands
-from holdfast.core.state import Attempt, Execution
+from holdfast.core.state import Admission, Attempt, Execution
 from holdfast.errors import FormatError
 from holdfast.limits import (
     FIRST_HOLD_MS,
@@ -203,7 +203,10 @@ class Processing:
 
     def _leave_ended(self) -> Delivers:
         """Others who wrote the end have their message for it, or the sweeper's look."""
+        if self.errand.kind == messages.WAKE_GRANT:
+            yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
+            yield from self.attempts.permits.leave_workflow(self.state)
             yield from follow_ups.at_end(self.log)
         return True
 
@@ -215,6 +218,10 @@ class Processing:
         program = programs.program(body["definition"])
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
         started = self.errand.started(data)
+        place = yield from self.attempts.permits.admit(
+            self.log.tenant, started.workflow, data, (yield Clock())
+        )
+        started = replace(started, queued=place)
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
         moment = self.moments.at(now_ms, body["t0"])
@@ -273,11 +280,12 @@ class Processing:
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = self.state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
-        queued = waiting.queued if isinstance(waiting, Attempt) else None
+        queued = waiting.queued if isinstance(waiting, Attempt | Admission) else None
         is_there = queued is not None and queued.gate == body["gate"]
         if is_there and self.state.paused is None:
-            held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
-            permits.granted[ticket] = held
+            if isinstance(waiting, Attempt):
+                held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+                permits.granted[ticket] = held
             self.facts.append(facts.Granted(*ticket, body["gate"]))
         else:
             yield from permits.refuse_grant(body, self.state)
@@ -336,6 +344,7 @@ class Processing:
             return (yield from self._after_race())
         if not self.state.is_ended:
             return None
+        yield from self.attempts.permits.leave_workflow(self.state)
         yield from follow_ups.at_end(self.log)
         return True
 
