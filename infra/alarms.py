@@ -1,4 +1,4 @@
-"""Alarms for the ways in which work can stand still without an error being seen."""
+"""Alarms for work that stands still without a visible error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One dashboard, four graphs: what runs, how much it does, whether it is on time, what is stuck."""
+"""One dashboard with four graphs: running work, throughput, delays, stuck work."""
 
 from __future__ import annotations
 

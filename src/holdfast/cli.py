@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -258,10 +259,10 @@ def _add_limits(commands: Any) -> None:
 
 
 def _rate(text: str) -> float:
-    """-> starts a second."""
+    """Return the starts per second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
-    if unit not in seconds:
+    if unit not in seconds or not _NUMBER.fullmatch(count):
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
     return float(count) / seconds[unit]
 
@@ -324,6 +325,8 @@ def _add_telling(commands: Any) -> None:
 
 
 _NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
+#: A number as `--rate` takes it.
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 
@@ -375,7 +378,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # A refused definition has no meaning, so there is nothing to prove.
+    # A refused definition is incomplete, so there is nothing to prove.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
-from holdfast.api.batches import Batch
 from holdfast.api.boundary import Misfit, normalise_payload
 from holdfast.api.limits import Limit, Throttled, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
@@ -109,12 +108,8 @@ class Deployment:
     def limits(self) -> LimitBook:
         """The limits of the deployment's tasks."""
         of_task, of_workflow = map(_uses_of, self.registry.limits())
-        tasks = self.registry.tasks.items()
-        batches = {
-            name: _batch_of(name, task, task.batch)
-            for name, task in tasks
-            if task.batch is not None
-        }
+        found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
+        batches = {name: batch for name, batch in found.items() if batch is not None}
         return LimitBook(of_task, of_workflow, batches)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
@@ -143,7 +138,7 @@ class Deployment:
         )
         try:
             with running_task(context):
-                # A copy: what the task does to its arguments must not reach the state.
+                # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
                 if effect.is_batch:
                     found = self.registry.tasks[effect.name].call_batch_json(arguments, seals)
@@ -174,7 +169,9 @@ class Deployment:
         return TaskSucceeded(output)
 
     def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        """As `normalise_input`, for an input that holds its secrets sealed already."""
+        """Return the input as `normalise_input` does, for an input whose secrets are sealed
+        already.
+        """
         with _validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant)
             return self.registry.workflows[workflow].normalise_input(value, seals)
@@ -198,7 +195,10 @@ class Deployment:
                 ) from None
 
 
-def _batch_of(name: str, task: Task[..., Any], batch: Batch) -> BatchRule:
+def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
+    batch = task.batch
+    if batch is None:
+        return None
     seconds = None if task.timeout is None else int(task.timeout.total_seconds())
     wait_ms = int(batch.wait / timedelta(milliseconds=1))
     return BatchRule(name, batch.max, wait_ms, seconds)
@@ -257,12 +257,12 @@ def _validating(code: str, what: str) -> Iterator[None]:
 
 
 def _name(error: BaseException) -> str:
-    """The class's own name, whatever its metaclass says."""
+    """Return the class's own name, also when its metaclass defines another."""
     return str(type.__dict__["__name__"].__get__(type(error)))
 
 
 def _text(error: BaseException) -> str:
-    """An exception whose own text cannot be made must not take the worker with it."""
+    """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
         # Not a class of the user's: what cuts it off must not be the user's code either.
         return str.__str__(str(error))

@@ -110,11 +110,11 @@ API: Final = LambdaFunction(
 )
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
-# The queue's own visibility covers a process that dies before its first instruction; a worker that
-# lives shortens it to limits.VISIBILITY_SECONDS and extends it while it works.
-# Thirty receipts two minutes apart: an outage of DynamoDB has an hour, and then two rounds more,
-# before a message is set aside. A task that kills its worker ends sooner, by its fourth owner.
-# Unreserved: a new account runs ten functions at once, and three of ours have no queue.
+# The queue's own visibility covers a process that crashes before its first instruction. A running
+# worker shortens it to limits.VISIBILITY_SECONDS and extends it while it works. Thirty receipts two
+# minutes apart: an outage of DynamoDB may last an hour, and two further rounds, before a message is
+# quarantined. A task that crashes its worker ends sooner, with its fourth owner. Unreserved: a new
+# account runs ten functions at once, and three of ours have no queue.
 WORK: Final = Queue(
     "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=3
 )

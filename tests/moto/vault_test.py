@@ -1,4 +1,4 @@
-"""Secrets sealed by a key of KMS: whose they are, and what is said when the key is not there."""
+"""Secrets sealed by a key of KMS: their tenants, and the errors without the key."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Chaos:
     _stalls: int = 0
 
     def run(self, faults: list[Fault], seconds: float) -> float:
-        """-> when the last fault was over.
+        """Return when the last fault was over.
 
         On a busy machine callers fall behind. Then all that is still to come is put off, faults
         and calls: or what is to be open at the last fault would not have begun by then.
@@ -229,7 +229,7 @@ class Chaos:
         self.done[f"{what} of a {role.partition('-')[0]}"] += 1
 
     def _at_work(self, fault: Fault, kind: str) -> str:
-        """-> one of the kind, after a while in which it may have got work, or begun a task.
+        """Return one of the kind, after a while in which it may have got work, or begun a task.
 
         The clock stands still while the last faults look for whom to hit: they are to be over
         together.
@@ -246,7 +246,7 @@ class Chaos:
         return role
 
     def _chosen(self, kind: str, is_busy: Callable[[str], bool]) -> str:
-        """-> one that is busy if there is one, not frozen if there is one."""
+        """Return one that is busy if there is one, not frozen if there is one."""
         roles = [role for role in self.roles if role.partition("-")[0] == kind]
         self.draw.shuffle(roles)
         return max(roles, key=lambda role: (role not in self._frozen, is_busy(role)))

@@ -17,9 +17,9 @@ from holdfast.compiler.source import Span
 
 FOLDER: Final = Path(holdfast.compiler.__file__).parent
 _REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
-#: They hand on what they are given, or give refused names a value.
+#: They pass on their input, or give refused names a value.
 _PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})
-#: What other targets and the graph form refuse has tests of its own.
+#: Refusals of other targets and of the graph form have tests of their own.
 _ELSEWHERE: Final = frozenset({"targets", "graphs", "context.py", "dag.py"})
 
 

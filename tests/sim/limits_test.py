@@ -45,7 +45,7 @@ def ran(world: FlowWorld, works: Iterable[Work], minutes: float = 30) -> FlowWor
 
 
 def starts_of(world: FlowWorld) -> list[float]:
-    """-> when attempts began, in seconds after the start of the world."""
+    """Return when attempts began, in seconds after the start of the world."""
     return sorted((one.began.at_ms - START_MS) / 1_000 for one in world.task_runs)
 
 
@@ -180,7 +180,9 @@ def test_a_stopped_execution_leaves_the_queue() -> None:
 
 
 def _executions_at_once(world: FlowWorld) -> int:
-    """-> the most executions that were between the begin of their first task and their last end."""
+    """Return the most executions that were between the begin of their first task and their last
+    end.
+    """
     spans: dict[str, list[int]] = {}
     for one in world.task_runs:
         spans.setdefault(one.began.run, []).extend((one.began.at_ms, one.ended_ms or 0))
@@ -265,7 +267,7 @@ def test_after_many_failures_nothing_begins_until_a_probe_succeeds() -> None:
 
 
 class Bank:
-    """Takes `per_second` calls, 20 at once after a pause; refuses what is beyond."""
+    """A bank that accepts `per_second` calls, 20 at once after a pause, and refuses more."""
 
     def __init__(self, world: FlowWorld, per_second: Callable[[int], float], burst: float) -> None:
         self._world, self._per_second, self._burst = world, per_second, burst
@@ -335,7 +337,7 @@ def test_in_random_worlds_with_faults_every_promise_holds(first: int) -> None:
 
 
 def _without(condition: str) -> Callable[[Any], Any]:
-    """-> the writes of a gate, each without its tests of one attribute."""
+    """Return the writes of a gate, each without its tests of one attribute."""
     plain = gate.update
 
     def update(gate_id: Any, now_ms: int, *where: Condition, **fields: Any) -> Any:
@@ -386,7 +388,7 @@ RATE_BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def _held_up() -> list[str]:
-    """The wakes of twenty seconds come half a minute late; -> what is wrong with the rate."""
+    """Delay the wakes of twenty seconds by half a minute; return the violations of the rate."""
     world = world_of(LimitUse(BANK), faults=Faults(end_ms=20_000, late=1))
     ran(world, [Work(number) for number in range(1_200)], minutes=10)
     assert world.open_runs() == []
@@ -404,7 +406,9 @@ def test_a_planted_bug_of_a_rate_is_found(bug: str, monkeypatch: pytest.MonkeyPa
 
 
 def _inversions() -> int:
-    """Executions come a little faster than one place serves them; -> how often one was passed."""
+    """Executions come a little faster than one place serves them; returns how often one was
+    passed.
+    """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
     ran(world, [Work(number * 50, seconds=0.05) for number in range(300)])
     began = {one.began.run: one.began.at_ms for one in world.task_runs}
@@ -412,7 +416,7 @@ def _inversions() -> int:
     return sum(b < a for a, b in pairwise(order))
 
 
-def test_newcomers_do_not_pass_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_attempts_do_not_overtake_waiting_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _inversions() == 0
     monkeypatch.setattr(GateMemory, "is_busy", lambda *_: False)
     monkeypatch.setattr(gate, "NO_WAITERS", Condition("ttl", ">", 0, or_absent=True))
@@ -420,7 +424,9 @@ def test_newcomers_do_not_pass_those_who_wait(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _after_a_crash() -> FlowWorld:
-    """The only holder's worker dies; its execution is stopped before the message is back."""
+    """Crash the worker of the only permit; its execution is stopped before the message
+    comes back.
+    """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
     world.at(START_MS + 2_000, lambda: world.kill(next(iter(world.works))))
     world.at(START_MS + 3_000, lambda: world.stop(next(iter(world.works))))

@@ -47,7 +47,7 @@ def at(case: Case) -> list[str]:
 
 
 def began(case: Case, since: int) -> list[str]:
-    """-> the events since then that begin something."""
+    """Return the events since then that begin something."""
     return [event.type for event in case.events[since:] if event.type.endswith("Scheduled")]
 
 

@@ -1,4 +1,4 @@
-"""Tasks of state machines as the core sees them: what is scheduled, submitted, begun, polled."""
+"""Tasks of state machines in the core: scheduled, submitted, begun, polled."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_a_poll_is_no_time_out_and_a_time_out_is_no_poll() -> None:
 
 
 @pytest.mark.parametrize("resource", [NEST, "holdfast:workflow:ship"])
-def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> None:
+def test_another_execution_reports_its_end_and_is_not_polled(resource: str) -> None:
     case = begun(task(resource, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
     assert case.waiting().poll_due_ms is None
     assert pending_commands(case.state) == [ReadAnswer(0, 1)]
@@ -252,7 +252,7 @@ def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> 
     assert case.types[-1] == "TaskSubmitted"
 
 
-def test_whom_an_execution_tells_of_its_end_is_in_its_history_and_in_a_snapshot() -> None:
+def test_the_parent_of_an_execution_is_in_its_history_and_in_a_snapshot() -> None:
     parent: Parent = {"run": "p", "entry": 3, "attempt": 1}
     case = Case(machine({"rest": {"Type": "Wait", "Seconds": 5, "End": True}}))
     case.offer(Started(RUN, None, "ship", {}, START_MS, parent=parent))

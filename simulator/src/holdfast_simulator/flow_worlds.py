@@ -22,7 +22,7 @@ from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, TaskRun, Work, machine
 
 _MINUTE_MS: Final = 60_000
-#: Of one execution: faults let messages come again, and each check of the sweeper sends one.
+#: The maximum for one execution: faults repeat messages, and each check of the sweeper sends one.
 MESSAGES_MAX: Final = 40
 
 
@@ -36,7 +36,7 @@ class FlowResult:
 
 
 def drawn(seed: int) -> tuple[FlowWorld, list[Work], tuple[LimitRule, ...]]:
-    """-> a world whose executions and operators are scheduled, its executions, its limits."""
+    """Return a world whose executions and operators are scheduled, its executions, its limits."""
     draw = Random(f"flow {seed}")  # noqa: S311  # repeatable, not secret
     rules = tuple(_rule(draw, f"limit{number}") for number in range(draw.randint(1, 3)))
     tasks = tuple(f"task{number}" for number in range(draw.randint(1, 3)))
@@ -181,7 +181,9 @@ def _rest(world: FlowWorld) -> Iterator[str]:
 
 
 def _messages_max(world: FlowWorld, work: Work) -> int:
-    """Each attempt of each task may wait once at each of its limits, and be retried."""
+    """Return the maximum of messages: each attempt of each task may wait once at each of its
+    limits, and be retried.
+    """
     tries = 2 + work.throttled + work.failed
     waits = sum(1 + len(uses) for uses in world.book.of_task.values())
     return MESSAGES_MAX + tries * waits

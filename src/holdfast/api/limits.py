@@ -24,7 +24,7 @@ _FAILURES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`count` starts in `seconds`, evenly spread."""
+    """A rate: `count` starts in `seconds`, evenly spread."""
 
     count: float
     seconds: float
@@ -62,7 +62,7 @@ class Throttled(Exception):  # noqa: N818  # named for what the dependency said
 class Trip:
     """A circuit breaker: after `failures` failed attempts within `within`, nothing begins for
     `hold`. Then a few attempts probe, and the limit regains its speed within a minute, or trips
-    again. A success starts the count anew.
+    again. A success resets the count.
     """
 
     failures: int = 5
@@ -124,13 +124,13 @@ class Limit:
 
     @property
     def starts_at_once(self) -> int:
-        """-> the burst, or by default the starts of one second."""
+        """The burst, or by default the starts of one second."""
         if self.burst is not None:
             return self.burst
         return 1 if self.rate is None else max(1, int(self.rate.per_second))
 
     def by(self, parameter: str) -> Limit:
-        """-> the same limit for each value of the task's parameter."""
+        """Return the same limit for each value of the task's parameter."""
         return replace(self, key=parameter)
 
 
@@ -139,7 +139,7 @@ def _bad(name: str, found: str, expected: str) -> WorkflowError:
 
 
 def require_limits(task: str, parameters: Mapping[str, object], limits: tuple[Limit, ...]) -> None:
-    """Raises WorkflowError HF067: a limit names a parameter that the task does not have."""
+    """Check that each parameter in a limit is one of the task's. Raises WorkflowError HF067."""
     for limit in limits:
         for parameter in (limit.key, limit.fair):
             if parameter is not None and parameter not in parameters:

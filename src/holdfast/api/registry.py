@@ -22,13 +22,13 @@ DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Every task and workflow by its name."""
+    """All tasks and workflows by their names."""
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
-        """-> the limits of the tasks, and those of the workflows, that have some.
+        """Return the limits of the tasks, and those of the workflows, that have some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """
@@ -47,7 +47,7 @@ class Registry:
 
     @classmethod
     def from_modules(cls, names: Iterable[str]) -> Registry:
-        """Imports the modules and collects what stands in their namespaces.
+        """Import the modules and collect the tasks and workflows in their namespaces.
 
         Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
         """
@@ -58,10 +58,11 @@ class Registry:
         )
 
     def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
-        """What `name` calls, as its map has it: workflows with the places that define them.
+        """Check that the modules have every task and workflow that `name` calls, as its map lists
+        them.
 
-        Raises WorkflowError HF103 when one of them is in none of the modules: the execution would
-        be parked there for ever.
+        Raises WorkflowError HF103 when one is in none of the modules: the execution would wait for
+        that function for ever.
         """
         for task in tasks:
             if task not in self.tasks:
@@ -91,7 +92,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _help_for(name: str) -> str:
-    """Many name the file first."""
+    """Return the help for a missing module. Many users give a file name first."""
     is_file = name.endswith(".py") or "/" in name
     module = name.removesuffix(".py").strip("./").replace("/", ".")
     if is_file and module:

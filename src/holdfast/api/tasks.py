@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 
 
 class TaskError(Exception):
-    """Base of the errors that tasks raise and workflows catch by name."""
+    """The base of the errors that tasks raise and workflows catch by name."""
 
 
 class WaitTimeout(TaskError):  # noqa: N818
@@ -91,7 +91,9 @@ def running_task(context: TaskContext) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`max_attempts` tries in all, the first included, on the errors `on` (none named: on all)."""
+    """A retry rule: `max_attempts` tries in all, the first included, on the errors `on` (empty: on
+    all).
+    """
 
     max_attempts: int = 3
     interval: timedelta = timedelta(seconds=1)
@@ -184,7 +186,7 @@ class Task(_Declared[P, R]):
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
-        """The same task with other settings for one call; `label` names its state."""
+        """Return the same task with other settings for one call; `label` names its state."""
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
@@ -229,9 +231,9 @@ class Task(_Declared[P, R]):
             return InvalidResult(f"{self.name}: {misfit}")
 
     def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
-        """Calls the function with JSON and gives its result as JSON.
+        """Call the function with JSON and return its result as JSON.
 
-        Raises InvalidArguments, InvalidResult, VaultFault, or whatever the function raises.
+        Raises InvalidArguments, InvalidResult, VaultFault, and the function's own errors.
         """
         try:
             values = self.boundary.parse_arguments(arguments, seals)
@@ -269,7 +271,9 @@ class Workflow(_Declared[P, R]):
         require_limits(self.name, inspect.signature(function).parameters, self.limits)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Inside another workflow: a child execution. Its error is raised here by its name."""
+        """Start a child execution, inside another workflow. Its error is raised here by
+        its name.
+        """
         stand_in = harness.get()
         if stand_in is None:
             return self.function(*args, **kwargs)
@@ -359,7 +363,7 @@ def task(
 
 
 def pure(function: Callable[P, R], /) -> Pure[P, R]:
-    """A quick function without I/O, for what a workflow cannot say itself."""
+    """Mark a quick function without I/O, for expressions that the workflow language lacks."""
     return Pure(function)
 
 

@@ -20,23 +20,24 @@ TOO_DEEP: Final = "Holdfast.TooDeep"
 
 
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
-    """-> those that are waited for there, whether they have begun or not."""
+    """Yield the child executions that the frames wait for, begun or not."""
     for frame in frames:
         yield from children_of(frame.waiting)
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:
-    """-> children that may run, without an open wait and without a stop."""
+    """Return children that may run, without an open wait and without a stop."""
     if not state.children:
         return []
     return sorted(state.children.difference(awaited(state.frames.values())))
 
 
 def too_deep(run: str, what: str) -> str | None:
-    """-> why an execution of this id may not be begun, None when it may. `what` is what it runs.
+    """Return the reason why an execution with this id may not start; None when it may.
 
-    An execution's id holds those of all its parents, and ids are keys of bounded length: a start
-    whose id no worker can read is lost, and all its parents would wait for ever.
+    `what` names the workflow or state machine. The id of an execution contains the ids of all its
+    parents, and ids are keys of bounded length. A start with an id that no worker can read would be
+    lost, and all its parents would wait for ever.
     """
     if child_depth(run) <= CHILD_DEPTH_MAX:
         return None

@@ -27,7 +27,7 @@ _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """Mutable, used by one call of `advance`, never kept."""
+    """The work of one call of `advance`. Mutable, never kept."""
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
         self.program = program
@@ -67,7 +67,7 @@ class Decision:
         at_ms: int | None = None,
         **holdfast: Any,
     ) -> int:
-        """Appends one event, applies it, and gives its id (0 for an event of our own)."""
+        """Append one event, apply it, and return its id (0 for an event that AWS does not have)."""
         if frame != ROOT:
             holdfast["frame"] = frame
         event_id = 0
@@ -90,8 +90,10 @@ class Decision:
         token: str | None = None,
         item: Json = None,
     ) -> Json:
-        """Raises StateError. `extra` adds to `$states`: result or errorOutput. `token` is the
-        callback token of the task that is scheduled, `item` the Map.Item of one that is begun.
+        """Evaluate a template. Raises StateError.
+
+        `extra` adds to `$states`: result or errorOutput. `token` is the callback token of the task
+        that is scheduled, `item` the Map.Item of one that is begun.
         """
         context = self._context(frame)
         if token is not None:
@@ -105,7 +107,9 @@ class Decision:
 
     @property
     def is_bounded(self) -> bool:
-        """AWS's quota on the size of data holds: for the API's state machines, unless lifted."""
+        """True when AWS's quota on the size of data applies: for the API's state machines, unless
+        lifted.
+        """
         origin = None if self._state is None else self._state.origin
         return origin is not None and not origin.get("is_unbounded", False)
 
@@ -144,7 +148,7 @@ class Decision:
         return {"Execution": execution, "StateMachine": machine}
 
     def _map_item(self, frame: Frame) -> Json:
-        """-> index and value of the innermost Map iteration that the frame is in."""
+        """Return index and value of the innermost Map iteration that the frame is in."""
         while frame.owner is not None:
             owner = self.frame(frame.owner)
             if isinstance(owner.waiting, Lanes) and isinstance(owner.waiting.items, list):
@@ -155,10 +159,10 @@ class Decision:
 
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
-    """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
+    """Return UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
 
-    A time after the last year of four digits is shown as the end of that year. A definition may
-    wait for 9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
+    A time after the year 9999 is shown as the end of that year. A definition may wait for
+    9999-12-31T23:59:59-18:00, and readers of such a text expect a year of four digits.
     """
     at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)

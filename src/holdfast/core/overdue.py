@@ -9,10 +9,11 @@ from holdfast.core.waits import event_dues
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """-> each such event by `past_ms`, as (when, which of its kind, frame, the block's deadline).
+    """Yield each overdue event by `past_ms`: its time, its order within its kind, its frame, and
+    the block's deadline.
 
-    At the same moment a block's deadline comes before what is in it, an outer one before an inner.
-    Nothing while a pause freezes the timers.
+    At the same moment a block's deadline comes before the events inside the block, and an outer
+    deadline before an inner one. A pause that freezes the timers yields none.
     """
     if is_frozen(state):
         return
@@ -26,11 +27,11 @@ def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Ope
 
 
 def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
-    """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    """Return the frames in which, or around which, something happens because `past_ms` has come."""
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}
-    for frame in state.frames.values():  # those that opened lanes stand before them
+    for frame in state.frames.values():  # Frames that opened lanes come before those lanes
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):
             found[frame.id] = frame

@@ -15,7 +15,7 @@ from holdfast.core.waits import DueKind, commands_of, dues_of, runs_on, stays_as
 
 
 def pending_commands(state: Execution) -> list[Command]:
-    """-> every command that the state asks for, in the order of its entries."""
+    """Return every command that the state asks for, in the order of its entries."""
     found: list[Command] = []
     if state.due_ms is not None and not state.is_ended:
         found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
@@ -31,7 +31,9 @@ def pending_commands(state: Execution) -> list[Command]:
 
 
 def next_dues(state: Execution) -> Iterator[int]:
-    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    """Yield for each frame, and for the execution itself, when time alone changes
+    something next.
+    """
     pause = state.paused
     if pause is not None and pause.is_frozen:
         return
@@ -44,9 +46,9 @@ def next_dues(state: Execution) -> Iterator[int]:
 
 
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """-> when time alone changes something in the frame, or None.
+    """Return the time at which time alone changes something in the frame, or None.
 
-    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    The lapse of a lease changes nothing by itself: the sweeper checks for it.
     """
     if pause is not None and pause.is_frozen:
         return None

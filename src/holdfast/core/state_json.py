@@ -43,7 +43,7 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 
 
 def _name_of(waiting: WaitingFor) -> str:
-    """-> the kind's name in a snapshot. Stored names never change, class names may."""
+    """Return the kind's name in a snapshot. Stored names never change, class names may."""
     match waiting:
         case Entered():
             return "Entered"
@@ -74,7 +74,7 @@ class UnknownState(Exception):  # noqa: N818
 
 
 def to_json(state: Execution) -> dict[str, Any]:
-    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
+    """Return the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
     A new field needs the default that is right for every older snapshot.
     """
@@ -92,7 +92,7 @@ def to_json(state: Execution) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    """Raises UnknownState."""
+    """Return the state in a snapshot. Raises UnknownState for a state of another form."""
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
         for name in ("frames", "resting")
@@ -178,7 +178,9 @@ def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
-    """JSON has no numbers as keys; pairs keep them, and their order."""
+    """Return a mapping as pairs: JSON has no numbers as keys, and pairs keep the numbers and the
+    order.
+    """
     return [[number, value] for number, value in numbered.items()]
 
 

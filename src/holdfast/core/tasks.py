@@ -21,12 +21,16 @@ _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def event_type(state: TaskState, what: str) -> str:
-    """ "Scheduled" -> "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"."""
+    """Return the event's type: "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"
+    for "Scheduled".
+    """
     return f"{TASK_EVENTS.get(state.kind, 'Task')}{what}"
 
 
 def resource_of(state: TaskState) -> dict[str, Any]:
-    """Type and name, which every Task… event repeats; Lambda's and activities' have none."""
+    """Return type and name of the resource, which every Task… event repeats; Lambda's and
+    activities' have none.
+    """
     if state.kind in TASK_EVENTS:
         return {}
     resource_type, resource = _split(state.resource)
@@ -35,7 +39,7 @@ def resource_of(state: TaskState) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1_024)
 def _split(resource: str) -> tuple[str, str]:
-    """arn:aws:states:::aws-sdk:s3:getObject -> aws-sdk:s3, getObject; holdfast:task:x -> …"""
+    """Split a resource: arn:aws:states:::aws-sdk:s3:getObject gives aws-sdk:s3 and getObject."""
     _, is_service, action = resource.partition(_SERVICE_PREFIX)
     if not is_service:
         resource_type, _, name = resource.partition(":")
@@ -50,7 +54,7 @@ def _split(resource: str) -> tuple[str, str]:
 def scheduled_details(
     decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
-    """-> the details of …Scheduled. Raises StateError."""
+    """Return the details of …Scheduled. Raises StateError."""
     arguments = frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
@@ -91,7 +95,7 @@ def _seconds(decision: Decision, frame: Frame, template: Template | None, where:
 
 
 def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
-    """-> `whole_number`, within AWS's bound of every number of seconds."""
+    """Return `whole_number`, within AWS's bound of every number of seconds."""
     seconds = whole_number(value, where, least=least)
     if seconds > STATE_SECONDS_MAX:
         raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
@@ -99,7 +103,7 @@ def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def whole_number(value: Json, where: str, *, least: int = 0) -> int:
-    """-> the value when it is a whole number from `least`, else an evaluation that failed."""
+    """Return the value when it is a whole number from `least`, else an evaluation that failed."""
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if not is_whole or value < least:  # type: ignore[operator]
         raise EvaluationError(where, f"{where} has to be a whole number from {least}.")
@@ -110,7 +114,9 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
-    """AWS records that a task started. For an inline task it is written with the task's end."""
+    """Emit the start of a task, as AWS does. For an inline task it is written together with the
+    task's end.
+    """
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
     started, details = event_type(state, "Started"), resource_of(state)
@@ -118,7 +124,9 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """Notes the start of running attempts that are about to end. No frames given: all of them."""
+    """Emit the start of running attempts that are about to end: those of the frames, or all without
+    frames.
+    """
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
         is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
@@ -130,7 +138,8 @@ def note_started(decision: Decision, *frames: Frame) -> None:
 
 
 def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
-    """AWS's quota on data between states, for state machines; a workflow has none.
+    """Return the failure for data beyond AWS's quota between states, for state machines; a workflow
+    has none.
 
     Source: AWS docs, "Step Functions service quotas"; the words were seen in recordings.
     """
@@ -154,5 +163,7 @@ def _is_over(value: Json) -> bool:
 
 
 def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
-    """How AWS calls a task whose result is too large: the function's ARN, or the service."""
+    """Return AWS's name for a task whose result is too large: the function's ARN, or the
+    service.
+    """
     return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]

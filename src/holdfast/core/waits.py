@@ -83,7 +83,7 @@ from holdfast.core.state import (
 
 
 class DueKind(StrEnum):
-    """What happens at a due."""
+    """The kinds of events that a passed due causes."""
 
     TIMER = "a Wait state, or the delay of a retried Parallel or Map, is over"
     BEGIN = "an attempt may begin"
@@ -94,7 +94,7 @@ class DueKind(StrEnum):
 
 
 class OverdueReason(StrEnum):
-    """Why an execution should move. The value is what people read."""
+    """The reason why an execution should move. People read the value."""
 
     RECORD_FULL = "a record was full and nobody has gone on from it"
     ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
@@ -107,7 +107,7 @@ class OverdueReason(StrEnum):
     EXECUTION_TIMED_OUT = "the execution is past its own time-out"
 
 
-#: What `doctor` reports when a due has passed and no worker has acted.
+#: The finding of `doctor` when a due has passed and no worker has acted.
 OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
     DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
     DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
@@ -117,12 +117,14 @@ OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
     DueKind.POLL: OverdueReason.QUESTION_OVERDUE,
 }
 
-#: What happens, and when.
+#: The kind of a due, and its time.
 Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """-> the moments at which time alone changes the wait. A block's deadline is the frame's."""
+    """Return the moments at which time alone changes the wait. A block's deadline is the
+    frame's.
+    """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return ((DueKind.TIMER, due_ms),)
@@ -147,7 +149,7 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
 
 
 def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
-    """-> the dues that put an event into the history; hot, so apart from `dues_of`.
+    """Return the dues that put an event into the history; hot, so apart from `dues_of`.
 
     The begin of an attempt, the lapse of a lease and a poll are no events by themselves.
     """
@@ -178,7 +180,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
         case DueKind.TIMER | DueKind.TIME_OUT | DueKind.HEARTBEAT | DueKind.POLL:
             return not pause.is_frozen
         case DueKind.BEGIN | DueKind.LEASE:
-            return False  # nothing begins, and nothing is taken over
+            return False  # During a pause no attempt begins, and no worker takes one over
         case _:
             assert_never(kind)
 
@@ -187,7 +189,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """-> every command that the frame asks for, its blocks' deadlines first."""
+    """Yield every command that the frame asks for, its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
@@ -231,7 +233,7 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
         case "callback" | "sync":
             yield ReadAnswer(awaiting.entry, awaiting.attempt)
         case "ask" | "token":
-            return  # its token is given out by the API; the answer brings its own wake
+            return  # The API gives out the token of a callback; the answer sends its own wake
         case "task" | "pure" | "lambda" | "service" | "read" | "write":
             return  # a worker runs these itself: they wait as an Attempt
         case _:
@@ -244,7 +246,8 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            return attempt.claim is not None  # in hand: it finishes, and its lease stands
+            # A worker has the attempt in hand: it finishes, and its lease stays valid
+            return attempt.claim is not None
         case StopChild():
             return True  # it begins nothing
         case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
@@ -316,10 +319,11 @@ def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
 
 
 def may_have_news(waiting: WaitingFor) -> bool:
-    """Something may have arrived that the state does not show: the sweeper asks a worker to look.
+    """Return True when something may have arrived that the state does not show. The sweeper then
+    wakes a worker.
 
-    That is an inbox message whose wake was lost, a deployment that knows the function, or a queue
-    whose wake was lost.
+    Examples: an inbox message or a queue whose wake was lost, and a deployment that has the missing
+    function.
     """
     if isinstance(waiting, Admission):
         return True
@@ -332,7 +336,7 @@ def may_have_news(waiting: WaitingFor) -> bool:
 
 
 class Standing(StrEnum):
-    """How a frame stands, between two records."""
+    """The condition of a frame between two records."""
 
     MOVING = "the record was full: a worker continues at once"
     HELD = "a worker has an attempt in hand, or should have"
@@ -363,7 +367,7 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 
 
 def place_of(waiting: WaitingFor) -> int | None:
-    """-> the entry that the wait's commands name, None where it asks for none."""
+    """Return the entry that the wait's commands name, None where it asks for none."""
     match waiting:
         case Timer() | Delay() | Admission() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
@@ -374,7 +378,7 @@ def place_of(waiting: WaitingFor) -> int | None:
 
 
 def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """-> the child executions whose ends are awaited, whether they have begun or not.
+    """Yield the child executions whose ends are awaited, whether they have begun or not.
 
     A call that is under way may begin one, so an attempt of such a call counts.
     """

@@ -51,7 +51,7 @@ class Proofs:
 
 
 def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
-    """Of a document that has validated. `facts`: the tasks that something is known of, by name."""
+    """Prove a validated document. `facts`: the known facts about tasks, by the task's name."""
     levels = levels_of(document)
     loops = loops_of(levels)
     worst = worst_of(levels)
@@ -228,7 +228,7 @@ def _history(proofs: Proofs) -> str:
 
 
 def _room(events: Amount) -> str:
-    """Up to which length one list may grow on Step Functions."""
+    """Return the length up to which one list may grow on Step Functions."""
     if len(events.symbols) != 1 or set(events.terms) - {(), (events.symbols[0],)}:
         return ""
     (symbol,) = events.symbols
@@ -286,7 +286,7 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def duration(seconds: float) -> str:
-    """3 d 6 s."""
+    """Return a duration such as "3 d 6 s"."""
     left, parts = int(-(-seconds // 1)), []
     for unit, size in _UNITS:
         count, left = divmod(left, size)

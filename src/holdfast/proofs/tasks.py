@@ -1,4 +1,4 @@
-"""Whether the author's tasks may run twice: their declarations, and signs in their code."""
+"""The author's tasks that may run twice: their declarations, and signs in their code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TaskFacts:
 
 
 def facts_of_tasks(tasks: Mapping[str, Task[..., Any]]) -> Mapping[str, TaskFacts]:
-    """-> by the task's name."""
+    """Return the facts about each task, by the task's name."""
     return {
         name: TaskFacts(
             name=name,

@@ -35,7 +35,7 @@ _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
 
 
 def kind_of(event: Event) -> tuple[TaskKind, str]:
-    """-> what a scheduled task asks for, and its target (see program.Task)."""
+    """Return the kind of a scheduled task and its target (see program.Task)."""
     resource = event.details["resource"]
     if event.type == "LambdaFunctionScheduled":
         return "lambda", resource
@@ -51,7 +51,7 @@ def kind_of(event: Event) -> tuple[TaskKind, str]:
 
 
 def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
-    """ "task:ship" -> task, ship."""
+    """Return the kind `task` and the target `ship` for the resource "task:ship"."""
     match resource.partition(":"):
         case "task", ":", target:
             return "task", target
@@ -158,7 +158,9 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
-    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
+    """Record the start of an activity's task. AWS docs, Task state: both counts begin when
+    ActivityStarted is logged.
+    """
     frame = frame_of_event(state, event)
     offered = frame.waiting
     assert isinstance(offered, Awaiting)

@@ -74,7 +74,7 @@ from holdfast.runtime.storage import keys, tables
 
 #: Writes of one dispenser that others were before, in a row.
 _RACES_MAX: Final = 8
-#: So long a paused limit's chain rests: a resume begins a new one.
+#: How long the chain of a paused limit waits for its next tick. A resume begins a new chain.
 _REST_MS: Final = 3_600_000
 
 
@@ -88,8 +88,8 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Dispenser:
-    """One dispenser at work on one gate. `chain` is the tick's; None for a worker that has given a
-    permit back. `owner` begins the owners of the permits that it gives out.
+    """The work of one dispenser on one gate. `chain` is the tick's chain; None for a worker that
+    has given a permit back. `owner` is the prefix of the owner names in the permits that it grants.
     """
 
     gate_id: GateId
@@ -109,7 +109,9 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One write of a dispenser: the grants in it, and when the next tick is due."""
+    """One write of a dispenser: the permits or tokens that it grants, and the time of the next
+    tick.
+    """
 
     write: Update
     grants: tuple[Grant, ...]
@@ -153,8 +155,8 @@ def next_tick(gate_id: GateId, chain: int, delay_seconds: int) -> Send:
 
 
 def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[Effect, Any, bool]:
-    """-> True when the tick may be deleted. False: this code does not know the limit, or others
-    changed the gate again and again; it comes back.
+    """Return True when the tick may be deleted. False when this code does not know the limit, or
+    when other writers changed the gate in every try: SQS then delivers the tick again.
     """
     gate_id, chain = GateId.parse(body["gate"]), Chain(int(body["chain"]), message)
     declared = memory.book.rule(gate_id.limit)
@@ -166,7 +168,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         now_ms = yield Clock()
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         if gate.chain_message == message and gate.chain == chain.number + 1:
-            # An earlier delivery of this tick moved the chain on and crashed: go on from there.
+            # An earlier delivery of this tick advanced the chain and crashed: continue from there.
             chain = Chain(gate.chain, message)
         if gate.chain != chain.number or not gate.has_waiters:
             return True
@@ -184,7 +186,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
 
 
 def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect, Any, Gate]:
-    """-> the gate without the permit of its oldest execution, if that has ended.
+    """Return the gate without the permit of its oldest execution, if that has ended.
 
     The permit of an execution does not lapse. The worker that ends the execution gives it back, and
     may crash before; this look, once a tick, is for that.
@@ -203,7 +205,7 @@ def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect,
 def after_release(
     memory: GateMemory, gate_id: GateId, gate: Gate, owner: str, now_ms: int
 ) -> NoResult:
-    """A permit was given back, and attempts wait: the worker lets the next ones in itself."""
+    """Let waiting attempts in after this worker has given a permit back."""
     declared = memory.book.rule(gate_id.limit)
     if declared is None:
         return
@@ -213,7 +215,7 @@ def after_release(
             return
         step = yield from _plan(Dispenser(gate_id, rule, owner), gate, now_ms)
         if not step.grants and not step.choice.is_all:
-            return  # another dispenser has given the place away
+            return  # Another dispenser has granted the free place
         written = yield step.write
         gate = gate_from(written.item)
         if written.is_done:
@@ -290,7 +292,8 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     for number, waiter in enumerate(choice.waiters):
         held = gate.permits.get(waiter.permit_id)
         if held is not None and waiter.permit_id not in dead:
-            # A dispenser crashed before its wake, or the row was put again: the permit stands.
+            # A dispenser crashed before it sent the wake, or the attempt put its row again: the
+            # permit stays valid.
             grants.append(Grant(waiter, held.owner, now_ms))
             continue
         if waiter.permit_id in dead:
@@ -324,7 +327,9 @@ def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
 
 
 def _within(due_ms: int, now_ms: int) -> int:
-    """-> the time of the next tick: in a second at least, and in as long as a message can wait."""
+    """Return the time of the next tick: in a second at least, and in as long as a message
+    can wait.
+    """
     return min(max(due_ms, now_ms + 1_000), now_ms + SQS_DELAY_SECONDS_MAX * 1_000)
 
 

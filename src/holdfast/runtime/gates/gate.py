@@ -98,7 +98,8 @@ class Gate:
     run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
-        """-> the part of the limit that is allowed: a function of time, so recovery costs no write.
+        """Return the part of the limit that is allowed: a function of time, so recovery costs no
+        write.
 
         The curve is that of CUBIC (RFC 9438). It comes back quickly to the speed at which the
         dependency refused, stays near it, and then rises faster and faster: a limit that does not
@@ -123,7 +124,7 @@ class Gate:
         return self.closed_ms > now_ms
 
     def is_chain_dead(self, now_ms: int) -> bool:
-        """No tick is under way: the last one's time has passed by more than messages take."""
+        """Return True when no tick is under way: the last tick is later than any message can be."""
         return self.has_waiters and self.chain_ms + CHAIN_GRACE_MS < now_ms
 
 
@@ -198,7 +199,9 @@ def _unchanged(gate: Gate, now_ms: int) -> tuple[Condition, ...]:
 
 
 def take_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """One token for a newcomer. `seen` says which of two forms is tried: DynamoDB has no max()."""
+    """Take one token for an attempt that does not queue. `seen` decides which of two update forms
+    is used, because DynamoDB has no max().
+    """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     conditions = (NO_WAITERS, *_unchanged(seen, now_ms))
     if seen.tat_us <= now_us:
@@ -221,7 +224,9 @@ def may_take_token(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
 
 
 def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """The next token, although others wait: for an attempt whose own token is too old to use."""
+    """Take the next token, although other attempts wait, for an attempt whose own token is
+    too old.
+    """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     same = Condition("tat", "=", seen.tat_us) if seen.tat_us else Condition("tat", "absent")
     put = {"tat": max(seen.tat_us, now_us) + interval_us}
@@ -229,7 +234,7 @@ def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> 
 
 
 def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
-    """-> when the token that moved `tat` from `tat_us` may be used."""
+    """Return the time from which the token that moved `tat` away from `tat_us` may be used."""
     ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
     return max(now_ms, -(-(tat_us - ahead_us) // 1_000))
 
@@ -243,7 +248,9 @@ def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -
 def take_permit(
     gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, *, permit_id: str, permit: Permit
 ) -> Update:
-    """One place for a newcomer; a permit that has lapsed is replaced in the same write."""
+    """Take one place for an attempt that does not queue. The same write replaces a lapsed
+    permit.
+    """
     conditions = [NO_WAITERS, *_unchanged(seen, now_ms), Condition(UNTIL + permit_id, "absent")]
     put = _stored(permit_id, permit)
     places = seen.places(rule, now_ms)
@@ -304,9 +311,9 @@ def give_permit_back(gate_id: GateId, permit_id: str, owner: str, now_ms: int) -
 
 
 def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Update:
-    """Says that attempts wait, and gives the chain of ticks that serves them a new number.
+    """Mark the gate as one with waiting attempts, and give its chain of ticks a new number.
 
-    `due_ms`: when its first tick is due; 0: now.
+    `due_ms`: the time of the first tick; 0: now.
     """
     same = Condition("tn", "=", seen.chain) if seen.chain else Condition("tn", "absent")
     put: dict[str, str | int] = {"w": 1, "nx": due_ms or now_ms, "tm": ""}
@@ -336,7 +343,7 @@ def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
 
 
 def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """One failure more for the circuit breaker; the first one of a window begins its count."""
+    """Count one failure for the circuit breaker; the first failure of a window starts its count."""
     assert rule.trip is not None
     if seen.failures and now_ms - seen.failing_ms <= rule.trip.within_ms:
         return update(gate_id, now_ms, Condition("xa", "=", seen.failing_ms), add={"xn": 1})
@@ -349,7 +356,9 @@ def forget_failures(gate_id: GateId, now_ms: int) -> Update:
 
 
 def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Nothing begins for a while; then a few attempts probe, at a tenth of the speed."""
+    """Trip the circuit breaker: nothing begins for a while. Then a few attempts probe, at a tenth
+    of the speed.
+    """
     assert rule.trip is not None
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     open_ms = now_ms + rule.trip.hold_ms
@@ -359,7 +368,9 @@ def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
 
 
 def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted: int) -> list[int]:
-    """-> the slots, in ms, of the next tokens that may be used by `until_ms`, at most `wanted`."""
+    """Return the slots, in ms, of the next tokens that may be used by `until_ms`, at most
+    `wanted`.
+    """
     interval_us = gate.interval_us(rule, now_ms)
     ahead_us = (rule.burst - 1) * interval_us
     tat_us = max(gate.tat_us, now_ms * 1_000)
@@ -375,7 +386,7 @@ def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted
 
 
 def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int:
-    """-> `tat` once the slots of `tokens_until` are given out."""
+    """Return `tat` once the slots of `tokens_until` are given out."""
     interval_us = gate.interval_us(rule, now_ms)
     tat_us = max(gate.tat_us, now_ms * 1_000)
     for slot in slots:

@@ -58,8 +58,8 @@ _TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One permit, or with `owner` "" one token. `until_ms`: what was granted may be used as it is
-    until then; 0 for what the worker took itself.
+    """One permit, or one token when `owner` is "". A granted permit or token may be used until
+    `until_ms`; 0 when the worker took it itself.
     """
 
     gate: GateId
@@ -69,9 +69,10 @@ class Held:
 
 @dataclass
 class Permits:
-    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought.
+    """The permits of one delivery. Mutable. `granted`: the permits that the wake of this delivery
+    brought.
 
-    `is_logged`: the execution has a log, so that a lease of this delivery is written there.
+    `is_logged`: the execution has a log, so a lease of this delivery is written there.
     """
 
     memory: GateMemory
@@ -83,7 +84,7 @@ class Permits:
     is_logged: bool = False
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
-        """-> the limits of the attempt's task, in the order in which they are taken."""
+        """Return the limits of the attempt's task, in the order in which they are taken."""
         uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
         return tuple(sorted(uses, key=_order))
 
@@ -92,10 +93,10 @@ class Permits:
     def admit(
         self, tenant: str, workflow: str, data: Json, now_ms: int
     ) -> Generator[Effect, Any, Queued | None]:
-        """-> None when every limit of the workflow lets the execution begin, else its place.
+        """Return None when every limit of the workflow lets the execution begin, else its place.
 
         Every worker of the execution shares its permit, whose owner is the tenant: a second
-        delivery of the start finds it taken and goes on.
+        delivery of the start finds the permit taken and continues.
         """
         taken: list[GateId] = []
         for use in sorted(self.memory.book.of_workflow.get(workflow, ()), key=_order):
@@ -144,7 +145,7 @@ class Permits:
     # -- before an attempt begins ------------------------------------------------------------------
 
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
-        """-> None when every limit of the attempt lets it begin."""
+        """Return None when every limit of the attempt lets it begin."""
         ticket = (attempt.entry, attempt.attempt)
         if attempt.kind == "task" and attempt.target in self.memory.book.batches:
             gate_id = GateId(f"{BATCH_PREFIX}{attempt.target}", self.tenant)
@@ -182,7 +183,7 @@ class Permits:
         return None
 
     def _place(self, gate_id: GateId, use: LimitUse, arguments: Json, now_ms: int) -> Queued:
-        """-> the place of an attempt that holds nothing."""
+        """Return the place of an attempt that holds nothing."""
         fair = "" if use.fair is None else argument_text(arguments, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 
@@ -231,9 +232,10 @@ class Permits:
         return None
 
     def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
-        """The next token, past those who wait, if it comes within seconds.
+        """Take the next token, ahead of waiting attempts, when it is free within seconds.
 
-        F13: if workers were slow for long, every wake would be too late, and nothing would begin.
+        F13: if workers were slow for long, every wake would be too late, and no attempt would
+        begin.
         """
         for _ in range(_TRIES_MAX):
             now_ms = yield Clock()
@@ -255,7 +257,8 @@ class Permits:
         permit = Permit(_until_ms(attempt, now_ms), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
-            gate = Gate(permits={})  # seen full a while ago: the write says what is true now
+            # The gate was full when last read; the conditional write finds out whether it still is
+            gate = Gate(permits={})
         for _ in range(_TRIES_MAX):
             written = yield gates.take_permit(
                 gate_id, rule, gate, now_ms, permit_id=name, permit=permit
@@ -294,7 +297,7 @@ class Permits:
     # -- after it has ended ------------------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
-        """Gives back what ended attempts held, and lets in those that wait for it."""
+        """Give back the permits of ended attempts, and let waiting attempts in."""
         for ticket in tickets:
             held = self.held.pop(ticket, [])
             if any(one.owner for one in held):
@@ -417,7 +420,7 @@ def _order(use: LimitUse) -> tuple[int, int, str]:
 
 
 def _until_ms(attempt: Attempt, now_ms: int) -> int:
-    """-> the end of the attempt's lease: a permit holds for as long."""
+    """Return the end of the attempt's lease: a permit holds for as long."""
     if attempt.claim is not None:
         return attempt.claim.until_ms
     seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""The rule of one limit: what the code declares, and what an operator has changed at run time."""
+"""The rule of one limit: its declaration in the code, and the changes of operators at run time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Breaker:
 class LimitRule:
     """One limit of the stack. Either `interval_us` (between two starts) or `concurrency` is set.
 
-    `burst`: starts that an idle limit allows at once. `weights`: turns for each text of the
-    parameter that the limit takes turns by.
+    `burst`: the starts that an idle limit allows at once. `weights`: the number of turns for each
+    value of the parameter that shares turns.
     """
 
     name: str
@@ -49,14 +49,16 @@ class LimitRule:
 
     @property
     def shards(self) -> int:
-        """-> into how many gates one key is split, so that no gate's partition becomes hot."""
+        """The number of gates of one key. Several gates keep any single partition from becoming
+        hot.
+        """
         if self.interval_us is not None:
             return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
         assert self.concurrency is not None
         return -(-self.concurrency // GATE_HOLDERS_MAX)
 
     def of_shard(self, shard: int) -> LimitRule:
-        """-> the part of the limit that one of its gates enforces."""
+        """Return the part of the limit that one of its gates enforces."""
         count = self.shards
         if count == 1:
             return self
@@ -70,7 +72,7 @@ class LimitRule:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """One limit of a task. `key` and `fair` are names of the task's parameters, or None."""
+    """The use of one limit by a task. `key` and `fair` name parameters of the task, or are None."""
 
     rule: LimitRule
     key: str | None = None
@@ -79,7 +81,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True)
 class GateId:
-    """One gate: a limit, the hash of the key (or "-"), and the shard."""
+    """The identity of one gate: a limit, the hash of the key (or "-"), and the shard."""
 
     limit: str
     key: str = NO_KEY
@@ -104,7 +106,7 @@ def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId
 
 
 def argument_text(arguments: Json, parameter: str) -> str:
-    """-> the value of the parameter as text: a text as it is, other values as JSON."""
+    """Return the value of the parameter as text: a text as it is, other values as JSON."""
     value = arguments.get(parameter) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
@@ -135,11 +137,15 @@ class LimitBook:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """-> the rule as the code declares it; None for a limit that this code does not know."""
+        """Return the rule as the code declares it; None for a limit that this code does
+        not know.
+        """
         return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """-> the parameter whose every value has a gate of its own, where the limit has one."""
+        """Return the parameter whose values each have their own gate; None when the limit has no
+        key.
+        """
         return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
     @property
@@ -155,8 +161,9 @@ NO_LIMITS: Final = LimitBook()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The changes of one limit that operators have made; they outlive deployments.
+    """The changes that operators have made to one limit. They survive deployments.
 
+    `reason`, `by` and `at_ms` are of the last change, `paused_by` and `paused_ms` of the pause.
     `rv` is the version of the stored item, 0 when there is none.
     """
 
@@ -168,10 +175,12 @@ class Settings:
     by: str = ""
     at_ms: int = 0
     rv: int = 0
+    paused_by: str = ""
+    paused_ms: int = 0
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:
-    """-> the rule with the operator's changes over the code's values."""
+    """Return the rule with the operator's changes over the code's values."""
     return replace(
         rule,
         interval_us=rule.interval_us if settings.interval_us is None else settings.interval_us,
@@ -196,6 +205,7 @@ def settings_item(limit: str, settings: Settings) -> dict[str, str | int | bytes
         "reason": settings.reason,
         "by": settings.by,
         "at": settings.at_ms,
+        **({"pby": settings.paused_by, "pat": settings.paused_ms} if settings.is_paused else {}),
         **{name: value for name, value in changed.items() if value is not None},
     }
 
@@ -212,4 +222,6 @@ def settings_of(item: Mapping[str, Any] | None) -> Settings:
         by=str(item.get("by", "")),
         at_ms=int(item.get("at", 0)),
         rv=int(item["rv"]),
+        paused_by=str(item.get("pby", "")),
+        paused_ms=int(item.get("pat", 0)),
     )

@@ -22,7 +22,7 @@ from holdfast.stepfunctions.trial.stage import Bindings, Notes, Observe, Scene, 
 
 
 def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Mapping[str, Observe]:
-    """-> by field of the state, how it is evaluated."""
+    """Return the evaluation of each field of the state, by the field's name."""
     observers: dict[str, Observe] = {"credentials": _credentials(notes)}
     match tested.state:
         case MapState():
