@@ -49,8 +49,9 @@ def per_hour(count: float) -> Rate:
 class Throttled(Exception):  # noqa: N818  # named for what the dependency said
     """Raised by a task: the dependency asked to be called later.
 
-    The limits of the task begin nothing for `retry_after` and are slower for a minute after it. The
-    attempt waits and counts no retry. In a task without limits it is an error like any other.
+    The limits of the task begin nothing for `retry_after` and are slower after it, until they have
+    found the speed that the dependency takes. The attempt waits and counts no retry. In a task
+    without limits it is an error like any other.
     """
 
     def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
@@ -128,6 +129,15 @@ class Limit:
         if self.burst is not None:
             return self.burst
         return 1 if self.rate is None else max(1, int(self.rate.per_second))
+
+    def __str__(self) -> str:
+        """bank 20/s, burst 40; customer 1 at once for each customer_id."""
+        if self.rate is not None:
+            bound = f"{self.rate.per_second:g}/s, burst {self.starts_at_once}"
+        else:
+            bound = f"{self.concurrency} at once"
+        keys = f" for each {self.key}" if self.key is not None else ""
+        return f"{self.name} {bound}{keys}"
 
     def by(self, parameter: str) -> Limit:
         """Return the same limit for each value of the task's parameter."""

@@ -14,7 +14,9 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.proofs import report
+from holdfast.proofs.capacity import Capacity, capacity_of
 from holdfast.proofs.findings import Placed, SourceLocation
+from holdfast.proofs.graph import levels_of
 from holdfast.proofs.report import Proofs, prove
 from holdfast.proofs.tasks import facts_of_tasks
 
@@ -58,6 +60,33 @@ def subjects_of_modules(
         ProvenMachine(prove(found.name, found.asl, facts), _by_sources(found.sources))
         for found in compiled
     ]
+
+
+def capacities_of_modules(
+    names: Iterable[str], compiled: Iterable[CompiledWorkflow], load: Load
+) -> list[Capacity]:
+    """Return for each compiled workflow what binds first at that load."""
+    of_task, _ = Registry.from_modules(names).limits()
+    return [
+        capacity_of(
+            found.name,
+            levels_of(found.asl),
+            of_task,
+            starts_per_second=load.starts_per_second,
+            seconds=load.seconds,
+            workers=load.workers,
+        )
+        for found in compiled
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`seconds`: how long an attempt of each task runs. `workers`: how many run at once."""
+
+    starts_per_second: float
+    seconds: Mapping[str, float]
+    workers: int
 
 
 def subject_of_file(path: Path) -> ProvenMachine:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.local.console import harmless
+from holdfast.proofs.capacity import Capacity
 
 PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
@@ -123,6 +124,23 @@ def limits(rows: list[JsonRow], now: datetime) -> Table:
             _limit_change(row, now),
         )
     return table
+
+
+def capacity(found: Capacity) -> Iterable[RenderableType]:
+    """What binds first: each limit and the workers, the tightest first."""
+    table = plain_table("what", "allows", "used", "makes room", right=("used",))
+    for use in found.uses:
+        style = "red" if use.part > 1 else ""
+        table.add_row(use.name, use.allows, Text(f"{use.part:.0%}", style), use.change)
+    yield f"{found.workflow} at {found.starts_per_second:g} starts a second"
+    yield table
+    if found.highest is not None:
+        first = found.uses[0].name
+        yield f"{first} binds first, at {found.highest:.3g} starts a second"
+    if found.unknown:
+        tasks = ", ".join(found.unknown)
+        yield f"run times not given: {tasks}; add --seconds {found.unknown[0]}=0.3"
+    yield "counted: one call for each state; rounds of loops, items of lists and retries come on top"
 
 
 def _allows(row: JsonRow) -> str:

@@ -36,7 +36,9 @@ Locate = Callable[[str, str], SourceLocation]
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """`findings` are the gravest first, then in the order of the definition."""
+    """`findings` are the gravest first, then in the order of the definition. `limits`: the limits
+    of each state whose task has some, in words.
+    """
 
     name: str
     levels: tuple[MachineLevel, ...]
@@ -48,6 +50,7 @@ class Proofs:
     worst: Worst
     costs: Costs
     timeout_seconds: int | None
+    limits: tuple[tuple[MachineLevel, str, tuple[str, ...]], ...] = ()
 
 
 def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
@@ -74,7 +77,18 @@ def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
         worst=worst,
         costs=costs_of(worst),
         timeout_seconds=document.get("TimeoutSeconds"),
+        limits=tuple(_limits(levels, facts)),
     )
+
+
+def _limits(
+    levels: Sequence[MachineLevel], facts: FactsByTask
+) -> Iterator[tuple[MachineLevel, str, tuple[str, ...]]]:
+    for level in levels:
+        for name, state in level.states.items():
+            found = facts.get(str(state.get("Resource", "")).rpartition(":")[2])
+            if found is not None and found.limits:
+                yield level, name, found.limits
 
 
 def _find_history(
@@ -137,6 +151,14 @@ def _lines(proofs: Proofs, locate: Locate) -> Iterator[tuple[str, str]]:
     yield "waits", _waits(proofs.waits, locate)
     if retries := list(_retries(proofs, locate)):
         yield "retries", "\n".join(retries)
+    if proofs.limits:
+        yield (
+            "limits",
+            "\n".join(
+                f"{_where(level, name, locate)}: {'; '.join(limits)}"
+                for level, name, limits in proofs.limits
+            ),
+        )
     yield "undo", _undo(proofs, locate)
     yield "history", _history(proofs)
     yield "cost", _cost(proofs.costs)
