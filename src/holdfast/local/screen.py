@@ -140,7 +140,7 @@ def capacity(found: Capacity) -> Iterable[RenderableType]:
     if found.unknown:
         tasks = ", ".join(found.unknown)
         yield f"run times not given: {tasks}; add --seconds {found.unknown[0]}=0.3"
-    yield "counted: one call for each state; rounds of loops, items of lists and retries come on top"
+    yield "counted: one call for each state; rounds, items of lists and retries come on top"
 
 
 def _allows(row: JsonRow) -> str:

@@ -59,7 +59,10 @@ def capacity_of(
     seconds: Mapping[str, float],
     workers: int,
 ) -> Capacity:
-    """`limits`: of each task. `seconds`: how long an attempt runs. `workers`: how many run at once."""
+    """Return what binds first.
+
+    `limits`: of each task. `seconds`: how long an attempt runs. `workers`: how many run at once.
+    """
     calls = Counter(calls_in(levels))
     rates = {task: count * starts_per_second for task, count in calls.items()}
     found = list(_uses_of_limits(rates, limits, seconds))
