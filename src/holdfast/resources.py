@@ -177,6 +177,8 @@ METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
+# How long an attempt or an execution waited at a limit, noted when it is let in.
+METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (

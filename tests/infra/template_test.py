@@ -301,7 +301,7 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_messages_and_the_sweep(
     }
     assert ages.keys() == {"MessagingWork", "MessagingSingle", "MessagingStarts"}
     assert min(ages.values()) > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
-    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 3
+    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 4
 
 
 def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:

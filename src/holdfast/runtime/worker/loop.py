@@ -291,6 +291,9 @@ class Processing:
                 held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
                 permits.granted[ticket] = held
             self.facts.append(facts.Granted(*ticket, body["gate"]))
+            assert queued is not None
+            waited_ms = max(0, (yield Clock()) - queued.since_ms)
+            yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
         else:
             yield from permits.refuse_grant(body, self.state)
 
