@@ -115,7 +115,7 @@ def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFindi
             )
 
 
-# -- what a state reads ----------------------------------------------------------------------------
+# -- variables that a state reads ------------------------------------------------------------------
 
 
 def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
