@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -261,7 +262,7 @@ def _rate(text: str) -> float:
     """Return the starts per second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
-    if unit not in seconds:
+    if unit not in seconds or not _NUMBER.fullmatch(count):
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
     return float(count) / seconds[unit]
 
@@ -324,6 +325,8 @@ def _add_telling(commands: Any) -> None:
 
 
 _NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
+#: A number as `--rate` takes it.
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 

@@ -91,6 +91,7 @@ def test_every_queue_is_encrypted_and_refuses_plain_http(template: Template) -> 
     [
         ("Work", resources.WORK, resources.WORKER),
         ("Single", resources.SINGLE, resources.WORKER_SINGLE),
+        ("Starts", resources.STARTS, resources.WORKER),
     ],
 )
 def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(

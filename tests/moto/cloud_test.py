@@ -25,7 +25,7 @@ from holdfast.errors import HoldfastBug, RequestError
 from holdfast.local import intercept
 from holdfast.local.clock import SystemClock, VirtualClock
 from holdfast.local.cloud import LocalCloud
-from holdfast.local.pump import FunctionBody, Handlers, LambdaContext, Pump
+from holdfast.local.pump import STARTS_MAX, FunctionBody, Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import (
     Delete,
     Get,
@@ -498,6 +498,72 @@ def test_on_the_systems_clock_the_pump_runs_until_a_stop() -> None:
         assert not thread.is_alive()
         assert worker.bodies() == [['{"t":"default","run":"r"}']]
         assert cloud.next_message_ms(cloud.names.work_queue_url) is None
+
+
+# -- starts ----------------------------------------------------------------------------------------
+
+STARTS = [f"start{number}" for number in range(400)]
+
+
+def send_starts(cloud: LocalCloud) -> None:
+    for number in range(0, len(STARTS), 10):
+        messages = [Message({"t": "default", "run": run}) for run in STARTS[number : number + 10]]
+        ports(cloud).perform(Send(tuple(messages), "starts"))
+
+
+def test_work_under_way_passes_400_queued_starts(cloud: LocalCloud, clock: VirtualClock) -> None:
+    def act(event: dict[str, Any]) -> None:
+        if len(worker.calls) == 1:  # an event for a waiting order, while the first starts run
+            send(cloud, "order")
+
+    worker = Recorder(act)
+    send_starts(cloud)
+    play(cloud, worker=worker)
+
+    batches = worker.bodies()
+    assert batches[1] == ['{"t":"default","run":"order"}']
+    assert len(batches) == 1 + len(STARTS) / resources.STARTS.batch_size
+    assert clock() == START_MS
+
+
+def test_on_the_systems_clock_starts_leave_invocations_free_for_work_under_way() -> None:
+    stop, full, passed, done = (threading.Event() for _ in range(4))
+    lock = threading.Lock()
+    running, most, ended = 0, 0, 0
+
+    def act(event: dict[str, Any]) -> None:
+        nonlocal running, most, ended
+        if "order" in event["Records"][0]["body"]:
+            passed.set()
+            return
+        with lock:
+            running += 1
+            most = max(most, running)
+        if running == STARTS_MAX:
+            full.set()
+        assert passed.wait(timeout=20)
+        with lock:
+            running -= 1
+            ended += len(event["Records"])
+        if ended == len(STARTS):
+            done.set()
+
+    with LocalCloud(SystemClock()) as cloud:
+        send_starts(cloud)
+        pump = Pump(cloud, handlers(worker=Recorder(act), sweeper=Recorder()))
+        thread = threading.Thread(target=pump.run_forever, args=(stop,))
+        thread.start()
+        try:
+            assert full.wait(timeout=20)
+            send(cloud, "order")
+            assert passed.wait(timeout=20)
+            assert done.wait(timeout=20)
+        finally:
+            passed.set()
+            stop.set()
+            thread.join(timeout=20)
+        assert_nothing_unwanted(pump)
+    assert most == STARTS_MAX
 
 
 # -- the meter -------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
+from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES
 from tests.builders import ask, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
 from tests.unit.states_kit import PASS, PLACE, ROLE
@@ -112,7 +113,7 @@ class Doors:
     def stored(self) -> Json:
         """Return everything that the stack holds."""
         services = self.services
-        queues = ("work", "single", "work-dlq", "single-dlq")
+        queues = (*WORK_QUEUES, *DEAD_LETTERS)
         items = [services.items(table) for table in ("executions", "mail")]
         return items, services.blobs(), [services.depth(queue) for queue in queues]
 

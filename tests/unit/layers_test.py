@@ -42,7 +42,15 @@ ALLOWED = {
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
     "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits"},
-    "runtime.maintenance": {"runtime", "runtime.storage", "core", "resources", "errors", "limits"},
+    "runtime.maintenance": {
+        "runtime",
+        "runtime.gates",
+        "runtime.storage",
+        "core",
+        "resources",
+        "errors",
+        "limits",
+    },
     "runtime.commands": {
         "runtime",
         "runtime.gates",

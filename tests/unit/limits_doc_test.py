@@ -14,6 +14,9 @@ import pytest
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_module
 from holdfast.deployment import Deployment
+from holdfast.local.stack import deployment_of
+from holdfast.runtime.commands.tokens import SigningKeys
+from holdfast.testing import World, real
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/limits.md"
 
@@ -40,3 +43,12 @@ def test_the_workflow_of_the_page_compiles_and_its_limits_are_those_of_the_stack
     assert rules["ledger"].concurrency == 10
     assert book.key_of("customer") == "customer_id"
     assert rules["shared"].weights == {"acme": 4}
+
+
+def test_a_workflow_of_the_page_runs_and_the_api_knows_the_limits(page: ModuleType) -> None:
+    world = World(dict.fromkeys((page.charge, page.book), real))
+    assert world.run(page.buy, "o1", 5).output == "charged o1"
+    deployment = deployment_of(["page_on_limits"])
+    front = deployment.front(deployment.programs(), SigningKeys("k1", {"k1": bytes(32)}))
+    known = {"bank", "customer", "ledger", "onboarding", "shared"}
+    assert set(front.known.limits.rules) == known

@@ -193,7 +193,7 @@ def _answer(services: Services, handler: Handler) -> Any:
 
 
 def redrive_letters(simulation: Simulation) -> None:
-    """Sends every dead letter once more, from the work queue and from the dead letters: an ended
+    """Sends every dead letter once more, from the queues and from their dead letters: an ended
     execution does not change (I19).
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
@@ -203,7 +203,7 @@ def redrive_letters(simulation: Simulation) -> None:
         return
     before, ran = _contents(simulation), len(simulation.evidence.ran)
     for letter in letters:
-        for queue in ("work", "work-dlq"):
+        for queue in ("work", "work-dlq", "starts", "starts-dlq"):
             simulation.services.queue(queue).put_back(letter)
             simulation.evidence.put_back += 1
     for told in simulation.on_message:

@@ -39,6 +39,7 @@ from holdfast.runtime.effects import (
     Handler,
     Measure,
     Pause,
+    QueueName,
     Send,
     SetVisibility,
     TaskFailed,
@@ -56,7 +57,7 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
-from holdfast_simulator.queues import Received
+from holdfast_simulator.queues import AnyQueueName, Received
 from holdfast_simulator.services import WORK_QUEUES, Services
 
 START_MS: Final = 1_800_000_000_000
@@ -120,6 +121,7 @@ class _Host:
 
     skew_ms: int
     memory: GateMemory
+    queue: AnyQueueName
     is_alive: bool = True
     frozen_until_ms: int = 0
     runs: list[TaskRun] = field(default_factory=list)
@@ -160,7 +162,7 @@ def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) ->
 
 class FlowWorld:
     """`uses`: the limits of each task, `running` those of the workflow. `act`: -> the result of an
-    attempt, at its end.
+    attempt, at its end. `workers`: deliveries at once; `start_workers`: those that may be starts.
     """
 
     def __init__(
@@ -171,12 +173,15 @@ class FlowWorld:
         seed: int = 0,
         faults: Faults | None = None,
         workers: int = 10_000,
+        start_workers: int = 10_000,
         running: tuple[LimitUse, ...] = (),
     ) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, not secret
         self.faults = faults or Faults()
         self.workers = workers
+        self.start_workers = start_workers
         self.busy = 0
+        self.busy_with_starts = 0
         self.now_ms = START_MS
         self.services = Services(lambda: self.now_ms)
         stored = Definition(definition, {}, definition_hash(definition))
@@ -281,7 +286,7 @@ class FlowWorld:
     def _receive(self, polled_ms: int) -> None:
         self._polls.discard(polled_ms)
         for queue in WORK_QUEUES:
-            while self.busy < self.workers:
+            while self._has_worker(queue):
                 found = self.services.receive(queue, 1)
                 if not found:
                     break
@@ -289,14 +294,19 @@ class FlowWorld:
                     self._deliver(received)
         self._poll()
 
+    def _has_worker(self, queue: QueueName) -> bool:
+        is_allowed = queue != "starts" or self.busy_with_starts < self.start_workers
+        return is_allowed and self.busy < self.workers
+
     def _deliver(self, received: Received) -> None:
         self.busy += 1
+        self.busy_with_starts += received.queue == "starts"
         if self.has_faults and self.random.random() < self.faults.duplicates:
             at_ms = self.now_ms + self.random.randint(1, 5_000)
             self.services.queue(received.queue).duplicate(received.receipt, at_ms)
             self.at(at_ms, self._poll)
         skew_ms, memory = self.random.choice(self.hosts)
-        host = _Host(skew_ms, memory, extended_ms=self.now_ms)
+        host = _Host(skew_ms, memory, received.queue, extended_ms=self.now_ms)
         programs, book = self.programs, memory
         setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, gates=book)
         delivery = ReceivedMessage(
@@ -330,6 +340,7 @@ class FlowWorld:
             host.is_alive = False
             self._running.discard(host)
             self.busy -= 1
+            self.busy_with_starts -= host.queue == "starts"
             for one in host.runs:
                 if one.ended_ms is None:
                     one.ended_ms = self.now_ms

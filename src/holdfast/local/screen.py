@@ -126,10 +126,11 @@ def limits(rows: list[JsonRow], now: datetime) -> Table:
 
 
 def _allows(row: JsonRow) -> str:
+    closed = f", closed until {moment(row['closed_until'])}" if "closed_until" in row else ""
     if "concurrency" in row:
-        return f"{row['concurrency']} at once"
+        return f"{row['concurrency']} at once{closed}"
     slowed = f", slowed to {row['speed']:.0%}" if "speed" in row else ""
-    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}"
+    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}{closed}"
 
 
 def _limit_change(row: JsonRow, now: datetime) -> str:

@@ -32,6 +32,8 @@ from holdfast.runtime.storage import keys, tables
 _RATE_MAX: Final = 12_800.0
 _PLACES_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
+#: The fields of a request that change a value.
+_CHANGES: Final = ("rate", "burst", "concurrency", "paused")
 
 
 def limits(known: Lookup) -> JsonResult:
@@ -106,13 +108,15 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
-    shown["ahead"] = places[0] if places else len(rows)
+    # Without a row it has been let in, and its message is on the way; or it is behind all counted.
+    missing = COUNTED_MAX if len(rows) >= COUNTED_MAX else 0
+    shown["ahead"] = places[0] if places else missing
     declared = known.limits.rule(gate_id.limit)
     if declared is None:
         return shown
     settings = yield from operate.settings_now(gate_id.limit)
     if settings.is_paused:
-        since = {"paused_by": settings.by, "paused_since": iso_time(settings.at_ms)}
+        since = {"paused_by": settings.paused_by, "paused_since": iso_time(settings.paused_ms)}
         return {**shown, **{name: text for name, text in since.items() if text}}
     rule = effective(declared, settings)
     report = yield from operate.report(gate_id, rule)
@@ -183,7 +187,10 @@ def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
 
 def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `Settings` that the request changes."""
-    if request.get("clear") is True:
+    if _flag(request, "clear"):
+        others = [field for field in _CHANGES if request.get(field) is not None]
+        if others:
+            raise _bad(f"`clear` is sent with `{others[0]}`", "clear alone, then a second request")
         return {"interval_us": None, "burst": None, "concurrency": None, "is_paused": False}
     found: dict[str, Any] = {}
     if request.get("rate") is not None:
@@ -192,12 +199,13 @@ def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, An
         found["interval_us"] = int(MICROSECONDS / rate)
     if request.get("burst") is not None:
         _require_kind(declared, "burst", is_rate=True)
-        found["burst"] = int(_number(request, "burst", 1, _RATE_MAX))
+        found["burst"] = _whole_number(request, "burst", _RATE_MAX)
     if request.get("concurrency") is not None:
         _require_kind(declared, "concurrency", is_rate=False)
-        found["concurrency"] = int(_number(request, "concurrency", 1, _PLACES_MAX))
-    if isinstance(request.get("paused"), bool):
-        found["is_paused"] = request["paused"]
+        found["concurrency"] = _whole_number(request, "concurrency", _PLACES_MAX)
+    paused = _flag(request, "paused")
+    if paused is not None:
+        found["is_paused"] = paused
     if not found:
         raise _bad("the request changes nothing", "send rate, burst, concurrency, paused or clear")
     return found
@@ -217,6 +225,20 @@ def _number(request: Mapping[str, Any], field: str, least: float, most: float) -
     if not is_number or not least <= value <= most:
         raise _bad(f"`{field}` is {value!r:.40}", f"a number from {least:.6g} to {most:g}")
     return float(value)
+
+
+def _whole_number(request: Mapping[str, Any], field: str, most: float) -> int:
+    value = _number(request, field, 1, most)
+    if not value.is_integer():
+        raise _bad(f"`{field}` is {value:g}", f"a whole number from 1 to {most:g}")
+    return int(value)
+
+
+def _flag(request: Mapping[str, Any], field: str) -> bool | None:
+    value = request.get(field)
+    if value is not None and not isinstance(value, bool):
+        raise _bad(f"`{field}` is {value!r:.40}", "true or false")
+    return value
 
 
 def _text(request: Mapping[str, Any], field: str, longest: int, default: str | None = None) -> str:

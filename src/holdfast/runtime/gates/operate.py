@@ -62,6 +62,9 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
         settings = yield from settings_now(rule.name)
         now_ms = yield Clock()
         later = replace(settings, **changed, at_ms=now_ms, rv=settings.rv + 1)
+        if later.is_paused and not settings.is_paused:
+            # A later change of a value must not pass for the pause in what `show` prints.
+            later = replace(later, paused_by=later.by, paused_ms=now_ms)
         item = settings_item(rule.name, later)
         if settings.rv == 0:
             is_stored = (yield PutIfAbsent(tables.MAIL, item)) is None

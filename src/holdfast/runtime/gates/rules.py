@@ -152,6 +152,7 @@ NO_LIMITS: Final = LimitBook()
 class Settings:
     """The changes that operators have made to one limit. They survive deployments.
 
+    `reason`, `by` and `at_ms` are of the last change, `paused_by` and `paused_ms` of the pause.
     `rv` is the version of the stored item, 0 when there is none.
     """
 
@@ -163,6 +164,8 @@ class Settings:
     by: str = ""
     at_ms: int = 0
     rv: int = 0
+    paused_by: str = ""
+    paused_ms: int = 0
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:
@@ -191,6 +194,7 @@ def settings_item(limit: str, settings: Settings) -> dict[str, str | int | bytes
         "reason": settings.reason,
         "by": settings.by,
         "at": settings.at_ms,
+        **({"pby": settings.paused_by, "pat": settings.paused_ms} if settings.is_paused else {}),
         **{name: value for name, value in changed.items() if value is not None},
     }
 
@@ -207,4 +211,6 @@ def settings_of(item: Mapping[str, Any] | None) -> Settings:
         by=str(item.get("by", "")),
         at_ms=int(item.get("at", 0)),
         rv=int(item["rv"]),
+        paused_by=str(item.get("pby", "")),
+        paused_ms=int(item.get("pat", 0)),
     )

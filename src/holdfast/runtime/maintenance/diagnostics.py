@@ -28,6 +28,7 @@ from holdfast.core.state import (
     Frame,
     Lanes,
     Pause,
+    Queued,
     Timer,
     is_told,
 )
@@ -35,6 +36,7 @@ from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_pa
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, inbox
 from holdfast.runtime.effects import Effect, Get, Item, Query
+from holdfast.runtime.gates.gate import gate_from
 from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -58,6 +60,7 @@ class Symptom(StrEnum):
     CHILD_UNSTOPPED = "nobody waits for its child any more, and nobody has stopped that one"
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
+    QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
     QUARANTINED = "its message was quarantined"
     PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"
@@ -228,6 +231,8 @@ def _stored_ms(item: Item, what: str) -> int:
 def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
     waiting = frame.waiting
     match waiting:
+        case Attempt(queued=Queued() as queued) | Admission(queued=queued):
+            return (yield from _of_queue(place, log, frame, queued))
         case Attempt():
             return _unknown_function(log, frame, waiting) if waiting.is_unknown else []
         case Awaiting(kind="event"):
@@ -237,7 +242,7 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
             return (yield from _of_answer(place, log, frame, waiting))
         case ChildExecutions():
             return (yield from _of_lanes(place, log, frame, waiting))
-        case Entered() | Exited() | FailedState() | Admission() | Timer() | Delay() | Lanes():
+        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes():
             return []
         case _:
             assert_never(waiting)
@@ -247,6 +252,15 @@ def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnose
     advice = f"deploy a module with {attempt.target!r}"
     why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
     return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
+
+
+def _of_queue(place: Examination, log: Log, frame: Frame, queued: Queued) -> Findings:
+    """A paused limit's queue is served: its next tick is due after the longest rest."""
+    gate = gate_from((yield Get(tables.MAIL, keys.gate(queued.gate), keys.ONLY)))
+    if gate.has_waiters and not gate.is_chain_dead(place.now_ms):
+        return []
+    since_ms = max(queued.since_ms, gate.chain_ms)
+    return [finding_of(log, Symptom.QUEUE_UNSERVED, since_ms, state=frame.position)]
 
 
 def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> list[Diagnosed]:
