@@ -1,7 +1,8 @@
 """The changes of a module, one place at a time.
 
 Left alone are documentation, annotations, imports, decorators, the words of an enumeration (they
-cannot be changed in a process that has them) and asserts: an assert states a fact that always holds.
+cannot be changed in a process that has them) and asserts: an assert states a fact that always
+holds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which variables have a value on every way to where they are read.
+"""The variables that have a value on every path to the place of their use.
 
 A forward analysis: a name is known at a state when every edge into it brings it. A branch sees what
 is known at its state; what it assigns is its own.
