@@ -1,4 +1,6 @@
-"""The places of refusals in the compiler: every such call, and those that a set of programs reaches."""
+"""The places of refusals in the compiler: every such call, and those that a set of programs
+reaches.
+"""
 
 from __future__ import annotations
 
