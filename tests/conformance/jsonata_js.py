@@ -1,4 +1,4 @@
-"""What was evaluated, evaluated again by jsonata-js 2.0.6, the version that AWS names.
+"""Evaluated expressions, evaluated again by jsonata-js 2.0.6, the version that AWS names.
 
     python -m tests.conformance.jsonata_js FILE
 

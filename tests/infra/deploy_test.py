@@ -1,7 +1,7 @@
 """`cdk deploy` for real, onto a loopback cloud that enforces IAM; then one order through the API.
 
-What this shows: the template deploys, the asset runs, each role allows what its function does, and
-the API refuses who may not call it. What it cannot show is AWS itself.
+This shows that the template deploys, that the asset runs, that each role allows the calls of its
+function, and that the API refuses unauthorised callers. It cannot show AWS itself.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def served() -> Iterator[Served]:
         yield running
 
 
-# -- what is sent ----------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------
 
 
 def a_request(draw: Random, host: str) -> bytes:
@@ -125,7 +125,7 @@ def _cut(draw: Random, sent: bytes) -> bytes:
     return bytes(made)
 
 
-# -- what comes back -------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def exchange(url: str, sent: bytes) -> tuple[bytes, float]:

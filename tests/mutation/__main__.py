@@ -1,4 +1,4 @@
-"""How many small changes of the engine's core its fast tests find.
+"""The share of small changes in the engine's core that its fast tests find.
 
 `python -m tests.mutation [--module lanes.py ...] [--sample N] [--seed S] [--line TEXT]
 [--since COMMIT] [--minutes M] [--tests FILE ...]`: without `--module`, every module of `core`;

@@ -1,8 +1,8 @@
-"""What is changed in a module, one place at a time.
+"""The changes of a module, one place at a time.
 
 Left alone are documentation, annotations, imports, decorators, the words of an enumeration (they
-cannot be changed in a process that has them) and asserts: an assert tells the type checker, and the
-next reader, what holds anyway.
+cannot be changed in a process that has them) and asserts: an assert states a fact that always
+holds.
 """
 
 from __future__ import annotations

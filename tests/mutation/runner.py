@@ -1,9 +1,9 @@
 """Runs the fast tests of the engine against each mutant, in a process of its own.
 
 The tests are collected once; each mutant is planted into a fork of that process. Only tests that
-run the changed line are asked, those first that have found a mutant of the same function before,
-then the quickest and those that have found most. The first that fails has found it; so has one that
-does not come to an end.
+run the changed line are run: first those that have found a mutant of the same function before, then
+the quickest and those that have found most. The first that fails has found it; so has one that does
+not end.
 """
 
 from __future__ import annotations

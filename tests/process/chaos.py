@@ -35,11 +35,11 @@ LOOKING_SECONDS: Final = 0.4
 TASK_SECONDS: Final = 12.0
 #: So far callers may be behind while faults go on.
 LAG_SECONDS: Final = 20.0
-#: Callers that do not catch up in this time never will; then it is told at the end what is lost.
+#: Callers that do not catch up in this time never will; then the end reports the losses.
 CATCH_UP_SECONDS: Final = 180.0
-#: The last faults take so long: who is frozen first is past its visibility when it thaws. Others
-#: are frozen, and one is killed, shortly before the cloud stands still: what they hold is nobody
-#: else's until the end.
+#: The duration of the last faults. The visibility of the first frozen worker has ended when it
+#: continues. Others are frozen, and one is killed, shortly before the cloud stands still: no other
+#: worker gets their messages until the end.
 LAST_SECONDS: Final = 13.0
 _LAST_FREEZES: Final = ((LAST_SECONDS, "worker"), (7.0, "worker"), (7.0, "worker"), (7.0, "single"))
 _LAST_STALLS: Final = (6.0,)

@@ -1,4 +1,4 @@
-"""What the processes have logged as errors. Faults of the cloud are expected, bugs are not: one
+"""The errors in the logs of the processes. Faults of the cloud are expected, bugs are not: one
 that a second delivery makes good leaves no trace in any log of an execution.
 """
 

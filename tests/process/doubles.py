@@ -1,7 +1,8 @@
-"""What must have happened once: executions, children, steps, results, records, ends in the list.
+"""Events that must have happened once: executions, children, steps, results, records, list entries
+of ends.
 
-The logs are held against what others saw: callers who were told of an execution, the cloud that
-let records in, processes that began tasks; and against what the input alone foretells.
+The logs are compared with other observations: of callers that got an execution's id, of the cloud
+that accepted records, of processes that began tasks; and with the prediction from the input alone.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _asked_children(log: Log) -> Iterator[str]:
         yield f"{log.run}.{event.holdfast['entry']}.{event.holdfast['attempt']}"
 
 
-# -- what one log says -----------------------------------------------------------------------------
+# -- one log ---------------------------------------------------------------------------------------
 
 
 def _as_expected(log: Log) -> Iterator[str]:

@@ -88,7 +88,7 @@ def _log(run: str, items: list[Item]) -> Log:
     return Log(run, tuple(items), records, reader.state)
 
 
-# -- what must hold --------------------------------------------------------------------------------
+# -- rules that must hold --------------------------------------------------------------------------
 
 
 def violations(

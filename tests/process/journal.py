@@ -1,7 +1,7 @@
-"""What the cloud was asked for, and when: kept beside moto's answers, by the clock of the trial.
+"""The requests to the cloud with their times, beside moto's answers, by the clock of the trial.
 
-Writers tell the time by their own clocks, and a frozen one tells an old time. Here a record is as
-old as the request that brought it; all processes of a trial share the machine's one clock.
+Writers use their own clocks, and a frozen writer uses an old time. Here a record is as old as the
+request that brought it; all processes of a trial share the machine's one clock.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def judge_redrive(stack: Stack, outcome: Outcome) -> None:
     )
 
 
-# -- those who did it ------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------
 
 
 def judge_processes(stack: Stack, outcome: Outcome) -> None:

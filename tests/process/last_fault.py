@@ -137,7 +137,7 @@ def _timer_due_ms(frame: Frame) -> int | None:
             return None
 
 
-# -- what is told and judged -----------------------------------------------------------------------
+# -- report and judgement --------------------------------------------------------------------------
 
 
 def figures(scene: Scene) -> dict[str, Any]:

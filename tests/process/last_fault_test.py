@@ -97,7 +97,7 @@ def test_an_unplanned_execution_that_never_ends_is_found(scene: Scene) -> None:
     assert "has not ended" in " ".join(_texts(with_log(scene, open_still)))
 
 
-# -- what is planned for it ------------------------------------------------------------------------
+# -- planned faults --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("executions, seconds", [(40, 25.0), (150, 60.0), (2_000, 1_000.0)])

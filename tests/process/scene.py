@@ -1,7 +1,7 @@
-"""All that is known of a trial when it is over: the logs, and beside them who saw what and when.
+"""The evidence of a trial when it is over: the logs, and the observations of other processes.
 
-Every time here is in seconds of the machine's one clock. A log itself tells only what its writers
-took for the time.
+Every time here is in seconds of the machine's one clock. A log itself has only the times of
+its writers' clocks.
 """
 
 from __future__ import annotations

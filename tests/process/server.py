@@ -1,10 +1,10 @@
 """The cloud of the processes: moto on loopback behind one lock, in a process of its own.
 
 moto is not thread safe; the local cloud answers each request under its one lock. Beside moto's
-answers this keeps a journal of its own of who was let in, and when: for every record of a log the
-writer whose conditional put was accepted. moto cannot accept two without the journal knowing. How
-each execution stands by its newest record is there for whoever waits for the ends: reading that
-from the tables would keep the cloud busy.
+answers this keeps a journal of accepted writes with their times: for every record of a log, the
+writer whose conditional put was accepted. The journal would show it if moto accepted two. It also
+has the state of each execution after its newest record, for processes that wait for the ends:
+reading that from the tables would keep the cloud busy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Where the compiler refuses: every call that does, and those that a set of programs reaches."""
+"""The places of refusals in the compiler: every such call, and those that a set of programs
+reaches.
+"""
 
 from __future__ import annotations
 

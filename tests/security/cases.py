@@ -1,4 +1,4 @@
-"""What a case of bad input is, and the count of what became of many generated ones.
+"""The form of a case of bad input, and the counted results of many generated ones.
 
 A class of bad input has its hand-written cases in a table of `Case` rows in a test file, and its
 generated ones from a function that is registered here:
@@ -7,8 +7,8 @@ generated ones from a function that is registered here:
     def forged(draw: Random) -> Outcome: ...
 
 It makes one case from `draw`, puts it to a door, asserts what must hold, and says what the door
-did. Whatever it raises is a finding, so what has to be refused raises where it is not: nobody else
-looks at what was accepted. Every case has a `Random` of its own, so that it can be
+did. Any exception is a finding. A case that must be refused raises if it is accepted, because no
+other code examines accepted input. Every case has a `Random` of its own, so that it can be
 repeated alone: `python -m tests.security --class tokens --seed 1 --first 4711 --cases 1`.
 """
 

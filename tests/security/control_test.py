@@ -156,7 +156,7 @@ def test_an_express_execution_can_be_neither_stopped_nor_redriven() -> None:
         assert doors.wrote() == []
 
 
-# -- by whom ---------------------------------------------------------------------------------------
+# -- callers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("life", sorted(LIVES))

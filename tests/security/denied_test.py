@@ -1,8 +1,8 @@
-"""A call that IAM does not allow: a named fault, nothing lost, and nobody else is kept waiting.
+"""A call that IAM does not allow: a named fault, no lost data, and no delay for other executions.
 
-Roles are listed in tests/infra/roles_test.py; this is what a right that is missing comes to. The
-doors are the bodies of the functions, on memory services that refuse one kind of call as botocore
-tells of it.
+Roles are listed in tests/infra/roles_test.py; these tests show the effect of a missing right.
+The doors are the bodies of the functions, on memory services that refuse one kind of call with
+botocore's error.
 """
 
 from __future__ import annotations

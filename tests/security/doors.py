@@ -1,7 +1,7 @@
-"""The HTTP doors of one stack in memory: who asks, what it touches, and what was left behind.
+"""The HTTP doors of one stack in memory: the callers, the touched items, and the stored data.
 
-Requests have the form in which API Gateway hands them on; who has verified the caller is a part of
-them that the caller cannot write.
+Requests have the form in which API Gateway passes them on; the verified identity is a part
+that the caller cannot write.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _keys(effect: Effect) -> Iterator[str]:
             yield from (f"{message.body['t']}#" for message in messages)
 
 
-# -- what stands in a stack before bad input comes -------------------------------------------------
+# -- the stack before bad input --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

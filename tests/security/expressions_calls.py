@@ -1,7 +1,7 @@
 """JSONata that calls one function with large values, again and again.
 
-Each function takes its own time to go through what it is given; whoever forgets to pay for it is
-found by calling all of them.
+Each function takes its own time to read its arguments. Calling all of them finds a function without
+a price.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def raises(error: BaseException | type[BaseException]) -> Callable[[], Any]:
     return does
 
 
-# -- what is returned ------------------------------------------------------------------------------
+# -- returned values -------------------------------------------------------------------------------
 
 
 def cyclic() -> Any:
@@ -122,7 +122,7 @@ def test_what_has_a_plain_form_is_taken_in_it(case: Case) -> None:
     assert performed(case.given) == TaskSucceeded(case.code)
 
 
-# -- what is raised --------------------------------------------------------------------------------
+# -- raised errors ---------------------------------------------------------------------------------
 
 
 class UnprintableError(Exception):
@@ -235,7 +235,7 @@ def test_an_interrupt_from_the_keyboard_works() -> None:
         performed(raises(KeyboardInterrupt))
 
 
-# -- what the engine makes of it -------------------------------------------------------------------
+# -- the engine's results --------------------------------------------------------------------------
 
 CATCH_ALL = {"ErrorEquals": ["States.ALL"], "Next": "caught"}
 RETRY_NONE = {"ErrorEquals": ["States.Timeout"], "MaxAttempts": 1, "IntervalSeconds": 1}

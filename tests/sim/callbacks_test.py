@@ -1,7 +1,8 @@
-"""What is answered later, killed at every effect: callback, nested execution, job and activity.
+"""Tasks that are answered later, with a crash at every effect: callback, nested execution,
+job and activity.
 
-Whoever answers tries again until it was heard, as in life. A poller that dies has taken the
-activity's task along: its time-out and a retry see to it.
+A sender repeats an answer until it is accepted. A poller that crashes keeps the activity's task:
+its time-out and a retry complete it.
 """
 
 from __future__ import annotations

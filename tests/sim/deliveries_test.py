@@ -37,7 +37,7 @@ def is_record(effect: Effect) -> bool:
     return isinstance(effect, PutIfAbsent) and effect.table == "executions"
 
 
-# -- who died with the message ---------------------------------------------------------------------
+# -- crashed workers of the message ----------------------------------------------------------------
 
 
 class Seen(SimulatorWorld):
@@ -104,7 +104,7 @@ def test_an_isolated_task_does_not_wait_for_the_lease_of_its_former_worker() -> 
     assert check(world) == []
 
 
-# -- who opened the same execution -----------------------------------------------------------------
+# -- concurrent starts of one execution ------------------------------------------------------------
 
 
 def test_a_worker_that_loses_record_0_to_a_concurrent_delivery_reads_the_stops() -> None:
@@ -204,7 +204,7 @@ def test_a_lane_whose_first_task_depends_on_the_time_begins_it_after_its_record(
     assert check(stack.world) == []
 
 
-# -- what came while nobody was told ---------------------------------------------------------------
+# -- messages whose wake was lost ------------------------------------------------------------------
 
 
 def _event(shop: Shop, _run: str) -> None:

@@ -131,7 +131,7 @@ class Stuck:
         return histories(self.world)
 
 
-# -- what time asks for ----------------------------------------------------------------------------
+# -- dues ------------------------------------------------------------------------------------------
 
 
 def record_full() -> Stuck:
@@ -245,7 +245,7 @@ def execution_timed_out() -> Stuck:
     return Stuck(shop.world, statuses=frozenset({"TIMED_OUT"}))
 
 
-# -- what mail asks for ----------------------------------------------------------------------------
+# -- inbox messages --------------------------------------------------------------------------------
 
 
 def _waiting(state: Machine) -> tuple[Shop, str]:
@@ -299,7 +299,7 @@ def unknown_function() -> Stuck:
     return Stuck(shop.world)
 
 
-# -- what is written down beside the log -----------------------------------------------------------
+# -- items beside the log --------------------------------------------------------------------------
 
 
 def not_watched() -> Stuck:

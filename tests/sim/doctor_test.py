@@ -66,7 +66,7 @@ def test_what_is_stuck_is_found_repaired_and_ends(
     assert findings(stuck.world, names=stuck.names) == []
 
 
-# -- what cannot be set going ----------------------------------------------------------------------
+# -- faults without a repair -----------------------------------------------------------------------
 
 
 def one(shop: Shop, identifier: str, *, is_repairing: bool = False) -> Any:

@@ -191,7 +191,7 @@ class Company:
                     with suppress(RequestError):
                         self.call(self.front.answer(TENANT, request))
 
-    # -- what it came to ---------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def histories(self) -> list[StoredHistory]:

@@ -294,7 +294,7 @@ def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
     assert sum(not is_taken for _, is_taken in bank.calls) == 0
 
 
-# -- what it costs ---------------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------------
 
 
 def _write_units(world: FlowWorld, works: list[Work]) -> float:

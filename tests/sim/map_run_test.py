@@ -128,7 +128,7 @@ def test_crashes_at_random_lose_no_child() -> None:
         assert stack.is_sound
 
 
-# -- what ends with the parent ---------------------------------------------------------------------
+# -- children that end with the parent -------------------------------------------------------------
 
 
 def test_a_parent_that_is_stopped_stops_its_children() -> None:

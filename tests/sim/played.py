@@ -153,7 +153,7 @@ class Played:
         with contextlib.suppress(RequestError):
             self._call("answer", {"token": token, **request})
 
-    # -- what it came to ---------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def histories(self) -> list[StoredHistory]:

@@ -150,7 +150,7 @@ def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
     assert problems_of_company(9) != []
 
 
-# -- what cannot be evaluated ----------------------------------------------------------------------
+# -- executions that cannot be evaluated -----------------------------------------------------------
 
 
 class Bomb:
@@ -498,7 +498,7 @@ def test_a_report_does_not_delete_ended_quarantine_rows() -> None:
     assert quarantine_items(shop.world) == []
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- retention -------------------------------------------------------------------------------------
 
 
 def test_a_start_that_has_begun_is_not_kept_as_one() -> None:

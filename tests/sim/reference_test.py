@@ -185,7 +185,7 @@ def test_a_distributed_map_ends_as_the_reference_says(state: Machine, data: obje
         assert expected(played.scenario, ruling) == came
 
 
-# -- it sees what is wrong -------------------------------------------------------------------------
+# -- planted errors are found ----------------------------------------------------------------------
 
 
 def test_a_wrong_output_of_a_task_is_seen() -> None:

@@ -36,7 +36,9 @@ MACHINE: dict[str, Any] = {
 
 
 def delay_of_order(start_workers: int) -> tuple[float, FlowWorld]:
-    """-> seconds from the event to the task after it, among 400 starts; the world afterwards."""
+    """Return seconds from the event to the task after it, among 400 starts; and the world
+    afterwards.
+    """
     world = FlowWorld({}, MACHINE, seed=1, workers=WORKERS, start_workers=start_workers)
     world.start(Work(0, customer="order"), "order")
     for number in range(STARTS):

@@ -1,7 +1,7 @@
-"""One message in the hands of two, one of whom deletes it while the other goes on with it.
+"""One message delivered to two workers: one deletes it while the other continues with it.
 
-What the other one writes then is guarded by no message: whatever keeps him from doing what it asks
-for, somebody has to come for it within the stated time.
+No message guards the records that the other worker then writes. If it cannot carry out their
+commands, the sweeper has to find the execution within the stated time.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def outcome(inner: Machine, outer: Machine = OUTER) -> Any:
     return state.output if state.status == "SUCCEEDED" else (state.error, state.cause)
 
 
-# -- what comes back -------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def test_the_result_is_the_output_of_the_child_itself() -> None:
@@ -108,7 +108,7 @@ def test_a_retry_starts_another_child() -> None:
     assert family.is_sound()
 
 
-# -- what is given ---------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
@@ -234,7 +234,7 @@ def test_of_two_definitions_that_were_sent_the_childs_own_record_decides() -> No
     assert family.is_sound()
 
 
-# -- who is stopped --------------------------------------------------------------------------------
+# -- stops -----------------------------------------------------------------------------------------
 
 
 def test_a_stop_of_the_parent_stops_the_child_and_its_child() -> None:
@@ -375,7 +375,7 @@ def test_the_time_out_of_a_call_stops_the_child() -> None:
     assert family.statuses() == ("SUCCEEDED", ["ABORTED"])
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 def test_the_parent_names_the_child_and_the_child_its_parent() -> None:
@@ -472,7 +472,7 @@ def test_an_end_that_comes_again_wakes_a_parent_whose_log_cannot_be_read() -> No
     assert family.world.faults == []
 
 
-# -- what is not known -----------------------------------------------------------------------------
+# -- unknown workflows -----------------------------------------------------------------------------
 
 
 def test_an_unknown_workflow_parks_the_parent_named_until_a_worker_knows_it() -> None:
@@ -488,7 +488,7 @@ def test_an_unknown_workflow_parks_the_parent_named_until_a_worker_knows_it() ->
     assert family.is_sound()
 
 
-# -- what it costs ---------------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------------
 
 
 def bill_of(calls: int) -> Any:

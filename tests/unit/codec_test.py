@@ -340,7 +340,7 @@ def test_events_are_left_out_whose_values_hold_an_older_one() -> None:
     assert reader.state == case.state
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_a_newer_format_is_refused_with_its_code() -> None:

@@ -1,6 +1,6 @@
-"""state = fold(history), for machines and facts that nobody chose.
+"""state = fold(history), for random machines and facts.
 
-`core_kit.Case` holds the state in hand against the fold of the history, and against its own JSON,
+`core_kit.Case` compares the state in hand with the fold of the history, and with its own JSON,
 after every step.
 """
 

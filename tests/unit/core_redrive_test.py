@@ -28,7 +28,7 @@ def failed(definition: Machine) -> Case:
     return Case(definition).start({"n": 1}).succeed({"n": 2}).fail("Broken", "why")
 
 
-# -- what it goes on with --------------------------------------------------------------------------
+# -- data after a redrive --------------------------------------------------------------------------
 
 
 def test_a_task_that_failed_is_scheduled_again_with_its_input() -> None:
@@ -127,7 +127,7 @@ def _answer(case: Case, item: str, output: Any) -> None:
         case.offer(Succeeded(waiting.entry, waiting.attempt, output))
 
 
-# -- what is redriven, and when --------------------------------------------------------------------
+# -- conditions of a redrive -----------------------------------------------------------------------
 
 
 def test_a_stopped_execution_continues_and_the_stop_is_over() -> None:

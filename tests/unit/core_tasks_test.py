@@ -93,7 +93,7 @@ def begun(state: Mapping[str, Any], data: Any = None, **top: Any) -> MachineCase
     return MachineCase(one(state, **top)).begin(data)
 
 
-# -- what is scheduled -----------------------------------------------------------------------------
+# -- scheduling ------------------------------------------------------------------------------------
 
 
 def test_a_function_has_events_of_its_own() -> None:
@@ -338,7 +338,7 @@ def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact)
     assert {event.holdfast["frame"] for event in case.events[seen:]} == {"0.0"}
 
 
-# -- what is counted ------------------------------------------------------------------------------
+# -- counts ---------------------------------------------------------------------------------------
 
 
 def durable_steps(case: MachineCase) -> float:
@@ -493,7 +493,7 @@ def _draws() -> Any:
     return lambda: next(numbers) / 1_000
 
 
-# -- what ends with its Parallel or Map ------------------------------------------------------------
+# -- tasks that end with their Parallel or Map -----------------------------------------------------
 
 
 def test_states_that_are_open_when_a_branch_fails_say_that_they_were_aborted() -> None:

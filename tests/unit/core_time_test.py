@@ -304,7 +304,7 @@ def test_an_event_for_a_task_leaves_no_trace() -> None:
     assert case.events == before
 
 
-# -- what is owed ----------------------------------------------------------------------------------
+# -- pending commands ------------------------------------------------------------------------------
 
 
 def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() -> None:

@@ -1,4 +1,4 @@
-"""What each path costs: write units, reads, messages. The figures stand in docs/reference/log.md.
+"""The cost of each path: write units, reads, messages. The figures are in docs/reference/log.md.
 
 Counted on the memory services, which bill by DynamoDB's rules; tests/infra/capacity_test.py holds
 those rules against an emulator of their own.

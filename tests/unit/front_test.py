@@ -323,7 +323,7 @@ def test_a_history_is_in_the_form_of_aws_with_ours_apart() -> None:
     assert "holdfast" not in ended
 
 
-# -- what shares a name, or is deployed no more ----------------------------------------------------
+# -- shared names, and removed workflows -----------------------------------------------------------
 
 
 def deploy(shop: Shop, *workflows: str) -> None:

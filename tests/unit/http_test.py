@@ -140,7 +140,7 @@ def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
 
 
-# -- what a route does not know -------------------------------------------------------------------
+# -- unknown routes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

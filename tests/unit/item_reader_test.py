@@ -1,4 +1,4 @@
-"""Where a distributed Map's items come from: every kind of file, manifests, listings, refusals."""
+"""The source of a distributed Map's items: every kind of file, manifests, listings, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where a distributed Map's results go: files by how the children ended, and their manifest."""
+"""The destination of a distributed Map's results: files by the children's ends, and their
+manifest.
+"""
 
 from __future__ import annotations
 

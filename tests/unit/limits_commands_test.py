@@ -1,4 +1,4 @@
-"""What operators see of limits and change in them: over HTTP, and from the command line."""
+"""The operators' view of limits, and their changes: over HTTP, and from the command line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LimitedStack:
         return status, answer["error"]["code"], answer["error"]["help"]
 
     def waiting(self) -> list[Any]:
-        """-> what `show` says of each execution that waits for a limit."""
+        """Return what `show` says of each execution that waits for a limit."""
         shown = [self.get(f"/executions/{run}") for run in self.world.open_runs()]
         waits = [wait for one in shown for wait in one["waits"]]
         return [wait for wait in waits if wait["kind"] == "limit"]

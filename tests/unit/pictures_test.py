@@ -52,7 +52,7 @@ def one(name: str, state: dict[str, Any] = PASS) -> Any:
     return {"StartAt": name, "States": {name: {**state, "End": True}}}
 
 
-# -- what holds for every picture ------------------------------------------------------------------
+# -- rules for every picture -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -159,7 +159,7 @@ def _xs(picture: Picture, *ways: str) -> list[list[float]]:
     return [[x for x, _ in lines[way].points] for way in ways]
 
 
-# -- what is said ----------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_mermaid_has_subgraphs_for_branches_and_dashes_for_errors() -> None:
     assert 's0 -.->|"Bad"| s4' in text
 
 
-# -- what cannot be drawn --------------------------------------------------------------------------
+# -- definitions that cannot be drawn --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_tenants_do_not_see_each_other() -> None:
     assert refusal[0] == "StateMachineDoesNotExist"
 
 
-# -- whatever a request holds ----------------------------------------------------------------------
+# -- any request -----------------------------------------------------------------------------------
 
 ARNS = [PLACE.machine("m"), PLACE.version("m", 1), PLACE.alias("m", "live"), PLACE.activity("a")]
 MEMBERS = [

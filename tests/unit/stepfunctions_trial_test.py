@@ -77,7 +77,7 @@ def mocked(result: Any) -> dict[str, str]:
     return {"result": json.dumps(result)}
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- reported fields -------------------------------------------------------------------------------
 
 
 def test_the_result_names_the_next_state() -> None:
@@ -337,7 +337,7 @@ def test_a_parallel_mock_has_a_result_for_each_branch() -> None:
     assert refusal(state, mock=mocked([1, 2]))[1].startswith("Mocked result must contain the same")
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_a_task_that_waits_for_its_token_has_one() -> None:
     assert response["inspectionData"]["afterParameters"]["MessageBody"]
 
 
-# -- whatever is asked -----------------------------------------------------------------------------
+# -- any request -----------------------------------------------------------------------------------
 
 SCALARS = (
     st.none()

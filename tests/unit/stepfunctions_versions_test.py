@@ -294,7 +294,7 @@ def test_aliases_are_listed_by_name_of_a_machine_or_a_version() -> None:
     assert refusal[0] == "StateMachineDoesNotExist"
 
 
-# -- what a start runs -----------------------------------------------------------------------------
+# -- the definition that a start runs --------------------------------------------------------------
 
 
 def started(desk: Desk, arn: str, ticket: int = 0) -> Any:

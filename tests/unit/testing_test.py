@@ -215,7 +215,7 @@ def test_branches_are_distinguished_by_their_paths() -> None:
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
 
 
-# -- what it says ----------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:

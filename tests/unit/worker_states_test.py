@@ -421,7 +421,7 @@ class _DeliversTwice:
             raise Killed
 
 
-# -- what the bus is told --------------------------------------------------------------------------
+# -- events on the bus -----------------------------------------------------------------------------
 
 
 def test_the_start_and_the_end_of_an_execution_are_published() -> None:

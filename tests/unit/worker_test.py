@@ -641,7 +641,7 @@ def depth_of(handler: Any) -> int:
     return 0 if handler is None else 1 + depth_of(getattr(handler, "gi_yieldfrom", None))
 
 
-# -- handing on, and what came from elsewhere ------------------------------------------------------
+# -- handing over, and foreign messages ------------------------------------------------------------
 
 
 def test_a_task_for_which_too_little_time_is_left_is_handed_on() -> None:

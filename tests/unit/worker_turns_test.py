@@ -616,7 +616,7 @@ def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -
     assert sound(shop)
 
 
-# -- mail that is not there, or not what it was ----------------------------------------------------
+# -- missing and changed inbox messages ------------------------------------------------------------
 
 
 def test_a_wake_for_an_answer_that_is_not_there_changes_nothing() -> None:

@@ -73,7 +73,7 @@ def _jobs(asked: argparse.Namespace, directory: Path | None) -> Iterator[LevelJo
     return islice(jobs, number - 1, None, parts)
 
 
-# -- what may be asked -----------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -82,7 +82,7 @@ def tenants(simulation: Simulation) -> list[str]:
     return sorted({one.tenant for one in simulation.evidence.started})
 
 
-# -- who is looked after ---------------------------------------------------------------------------
+# -- guarded executions ----------------------------------------------------------------------------
 
 
 def note_unguarded(simulation: Simulation) -> None:

@@ -557,7 +557,7 @@ class FlowWorld:
         host.waiting = answer
         self.at(max(until_ms, self.now_ms + 1), answer)
 
-    # -- what is stored ----------------------------------------------------------------------------
+    # -- stored data -------------------------------------------------------------------------------
 
     def open_runs(self) -> list[str]:
         newest: dict[str, tuple[int, str]] = {}

@@ -112,7 +112,7 @@ def _stop_some(world: FlowWorld) -> None:
         world.at(START_MS + second * 1_000, stop)
 
 
-# -- what must hold --------------------------------------------------------------------------------
+# -- rules that must hold --------------------------------------------------------------------------
 
 
 def _by_gate(

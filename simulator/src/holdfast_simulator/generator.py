@@ -376,7 +376,7 @@ class Generator:
         return name
 
 
-# -- what they meet --------------------------------------------------------------------------------
+# -- results of attempts ---------------------------------------------------------------------------
 
 
 def scenario(random: Random, name: str) -> Scenario:

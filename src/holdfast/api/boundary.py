@@ -1,4 +1,5 @@
-"""Where Python values become JSON and back: a function's annotations, read once, by pydantic.
+"""The conversion of Python values to JSON and back: a function's annotations, read once, by
+pydantic.
 
 pydantic is imported when the first value crosses, not when the module of a workflow is imported.
 Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`

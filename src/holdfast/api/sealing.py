@@ -1,4 +1,4 @@
-"""Where a `SecretStr` becomes a sealed text and is opened again.
+"""The sealing of a `SecretStr` into a text, and its opening.
 
 Rules of this file:
 * A secret is in clear in the memory of the function that uses it, and nowhere else.

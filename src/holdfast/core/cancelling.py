@@ -351,7 +351,7 @@ def _settle(decision: Decision, owner: Frame) -> None:
             assert_never(closing["then"])
 
 
-# -- what is where ---------------------------------------------------------------------------------
+# -- places of states ------------------------------------------------------------------------------
 
 
 def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:

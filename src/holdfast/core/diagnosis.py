@@ -1,4 +1,4 @@
-"""Which executions should have moved by now, read from the state alone.
+"""The diagnosis of an execution that should have moved by now, from its state alone.
 
 An execution rests, or it should move. It should move once something in it is due: a wake was sent,
 or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:

@@ -1,4 +1,4 @@
-"""How control moves: entering and leaving states, scheduling tasks, failing.
+"""The flow of control: entering and leaving states, scheduling tasks, failing.
 
 Each function takes the decision in the making and a frame as it stands, and appends events.
 The order of events and their predecessors are AWS's, as its recorded histories show them.

@@ -332,7 +332,7 @@ def may_have_news(waiting: WaitingFor) -> bool:
     return inbox_of(waiting) != InboxSource.NOTHING
 
 
-# -- what a wait counts as -------------------------------------------------------------------------
+# -- the class of a wait ---------------------------------------------------------------------------
 
 
 class Standing(StrEnum):

@@ -1,4 +1,4 @@
-"""Where a distributed Map's items come from: objects in S3, or what a listing says of them.
+"""The source of a distributed Map's items: objects in S3, or a listing of them.
 
     s3:getObject      one file (CSV, JSON, JSONL), or a manifest of many
     s3:listObjectsV2  an item per object; LOAD_AND_FLATTEN: the items of every object

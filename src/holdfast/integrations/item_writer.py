@@ -1,4 +1,5 @@
-"""Where a distributed Map's results go: files in S3, one kind for each way a child can end.
+"""The destination of a distributed Map's results: files in S3, one kind for each way a child can
+end.
 
     PREFIX/MAP-RUN/SUCCEEDED_0.json  FAILED_0.json  PENDING_0.json  manifest.json
 

@@ -1,4 +1,4 @@
-"""How AWS's Java SDK, and Step Functions after it, calls services, errors and fields.
+"""The names of services, errors and fields in AWS's Java SDK, and so in Step Functions.
 
 A definition says `aws-sdk:cognitoidentityprovider`, botocore says `cognito-idp`. An error is called
 `DynamoDb.ProvisionedThroughputExceededException` after the Java classes, a field `DbInstanceArn`

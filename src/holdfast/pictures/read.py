@@ -55,7 +55,7 @@ def _remarks(top: Mapping[str, Any]) -> Iterator[str]:
         yield f"at most {duration(top['TimeoutSeconds'])}"
 
 
-# -- what a picture needs --------------------------------------------------------------------------
+# -- required parts of a definition ----------------------------------------------------------------
 
 
 def _checked(machine: Any, place: str, taken: set[str]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""How often a loop goes round: counters that move towards a limit, and the lengths of lists.
+"""The number of rounds of a loop: counters that move towards a limit, and the lengths of lists.
 
 A loop is bounded when each time that one of its edges is passed, `$i < limit` holds, `$i` has grown
 since the last time, nothing else in the loop changes `$i`, and `limit` stays as it is.

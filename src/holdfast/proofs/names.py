@@ -1,4 +1,4 @@
-"""Which variables have a value on every way to where they are read.
+"""The variables that have a value on every path to the place of their use.
 
 A forward analysis: a name is known at a state when every edge into it brings it. A branch sees what
 is known at its state; what it assigns is its own.
@@ -115,7 +115,7 @@ def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFindi
             )
 
 
-# -- what a state reads ----------------------------------------------------------------------------
+# -- variables that a state reads ------------------------------------------------------------------
 
 
 def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:

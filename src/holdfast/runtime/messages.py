@@ -111,7 +111,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     return body
 
 
-# -- what each kind has to hold --------------------------------------------------------------------
+# -- required fields of each kind ------------------------------------------------------------------
 
 ValueCheck: TypeAlias = Callable[[Any], bool]
 

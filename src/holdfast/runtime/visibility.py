@@ -1,4 +1,5 @@
-"""How long an invocation holds the messages of its batch (R9 in docs/reference/log.md). Pure.
+"""The time for which an invocation holds the messages of its batch (R9 in docs/reference/log.md).
+Pure.
 
 SQS hides a message for two minutes at a time, so that a crash costs two minutes. The invocation
 hides its whole batch again every minute; a message that could not be hidden keeps its old limit.

@@ -1,4 +1,4 @@
-"""How machines, versions, aliases, activities and their tags are stored.
+"""The stored form of machines, versions, aliases, activities and their tags.
 
 Rules of this file:
 * One item each, in the table `mail`; creation is PutIfAbsent, a change is Replace on `rv`.

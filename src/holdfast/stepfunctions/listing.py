@@ -197,7 +197,7 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
     )
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 def _name_of(listed: ListEntry) -> str:

@@ -1,4 +1,4 @@
-"""Whether two runs of a workflow are alike, and where they are not.
+"""The comparison of two runs of a workflow, and their first difference.
 
 Alike are: how they end (status, output as JSON, error name and text), when, and the calls of each
 line of control in their order, with arguments, times, time-outs and attempts. Calls of different

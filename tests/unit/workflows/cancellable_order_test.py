@@ -68,7 +68,7 @@ def returned(order: Order, at: timedelta, *, is_complete: bool = True) -> World:
     return world
 
 
-# -- nobody cancels --------------------------------------------------------------------------------
+# -- no cancellation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("request_", read_orders(SAMPLE).requests, ids=lambda one: one.name)

@@ -79,7 +79,7 @@ def _lower_compensating(
 
 
 def _policy(statements: Statements, node: ast.expr) -> str:
-    """Return what follows a failed undo step: "continue" or "stop"."""
+    """Return the policy for a failed undo step: "continue" or "stop"."""
     match node:
         case ast.Call(args=[], keywords=[]):
             return "continue"

@@ -87,7 +87,7 @@ def _wait(
     source_map: Mapping[str, Any],
     token_of: Callable[[Execution, Frame], str],
 ) -> dict[str, Any] | None:
-    """Return what one frame waits for, the start and the end of the wait, and its source line."""
+    """Return the subject of one frame's wait, its start, its end, and its source line."""
     what = _waiting(state, frame, token_of)
     if what is None:
         return None

@@ -1,4 +1,4 @@
-"""What one process remembers of limits: their rules, the operators' changes, the gates it has seen.
+"""One process's memory of limits: their rules, the operators' changes, the gates it has seen.
 
 Nothing here decides. A write that was made by an outdated memory is refused by its condition, and
 the answer brings the gate as it is.

@@ -1,4 +1,4 @@
-"""What operators do with limits: look at them, change them, pause and resume them.
+"""The operations on limits: show them, change them, pause and resume them.
 
 A change is one item per limit, with who made it and why. It stays over deployments, above the
 value of the code, until it is cleared. Hosts read it at most every five seconds, dispensers at each

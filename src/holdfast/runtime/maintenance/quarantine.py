@@ -360,7 +360,7 @@ def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
     return [one for one in found if one.seen_ms > now_ms - NOTE_FRESH_MS]
 
 
-# -- what people see -------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 #: The kind of the wait.

@@ -319,7 +319,7 @@ class Log:
         return self.bytes_since_snapshot
 
 
-# -- what TTL takes --------------------------------------------------------------------------------
+# -- deletion by TTL -------------------------------------------------------------------------------
 
 
 def kept(items: list[Item], now_ms: int) -> list[Item]:

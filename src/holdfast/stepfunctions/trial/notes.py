@@ -1,4 +1,4 @@
-"""Which stages of a state's data are noted, as recordings show them of each type and language.
+"""The stages of a state's data that are noted, as recordings show them of each type and language.
 
 JSONata   Task: afterArguments, result. The others: nothing of their own.
 JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
