@@ -328,7 +328,7 @@ def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
         for alarm in template.properties("AWS::CloudWatch::Alarm").values()
         if not alarm["Namespace"].startswith("AWS/")
     ]
-    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 3
+    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 4
 
 
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:

@@ -257,6 +257,8 @@ class Pure(Task[P, R]):
 class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
+    limits: tuple[Limit, ...] = ()
+
     def __init__(
         self,
         function: Callable[P, R],
