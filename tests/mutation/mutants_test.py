@@ -90,7 +90,7 @@ ORDINARY = ("state.py", "last_event: int = 1", "1 → 2")
 
 
 def test_what_cannot_be_imported_is_told_from_what_a_test_finds() -> None:
-    fields = Module("state.py")
+    fields = Module("apply/frames.py")
     mutant = next(one for one in fields.mutants if one.change == "'frames' → 'XXframesXX'")
 
     assert find_killer(fields, mutant, []) == IMPORT

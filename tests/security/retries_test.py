@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from holdfast.asl.validation.validate import diagnose
-from holdfast.core.pending_commands import next_due_ms
+from holdfast.core.diagnosis import next_due_ms
 from holdfast.core.state import Attempt, Delay
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX, STATE_SECONDS_MAX
 from tests.builders import Machine, call, machine

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.children import abandoned
+from holdfast.core.waits import abandoned
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Effect,

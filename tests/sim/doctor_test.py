@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.decision import iso_time
-from holdfast.core.diagnosis import should_move_since
-from holdfast.core.waits import OverdueReason
+from holdfast.core.diagnosis import OverdueReason, should_move_since
 from holdfast.errors import RequestError
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import inbox, messages

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
+from holdfast.core.waits import attempts_of
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.runtime import messages
 from holdfast.runtime.commands import start
@@ -25,7 +26,6 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
 )
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.worker.leases import attempts_of
 from holdfast_simulator import levels, scenarios
 from holdfast_simulator.invariants import check, histories
 from holdfast_simulator.runner import Deployed, play

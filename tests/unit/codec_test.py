@@ -37,6 +37,7 @@ def header(sequence: int = 0, newest_snapshot: int = -1) -> Header:
         format=FORMATS.newest,
         tenant="default",
         run="r1",
+        partition="default#r1",
         sequence=sequence,
         nonce=f"w.{sequence}",
         message="m",

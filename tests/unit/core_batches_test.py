@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.overdue import overdue_frames
-from holdfast.core.pending_commands import next_due_ms
+from holdfast.core.diagnosis import next_due_ms
+from holdfast.core.waits import overdue_frames
 from tests.builders import machine, wait_for
 from tests.unit.core_kit import START_MS, Case
 from tests.unit.core_map_run_test import MapCase, a_map, begun

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.commands import StartChild, StopChild
 from holdfast.core.facts import ChildrenStopped, FailedWith, StopRequested, TakenOver, TimedOut
-from holdfast.core.pending_commands import pending_commands
+from holdfast.core.waits import pending_commands
 from holdfast.errors import HoldfastBug
 from holdfast.limits import TAKEOVERS_MAX
 from tests.builders import machine

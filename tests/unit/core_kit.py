@@ -15,9 +15,9 @@ from holdfast.core.advance import advance
 from holdfast.core.apply.apply import fold
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact, FailedWith, Started, Succeeded, Tick
-from holdfast.core.pending_commands import has_more
 from holdfast.core.state import Attempt, Awaiting, Execution, Frame, Lease
 from holdfast.core.state_json import from_json, to_json
+from holdfast.core.waits import has_more
 from tests.builders import Machine, call, machine
 
 START_MS = 1_800_000_000_000

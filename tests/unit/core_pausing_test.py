@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.advance import advance
 from holdfast.core.commands import RegisterForEvent, RunAttempt, StartTimer
-from holdfast.core.diagnosis import diagnose
+from holdfast.core.diagnosis import diagnose, next_dues
 from holdfast.core.facts import (
     DecisionInputs,
     EventReceived,
@@ -19,10 +19,9 @@ from holdfast.core.facts import (
     StopRequested,
     TakenOver,
 )
-from holdfast.core.overdue import overdue_frames
-from holdfast.core.pending_commands import has_more, next_dues, pending_commands
 from holdfast.core.state import Attempt, Pause, PauseTimers, Timer
 from holdfast.core.state_json import from_json, to_json
+from holdfast.core.waits import has_more, overdue_frames, pending_commands
 from tests.builders import call, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, nobody, one, part
 

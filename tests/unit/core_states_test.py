@@ -13,8 +13,8 @@ from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core import advance
 from holdfast.core.advance import TOO_MANY_EVENTS
 from holdfast.core.facts import DecisionInputs, Started, Succeeded
-from holdfast.core.pending_commands import has_more
 from holdfast.core.state import Attempt, Awaiting
+from holdfast.core.waits import has_more
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from tests.builders import Machine, ask, call, machine, wait_for
 from tests.unit.core_kit import RUN, START_MS, Case, nobody, one, run

@@ -28,13 +28,13 @@ from holdfast.core.facts import (
     TaskUnknown,
     TimedOut,
 )
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import ROOT, Attempt, Awaiting, MachineOrigin, Parent
 from holdfast.core.state_json import from_json, to_json
+from holdfast.core.waits import pending_commands
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.resources import METRIC_DURABLE_STEPS
 from holdfast.runtime.effects import Measure
-from holdfast.runtime.follow_ups import measure
+from holdfast.runtime.worker.loop import measure
 from tests.builders import Machine, machine
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one
 from tests.unit.states_kit import PLACE, ROLE

@@ -10,10 +10,9 @@ from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core import facts
 from holdfast.core.advance import advance
 from holdfast.core.commands import RegisterForEvent, RunAttempt, StartTimer
-from holdfast.core.diagnosis import diagnose
+from holdfast.core.diagnosis import OverdueReason, diagnose, next_due_ms
 from holdfast.core.facts import DecisionInputs, EventReceived, HeartbeatSeen, Tick
-from holdfast.core.pending_commands import next_due_ms, pending_commands
-from holdfast.core.waits import OverdueReason
+from holdfast.core.waits import pending_commands
 from holdfast.errors import HoldfastBug
 from tests.builders import ask, call, machine, wait_for
 from tests.unit.core_kit import START_MS, Case, nobody, one, run

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.asl.jsonata import fallback
-from holdfast.asl.jsonata.closures import CompiledExpression
+from holdfast.asl.jsonata.closures import compile_closures
 from holdfast.asl.jsonata.jsonata import UNDEFINED, EvaluationMoment, JsonataError
 from holdfast.asl.jsonata.runtime import Declined, EvaluationRun
 from holdfast.asl.jsonata.tree import UnsupportedNode
@@ -119,7 +119,7 @@ def compare(text: str, bindings: dict[str, Any]) -> bool:
     before = json.dumps(bindings)
     tree = fallback.parse(text)
     try:
-        compiled = CompiledExpression(tree, fallback.FUNCTION_NAMES)
+        compiled = compile_closures(tree, fallback.FUNCTION_NAMES)
         mine = outcome(lambda: compiled.evaluate(EvaluationRun(bindings)))
     except (UnsupportedNode, Declined):
         return False

@@ -13,7 +13,7 @@ import pytest
 from jsonata import JException, Jsonata
 
 from holdfast.asl.jsonata import fallback, values
-from holdfast.asl.jsonata.closures import CompiledExpression
+from holdfast.asl.jsonata.closures import compile_closures
 from holdfast.asl.jsonata.jsonata import (
     UNDEFINED,
     EvaluationMoment,
@@ -633,10 +633,10 @@ def _another_sign(tree: Any) -> None:
 )
 def test_what_another_library_may_parse_is_left_to_it(text: str, change: Any) -> None:
     tree = fallback.parse(text)
-    CompiledExpression(tree, fallback.FUNCTION_NAMES)
+    compile_closures(tree, fallback.FUNCTION_NAMES)
     change(tree)
     with pytest.raises(UnsupportedNode):
-        CompiledExpression(tree, fallback.FUNCTION_NAMES)
+        compile_closures(tree, fallback.FUNCTION_NAMES)
 
 
 def test_calls_too_deep_for_closures_are_left_to_the_library() -> None:

@@ -41,7 +41,7 @@ ALLOWED = {
         "limits",
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
-    "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits"},
+    "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits", "resources"},
     "runtime.maintenance": {
         "runtime",
         "runtime.gates",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.core.waits import attempts_of
 from holdfast.errors import HoldfastError
-from holdfast.runtime.worker.leases import attempts_of
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import history
 

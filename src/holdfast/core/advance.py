@@ -34,8 +34,8 @@ Example. The task `reserve` has the entry 0; `ship` follows, then a wait of an h
     13:00:06  Tick               WaitStateExited, ExecutionSucceeded
 
 The parts: `flow` enters, leaves, schedules and fails; `steps` evaluates one state; `lanes` opens
-and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `overdue` lists what time
-brings.
+and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `waits` says what each
+wait means.
 """
 
 from __future__ import annotations
@@ -47,12 +47,18 @@ from typing import Any, Final, assert_never
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
 from holdfast.core import cancelling, facts, map_run, pausing, steps
-from holdfast.core.children import abandoned
-from holdfast.core.decision import Decision
+from holdfast.core.decision import (
+    Decision,
+    event_type,
+    note_started,
+    oversize,
+    resource_of,
+    result_name,
+    started_event,
+)
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.overdue import is_frozen, is_overdue, overdue
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -67,14 +73,8 @@ from holdfast.core.state import (
     MachineOrigin,
     Queued,
 )
-from holdfast.core.tasks import (
-    event_type,
-    note_started,
-    oversize,
-    resource_of,
-    result_name,
-    started_event,
-)
+from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
+from holdfast.errors import HoldfastBug
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,
@@ -114,6 +114,8 @@ def advance(
     for fact in offered:
         if fact not in stops:
             _offer_open(decision, fact)
+    if not decision.is_started:
+        raise HoldfastBug("an execution that has not started was asked for its state")
     return Transition(tuple(decision.events), decision.state)
 
 
@@ -364,7 +366,7 @@ def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, *
     decision.emit(succeeded, frame=frame.id, previous=previous, details=details, **own)
     leave(
         decision,
-        decision.frame(frame.id),
+        decision.state.frames[frame.id],
         state.next,
         (state.assign, state.output),
         default=output,

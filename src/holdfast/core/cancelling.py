@@ -34,10 +34,9 @@ from holdfast.asl.program import (
 )
 from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
-from holdfast.core.decision import Decision
+from holdfast.core.decision import Decision, note_started, whole_seconds
 from holdfast.core.facts import StopRequested
 from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
-from holdfast.core.tasks import note_started, whole_seconds
 
 #: The errors that undo steps see.
 STOPPED: Final = "Holdfast.Stopped"

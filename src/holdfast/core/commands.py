@@ -1,8 +1,7 @@
 """The commands of an execution to its surroundings: one class for each kind.
 
-`holdfast.core.waits` says which commands a wait needs, `holdfast.core.pending_commands` collects
-them for a whole execution, and `holdfast.runtime.follow_ups` carries them out. A command may be
-carried out twice.
+`holdfast.core.waits` says which commands a wait needs and collects them for a whole execution.
+`holdfast.runtime.follow_ups` carries them out. A command may be carried out twice.
 """
 
 from __future__ import annotations

@@ -1,33 +1,40 @@
 """A decision in the making: the events so far, and the state that they give.
 
 Every change goes through `emit`, and so through `apply`: the state in hand is the fold of what will
-be in the log.
+be in the log. Below it is what the events of a task have in common, and the bounds of values.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
+import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.jsonata import jsonata
 from holdfast.asl.program import Json, MapState, ParallelState, Program, State, TaskState
-from holdfast.asl.template import Template
+from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.apply.apply import apply
-from holdfast.core.events import OWN_EVENTS, Event
+from holdfast.core.events import OWN_EVENTS, TASK_EVENTS, Event
 from holdfast.core.facts import DecisionInputs
-from holdfast.core.state import ROOT, Execution, Frame, Lanes
-from holdfast.errors import HoldfastBug
+from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
+from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
+_SERVICE_PREFIX: Final = ":states:::"
+# Kept, as `json.dumps` makes a new one for each value.
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry: AWS counts retries only there.
 _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """The work of one call of `advance`. Mutable, never kept."""
+    """The work of one call of `advance`. Mutable, never kept. `state` is there once the execution
+    has started.
+    """
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
         self.program = program
@@ -36,18 +43,10 @@ class Decision:
         #: Frames whose state was entered and not evaluated yet, oldest first.
         self.entered: deque[str] = deque()
         self.pure_states = 0
-        self._state = state
+        self.is_started = state is not None
+        if state is not None:
+            self.state: Execution = state
         self._moment = jsonata.EvaluationMoment(moment.now_ms, moment.draw)
-
-    @property
-    def state(self) -> Execution:
-        if self._state is None:
-            raise HoldfastBug("an execution that has not started was asked for its state")
-        return self._state
-
-    @property
-    def is_started(self) -> bool:
-        return self._state is not None
 
     def frame(self, frame_id: str) -> Frame:
         return self.state.frames[frame_id]
@@ -72,10 +71,11 @@ class Decision:
             holdfast["frame"] = frame
         event_id = 0
         if event_type not in OWN_EVENTS:
-            event_id = 1 if self._state is None else self._state.last_event + 1
+            event_id = self.state.last_event + 1 if self.is_started else 1
         at_ms = self.moment.now_ms if at_ms is None else at_ms
         event = Event(event_type, event_id, previous, at_ms, details or {}, holdfast)
-        self._state = apply(self._state, event)
+        self.state = apply(self.state if self.is_started else None, event)
+        self.is_started = True
         self.events.append(event)
         return event_id
 
@@ -101,17 +101,16 @@ class Decision:
         if item is not None:
             context["Map"] = {"Item": item}
         states = {"input": frame.input, "context": context, **(extra or {})}
-        bindings = self.state.bindings_of(frame)
+        bindings = self._variables(frame)
         bindings["states"] = states
         return template.evaluate(bindings, self._moment)
 
-    @property
-    def is_bounded(self) -> bool:
-        """True when AWS's quota on the size of data applies: for the API's state machines, unless
-        lifted.
-        """
-        origin = None if self._state is None else self._state.origin
-        return origin is not None and not origin.get("is_unbounded", False)
+    def _variables(self, frame: Frame) -> dict[str, Json]:
+        """Return the variables that a frame sees: its own, then those of the frames around it."""
+        own: dict[str, Json] = dict(frame.variables)
+        if frame.owner is None:
+            return own
+        return {**self._variables(self.state.frames[frame.owner]), **own}
 
     def _context(self, frame: Frame) -> dict[str, Json]:
         position: dict[str, Json] = {
@@ -119,7 +118,7 @@ class Decision:
             "EnteredTime": iso_time(frame.entered_ms),
         }
         if isinstance(self.program.states.get(frame.position), _RETRIED):
-            position["RetryCount"] = frame.retry_count
+            position["RetryCount"] = sum(frame.retries.values())
         context: dict[str, Json] = {**self._around, "State": position}
         item = self._map_item(frame)
         if item is not None:
@@ -155,6 +154,102 @@ class Decision:
                 return {"Index": frame.lane, "Value": owner.waiting.items[frame.lane]}
             frame = owner
         return None
+
+
+# -- the events of a task --------------------------------------------------------------------------
+
+
+def event_type(state: TaskState, what: str) -> str:
+    """ "Scheduled" -> "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"."""
+    return f"{TASK_EVENTS.get(state.kind, 'Task')}{what}"
+
+
+def resource_of(state: TaskState) -> dict[str, Any]:
+    """Type and name, which every Task… event repeats; Lambda's and activities' have none."""
+    if state.kind in TASK_EVENTS:
+        return {}
+    resource_type, resource = _split(state.resource)
+    return {"resourceType": resource_type, "resource": resource}
+
+
+@functools.lru_cache(maxsize=1_024)
+def _split(resource: str) -> tuple[str, str]:
+    """arn:aws:states:::aws-sdk:s3:getObject -> aws-sdk:s3, getObject; holdfast:task:x -> …"""
+    _, is_service, action = resource.partition(_SERVICE_PREFIX)
+    if not is_service:
+        resource_type, _, name = resource.partition(":")
+        return resource_type, name
+    if action.startswith("aws-sdk:"):
+        service, _, name = action.removeprefix("aws-sdk:").partition(":")
+        return f"aws-sdk:{service}", name
+    service, _, name = action.partition(":")
+    return service, name
+
+
+def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
+    """AWS records that a task started. For an inline task it is written with the task's end."""
+    if not isinstance(frame.waiting, Attempt):
+        return frame.previous
+    started, details = event_type(state, "Started"), resource_of(state)
+    return decision.emit(started, frame=frame.id, previous=frame.previous, details=details)
+
+
+def note_started(decision: Decision, *frames: Frame) -> None:
+    """Notes the start of running attempts that are about to end. No frames given: all of them."""
+    for frame in frames or tuple(decision.state.frames.values()):
+        state = decision.program.states.get(frame.position)
+        is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
+        if isinstance(state, TaskState) and is_running:
+            started_event(decision, frame, state)
+
+
+# -- bounds of values ------------------------------------------------------------------------------
+
+
+def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
+    """AWS's quota on data between states, for state machines; a workflow has none.
+
+    Source: AWS docs, "Step Functions service quotas"; the words were seen in recordings.
+    """
+    origin = decision.state.origin
+    if origin is None or origin.get("is_unbounded", False) or not _is_over(value):
+        return None
+    cause = (
+        f"The state/task '{what}' returned a result with a size exceeding "
+        "the maximum number of bytes service limit."
+    )
+    return StateError(error_names.DATA_LIMIT_EXCEEDED, cause, is_whole=True)
+
+
+def _is_over(value: Json) -> bool:
+    if not isinstance(value, dict | list | str):
+        return False
+    text = _COMPACT.encode(value)
+    # No character is longer than four bytes: most values need not be encoded to be measured.
+    if len(text) * 4 <= PAYLOAD_BYTES_MAX:
+        return False
+    return len(text.encode(errors="surrogatepass")) > PAYLOAD_BYTES_MAX
+
+
+def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
+    """How AWS calls a task whose result is too large: the function's ARN, or the service."""
+    return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]
+
+
+def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
+    """-> `whole_number`, within AWS's bound of every number of seconds."""
+    seconds = whole_number(value, where, least=least)
+    if seconds > STATE_SECONDS_MAX:
+        raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
+    return seconds
+
+
+def whole_number(value: Json, where: str, *, least: int = 0) -> int:
+    """-> the value when it is a whole number from `least`, else an evaluation that failed."""
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
+    if not is_whole or value < least:  # type: ignore[operator]
+        raise EvaluationError(where, f"{where} has to be a whole number from {least}.")
+    return int(value)  # type: ignore[arg-type]
 
 
 @functools.lru_cache(maxsize=256)

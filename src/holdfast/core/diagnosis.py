@@ -3,18 +3,44 @@
 An execution rests, or it should move. It should move once something in it is due: a wake was sent,
 or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:
 `holdfast.runtime.maintenance.doctor` reads it. A paused execution is due for nothing, except for
-the timers that its pause leaves running.
+the timers that its pause leaves running. `next_dues` says when time changes something next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
-from holdfast.core.overdue import is_frozen
 from holdfast.core.state import Entered, Execution, Frame, Pause
-from holdfast.core.waits import OVERDUE, OverdueReason, dues_of, runs_on
+from holdfast.core.waits import DueKind, dues_of, is_frozen, runs_on
 from holdfast.limits import CLOCK_ERROR_MS
+
+
+class OverdueReason(StrEnum):
+    """Why an execution should move. The value is what people read."""
+
+    RECORD_FULL = "a record was full and nobody has gone on from it"
+    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
+    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
+    TIMER_OVERDUE = "a timer is overdue"
+    WAIT_TIMED_OUT = "a wait is past its time-out"
+    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
+    QUESTION_OVERDUE = "the end of a job should have been asked for"
+    DEADLINE_PASSED = "the deadline of a block has passed"
+    EXECUTION_TIMED_OUT = "the execution is past its own time-out"
+
+
+#: What `doctor` reports when a due has passed and no worker has acted.
+OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
+    DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
+    DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
+    DueKind.LEASE: OverdueReason.CLAIM_LAPSED,
+    DueKind.TIME_OUT: OverdueReason.WAIT_TIMED_OUT,
+    DueKind.HEARTBEAT: OverdueReason.HEARTBEAT_MISSED,
+    DueKind.POLL: OverdueReason.QUESTION_OVERDUE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +93,32 @@ def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason
     for kind, due_ms in dues_of(frame.waiting):
         if runs_on(kind, pause):
             yield OVERDUE[kind], due_ms + 2 * CLOCK_ERROR_MS
+
+
+def next_dues(state: Execution) -> Iterator[int]:
+    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    pause = state.paused
+    if pause is not None and pause.is_frozen:
+        return
+    if state.due_ms is not None:
+        yield state.due_ms
+    for frame in state.frames.values():
+        due_ms = next_due_ms(frame, pause)
+        if due_ms is not None:
+            yield due_ms
+
+
+def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
+    """-> when time alone changes something in the frame, or None.
+
+    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    """
+    if pause is not None and pause.is_frozen:
+        return None
+    dues_ms = [deadline.due_ms for deadline in frame.deadlines]
+    dues_ms += [
+        due_ms
+        for kind, due_ms in dues_of(frame.waiting)
+        if kind != DueKind.LEASE and runs_on(kind, pause)
+    ]
+    return min(dues_ms, default=None)

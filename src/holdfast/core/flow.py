@@ -15,18 +15,26 @@ before it calls on, so every function must read a frame anew after it has called
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, ParallelState, Retrier, TaskState, WaitState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import cancelling, lanes
-from holdfast.core.decision import Decision
+from holdfast.core.decision import (
+    Decision,
+    event_type,
+    note_started,
+    oversize,
+    resource_of,
+    whole_seconds,
+)
+from holdfast.core.events import TASK_EVENTS
 from holdfast.core.retry import delay_ms, find_catcher, find_retrier
 from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState, Frame, Lanes
-from holdfast.core.tasks import event_type, note_started, oversize, resource_of, scheduled_details
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
+OWN_REGION: Final = "holdfast"
 #: A state's Assign and Output.
 StateTemplates: TypeAlias = tuple[Template | None, Template | None]
 
@@ -149,7 +157,7 @@ def schedule(
     if state.kind in ANSWERED_LATER:
         token = decision.moment.token(own["entry"], own["attempt"])
     try:
-        details = scheduled_details(decision, frame, state, token)
+        details = _scheduled_details(decision, frame, state, token)
     except StateError as error:
         # Only this error ends the retries. After any other the retry would repeat for ever, with no
         # event in between.
@@ -176,6 +184,48 @@ def schedule(
     # A worker's task has its start written with its end; an activity starts when it is polled.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
+
+
+def _scheduled_details(
+    decision: Decision, frame: Frame, state: TaskState, token: str | None
+) -> dict[str, Any]:
+    """-> the details of …Scheduled. Raises StateError."""
+    named, arguments = resource_of(state), frame.input
+    if state.arguments is not None:
+        arguments = decision.evaluate(state.arguments, frame, token=token)
+    if state.kind in TASK_EVENTS:
+        details: dict[str, Any] = {"resource": state.resource, "input": arguments}
+    else:
+        details = {**named, "region": _region(decision), "parameters": arguments}
+    timeout = _seconds(decision, frame, state.timeout_seconds, "TimeoutSeconds")
+    heartbeat = _seconds(decision, frame, state.heartbeat_seconds, "HeartbeatSeconds")
+    if timeout is not None:
+        details["timeoutInSeconds"] = timeout
+    if heartbeat is not None:
+        details["heartbeatInSeconds"] = heartbeat
+    if state.credentials is not None:
+        details["taskCredentials"] = _credentials(decision.evaluate(state.credentials, frame))
+    return details
+
+
+def _region(decision: Decision) -> str:
+    origin = decision.state.origin
+    return OWN_REGION if origin is None else origin["state_machine_arn"].split(":")[3]
+
+
+def _credentials(value: Json) -> dict[str, Json]:
+    role = value.get("RoleArn") if isinstance(value, dict) else None
+    if not isinstance(role, str):
+        raise StateError(
+            error_names.RUNTIME, "The field 'RoleArn' of Credentials has to be a text."
+        )
+    return {"roleArn": role}
+
+
+def _seconds(decision: Decision, frame: Frame, template: Template | None, where: str) -> int | None:
+    if template is None:
+        return None
+    return whole_seconds(decision.evaluate(template, frame), where, least=1)
 
 
 # -- failing ---------------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ from typing import Any, Final, assert_never
 from holdfast.asl.program import Json, MapState, ParallelState, Quorum
 from holdfast.asl.template import EvaluationError, StateError
 from holdfast.core import cancelling, flow
-from holdfast.core.decision import Decision
+from holdfast.core.decision import Decision, whole_number
 from holdfast.core.state import Frame, Lanes
-from holdfast.core.tasks import whole_number
 from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 
 #: All lanes have ended, and fewer have succeeded than are needed.

@@ -19,14 +19,12 @@ from holdfast.asl import error_names
 from holdfast.asl.program import DistributedMap, ItemReader, Json, MapState, ResultWriter
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
-from holdfast.core.children import TOO_DEEP, too_deep
-from holdfast.core.decision import Decision
-from holdfast.core.flow import fail_state, handle_failure, leave
+from holdfast.core.decision import Decision, whole_number
+from holdfast.core.flow import OWN_REGION, fail_state, handle_failure, leave
 from holdfast.core.map_items import STATE_DATA, MapItem, a_number, batched, default_input, described
 from holdfast.core.map_results import MapChild, as_lines, transformed
-from holdfast.core.run_ids import child_name, child_run, map_run_uuid
+from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid, too_deep
 from holdfast.core.state import Attempt, ChildExecutions, Frame
-from holdfast.core.tasks import OWN_REGION, whole_number
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
 #: The attempt numbers inside the Map's own entry: reading comes first, writing last.

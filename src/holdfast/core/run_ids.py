@@ -12,10 +12,14 @@ import re
 from itertools import pairwise
 from typing import Final
 
+from holdfast.limits import CHILD_DEPTH_MAX
+
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 TIME_CHARACTERS: Final = 10
 CHANCE_CHARACTERS: Final = 12
 MAC_CHARACTERS: Final = 4
+
+TOO_DEEP: Final = "Holdfast.TooDeep"
 
 _MINTED: Final = re.compile(f"[{ALPHABET}]{{26}}")
 _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -85,6 +89,17 @@ def parent_run(run: str) -> str | None:
 def child_depth(run: str) -> int:
     """Return the number of parent executions around this one."""
     return run.count(".") // 2
+
+
+def too_deep(run: str, what: str) -> str | None:
+    """-> why an execution of this id may not be begun, None when it may. `what` is what it runs.
+
+    An execution's id holds those of all its parents, and ids are keys of bounded length: a start
+    whose id no worker can read is lost, and all its parents would wait for ever.
+    """
+    if child_depth(run) <= CHILD_DEPTH_MAX:
+        return None
+    return f"{what} was called {CHILD_DEPTH_MAX + 1} executions deep: no more may nest"
 
 
 def child_name(run: str) -> str:

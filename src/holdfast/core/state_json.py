@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from holdfast.core.children import awaited
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     Admission,
@@ -26,6 +25,7 @@ from holdfast.core.state import (
     Timer,
     WaitingFor,
 )
+from holdfast.core.waits import awaited
 
 #: By its name in a snapshot (`_name_of`), each kind of wait.
 _WAITING: Final[Mapping[str, type[Any]]] = {

@@ -20,10 +20,9 @@ from holdfast.asl.program import (
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core import cancelling, lanes, map_run
-from holdfast.core.decision import Decision
+from holdfast.core.decision import Decision, whole_seconds
 from holdfast.core.flow import fail_state, leave, pass_on, schedule
 from holdfast.core.state import Frame
-from holdfast.core.tasks import whole_seconds
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 

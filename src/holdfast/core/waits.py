@@ -12,10 +12,14 @@ wait, one function for each question:
     which answer may be stored for it?             takes_answer    API
     is it moving, held or parked?                  standing_of     watchdog
     may it have news that no state shows?          may_have_news   sweeper
-    what is overdue once its time has passed?      OVERDUE         doctor, sweeper
     which entry do its commands name?              place_of        recovery
     which child executions does it wait for?       children_of     stops of children
     what does a pause leave of a command, a due?   stays_asked, runs_on
+
+The last part collects the answers of all frames of an execution: its pending commands, what is
+overdue, which children it has abandoned. The pending commands are a function of the state, so
+nothing else records them. After a commit the worker carries out the commands that the new state
+asks for and the old one did not; a recovering worker carries out all of them again.
 
 Rules of this file:
 * Each `match` names every kind and ends in `assert_never`. A new kind of wait, a new `kind` of
@@ -44,11 +48,12 @@ new kind of wait has to visit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from holdfast.core.commands import (
+    WHOLE_EXECUTION,
     Command,
     JoinQueue,
     OfferActivity,
@@ -58,6 +63,7 @@ from holdfast.core.commands import (
     StartChild,
     StartTimer,
     StopChild,
+    entry_of,
 )
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -73,6 +79,7 @@ from holdfast.core.state import (
     FailedState,
     Frame,
     Lanes,
+    OpenDeadline,
     Pause,
     Timer,
     WaitingFor,
@@ -92,30 +99,6 @@ class DueKind(StrEnum):
     HEARTBEAT = "a heartbeat is missed"
     POLL = "a job is asked for its end"
 
-
-class OverdueReason(StrEnum):
-    """The reason why an execution should move. People read the value."""
-
-    RECORD_FULL = "a record was full and nobody has gone on from it"
-    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
-    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
-    TIMER_OVERDUE = "a timer is overdue"
-    WAIT_TIMED_OUT = "a wait is past its time-out"
-    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
-    QUESTION_OVERDUE = "the end of a job should have been asked for"
-    DEADLINE_PASSED = "the deadline of a block has passed"
-    EXECUTION_TIMED_OUT = "the execution is past its own time-out"
-
-
-#: The finding of `doctor` when a due has passed and no worker has acted.
-OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
-    DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
-    DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
-    DueKind.LEASE: OverdueReason.CLAIM_LAPSED,
-    DueKind.TIME_OUT: OverdueReason.WAIT_TIMED_OUT,
-    DueKind.HEARTBEAT: OverdueReason.HEARTBEAT_MISSED,
-    DueKind.POLL: OverdueReason.QUESTION_OVERDUE,
-}
 
 #: The kind of a due, and its time.
 Due: TypeAlias = tuple[DueKind, int]
@@ -403,3 +386,124 @@ def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
             return
         case _:
             assert_never(waiting)
+
+
+# -- the whole execution ---------------------------------------------------------------------------
+
+
+def has_more(state: Execution) -> bool:
+    """A record ended before the execution settled: the next worker continues from here first.
+
+    A paused execution evaluates no state.
+    """
+    if state.paused is not None:
+        return False
+    return any(isinstance(frame.waiting, Entered) for frame in state.frames.values())
+
+
+def pending_commands(state: Execution) -> list[Command]:
+    """-> every command that the state asks for, in the order of its entries."""
+    found: list[Command] = []
+    if state.due_ms is not None and not state.is_ended:
+        found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
+    for frame in state.frames.values():
+        found.extend(commands_of(frame, state))
+    found.extend(StopChild(entry, number) for entry, number in abandoned(state))
+    pause = state.paused
+    if pause is not None:
+        found = [command for command in found if stays_asked(command, pause)]
+    if len(found) > 1:
+        found.sort(key=entry_of)
+    return found
+
+
+def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Command]:
+    """-> the commands that a worker carries out because they were not among those `before`.
+
+    An attempt that a worker has in hand is run and not carried out: it needs no wake.
+    """
+    return [
+        command
+        for command in asked
+        if command not in before
+        and not (isinstance(command, RunAttempt) and not needs_wake(command.attempt))
+    ]
+
+
+def needs_wake(attempt: Attempt) -> bool:
+    """No worker has a lease on the attempt. One whose function is unknown waits for a worker that
+    knows it, and not for a time.
+    """
+    return attempt.claim is None and not attempt.is_unknown
+
+
+def attempts_of(state: Execution) -> list[Attempt]:
+    """-> the attempts that the pending commands ask workers to run."""
+    return [
+        command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
+    ]
+
+
+def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
+    """-> the children that are waited for there, whether they have begun or not."""
+    for frame in frames:
+        yield from children_of(frame.waiting)
+
+
+def abandoned(state: Execution) -> list[ChildNumber]:
+    """-> children that may run, without an open wait and without a stop.
+
+    A child is begun from the event that asks for it, and over with the event of its end. Between
+    the two it is abandoned as soon as no wait for it is open, whatever closed the wait. It has to
+    be stopped, and stays abandoned until the event `ChildrenStopped` names it.
+    """
+    if not state.children:
+        return []
+    return sorted(state.children.difference(awaited(state.frames.values())))
+
+
+def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
+    """-> each event of time by `past_ms`: (when, which of its kind, frame, the block's deadline).
+
+    At the same moment a block's deadline comes before what is in it, an outer one before an inner.
+    Nothing while a pause freezes the timers.
+    """
+    if is_frozen(state):
+        return
+    for place, frame in enumerate(state.frames.values()):
+        for due in frame.deadlines:
+            if due.due_ms <= past_ms:
+                yield due.due_ms, due.entry, frame.id, due
+        for due_ms in event_dues(frame.waiting):
+            if due_ms <= past_ms:
+                yield due_ms, state.next_entry + place, frame.id, None
+
+
+def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
+    """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    if is_frozen(state):
+        return []
+    found: dict[str, Frame] = {}
+    for frame in state.frames.values():  # those that opened lanes stand before them
+        in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
+        if not in_time or frame.owner in found or is_overdue(frame, past_ms):
+            found[frame.id] = frame
+    return list(found.values())
+
+
+def is_due(state: Execution, past_ms: int) -> bool:
+    """Something happens in the execution because `past_ms` has come, or its own time is over."""
+    if is_frozen(state):
+        return False
+    is_late = state.due_ms is not None and state.due_ms <= past_ms
+    return is_late or bool(overdue_frames(state, past_ms))
+
+
+def is_overdue(frame: Frame, past_ms: int) -> bool:
+    """The wait of the frame ends, or times out, because `past_ms` has come."""
+    dues = event_dues(frame.waiting)
+    return bool(dues) and min(dues) <= past_ms
+
+
+def is_frozen(state: Execution) -> bool:
+    return state.paused is not None and state.paused.is_frozen

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.asl import error_names
-from holdfast.core.children import TOO_DEEP
+from holdfast.core.run_ids import TOO_DEEP
 from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.constraints import find_refusal

@@ -14,8 +14,7 @@ from holdfast.asl import error_names
 from holdfast.asl.program import Json
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
-from holdfast.core.children import TOO_DEEP, too_deep
-from holdfast.core.run_ids import child_run
+from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
 from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime import inbox, messages

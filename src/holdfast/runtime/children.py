@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json, MapState, Program
 from holdfast.core import facts
-from holdfast.core.children import awaited
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import (
@@ -28,6 +27,7 @@ from holdfast.core.state import (
     MachineOrigin,
     Parent,
 )
+from holdfast.core.waits import awaited
 from holdfast.errors import HoldfastError
 from holdfast.limits import CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, inbox, messages

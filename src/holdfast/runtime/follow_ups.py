@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import Any, assert_never
 
-from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
-from holdfast.core.advance import Transition
-from holdfast.core.children import abandoned
 from holdfast.core.commands import (
     Command,
     JoinQueue,
@@ -25,9 +22,9 @@ from holdfast.core.commands import (
     StartTimer,
     StopChild,
 )
-from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildNumber
+from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
@@ -43,7 +40,6 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Item,
-    Measure,
     Message,
     Put,
     Send,
@@ -66,7 +62,7 @@ def carry_out(
     for command in commands:
         match command:
             case RunAttempt(attempt=attempt):
-                if attempt.claim is None and not attempt.is_unknown:
+                if needs_wake(attempt):
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
             case JoinQueue():
                 yield from _join(log, command, now_ms)
@@ -241,16 +237,3 @@ def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 
 def drop_row(item: Item) -> Generator[Effect, Any, None]:
     yield Delete(tables.MAIL, str(item["pk"]), str(item["sk"]))
-
-
-# -- measuring -------------------------------------------------------------------------------------
-
-
-def measure(step: Transition) -> Generator[Effect, Any, None]:
-    durable = sum(event.type in DURABLE_EVENTS for event in step.events)
-    if durable:
-        yield Measure(resources.METRIC_DURABLE_STEPS, durable)
-    if step.state.is_ended:
-        has_failed = step.state.status in {"FAILED", "TIMED_OUT"}
-        ended, failed = resources.METRIC_EXECUTIONS_ENDED, resources.METRIC_EXECUTIONS_FAILED
-        yield Measure(failed if has_failed else ended, 1)

@@ -184,10 +184,8 @@ def is_open_entry(record: Item) -> bool:
     return group == [OPEN]
 
 
-def listing(tenant: str, state: Execution, *, is_opening: bool) -> Item:
+def listing(tenant: str, state: Execution) -> Item:
     """The attributes by which a record is listed: when it opens the execution, and when it ends."""
-    if not is_opening and not state.is_ended:
-        return {}
     return attributes_of(tenant, entry_of(state))
 
 

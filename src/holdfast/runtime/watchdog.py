@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from holdfast.core.children import abandoned
-from holdfast.core.pending_commands import next_dues
+from holdfast.core.diagnosis import next_dues
 from holdfast.core.state import Execution
-from holdfast.core.waits import InboxSource, Standing, inbox_of, standing_of
+from holdfast.core.waits import InboxSource, Standing, abandoned, inbox_of, standing_of
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     OVERDUE_SECONDS,

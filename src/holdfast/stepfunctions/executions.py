@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.children import TOO_DEEP, too_deep
-from holdfast.core.run_ids import child_run
+from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
 from holdfast.core.state import Execution, MachineOrigin, Parent
 from holdfast.errors import RequestError
 from holdfast.runtime import inbox

@@ -16,10 +16,11 @@ from holdfast.asl import error_names
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import advance
+from holdfast.core.diagnosis import next_due_ms
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.pending_commands import has_more, next_due_ms
 from holdfast.core.run_ids import uuid_of
 from holdfast.core.state import Attempt, Execution, MachineOrigin
+from holdfast.core.waits import attempts_of, has_more
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import (
     Begin,
@@ -34,7 +35,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import draw
-from holdfast.runtime.worker.leases import attempts_of, result_fact, ticket_of
+from holdfast.runtime.worker.attempts import result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported

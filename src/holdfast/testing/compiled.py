@@ -26,7 +26,6 @@ from holdfast.core.facts import (
     Tick,
     TimedOut,
 )
-from holdfast.core.pending_commands import has_more
 from holdfast.core.state import (
     Admission,
     Attempt,
@@ -42,6 +41,7 @@ from holdfast.core.state import (
     OpenDeadline,
     Timer,
 )
+from holdfast.core.waits import has_more
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.places import RunPath, WaitingPlace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import facts
-from holdfast.core.overdue import overdue_frames
 from holdfast.core.state import Execution
+from holdfast.core.waits import overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Query

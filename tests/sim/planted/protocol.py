@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core.advance import Transition
 from holdfast.core.apply.apply import fold
-from holdfast.core.pending_commands import pending_commands
+from holdfast.core.waits import pending_commands
 from holdfast.errors import ServiceFault
 from holdfast.runtime import follow_ups
 from holdfast.runtime.commands import start

@@ -76,13 +76,13 @@ def _match_by_name(patch: Patch) -> None:
         return next((one for one in reversed(hand.begun) if targets.get(one) == name), ticket)
 
     states: dict[int, Any] = {}
-    real = loop.Processing._decide
+    real = Attempts.begin
 
-    def decide(self: loop.Processing, state: Any, now_ms: int) -> Any:
-        states[id(self.attempts)] = state
-        return real(self, state, now_ms)
+    def begin(self: Attempts, program: Any, state: Any, idle: Any, now_ms: int) -> Does:
+        states[id(self)] = state
+        return (yield from real(self, program, state, idle, now_ms))
 
-    patch.setattr(loop.Processing, "_decide", decide)
+    patch.setattr(Attempts, "begin", begin)
     _collect_as(patch, last_of_that_name)
 
 
@@ -288,8 +288,8 @@ def _measure_characters(patch: Patch) -> None:
 def _tell_the_cause(patch: Patch) -> None:
     """The list shows the cause of a failure beside its error."""
 
-    def listing(tenant: str, state: Any, *, is_opening: bool) -> Any:
-        fields = real_listing(tenant, state, is_opening=is_opening)
+    def listing(tenant: str, state: Any) -> Any:
+        fields = real_listing(tenant, state)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
     patch.setattr(loop, "listing", listing)

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import advance, waits
-from holdfast.core.diagnosis import diagnose
-from holdfast.core.pending_commands import pending_commands
+from holdfast.core.diagnosis import OverdueReason, diagnose
 from holdfast.core.state import Awaiting, WaitingFor, is_told
-from holdfast.core.waits import OverdueReason
+from holdfast.core.waits import pending_commands
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Message, Send

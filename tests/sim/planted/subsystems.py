@@ -109,9 +109,9 @@ def ask_for_jobs_every_two_hours(patch: Patch) -> None:
 def leave_questions_to_the_sweeper(patch: Patch) -> None:
     true_one = Attempts.poll
 
-    def poll(self: Attempts, now_ms: int) -> Iterator[Any]:
+    def poll(self: Attempts, program: Any, now_ms: int) -> Iterator[Any]:
         if self.errand.is_recovering:
-            yield from true_one(self, now_ms)
+            yield from true_one(self, program, now_ms)
 
     patch.setattr(Attempts, "poll", poll)
 

@@ -1,6 +1,6 @@
 """I4: nothing happens that no record asked for, and what a record asks for happens.
 
-The commands of a state (`core/pending_commands.py`) are carried out after its record is stored:
+The commands of a state (`core/waits.py`) are carried out after its record is stored:
 messages, rows, mail, attempts. Only the attempts of record 0 may come before it: they follow from
 the start message alone (R3).
 """
@@ -20,9 +20,9 @@ from holdfast.core.commands import (
     StopChild,
 )
 from holdfast.core.events import Event
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Awaiting, Execution
+from holdfast.core.waits import pending_commands
 from holdfast.runtime.effects import Item
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import Record

@@ -7,10 +7,10 @@ from math import inf
 from typing import Any, Final
 
 from holdfast.asl.program import ParallelState, Program
-from holdfast.core.children import abandoned
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution
+from holdfast.core.waits import abandoned
 from holdfast.runtime.children import notice_key
 from holdfast.runtime.effects import Item, Query
 from holdfast.runtime.inbox import PARENT, REDRIVE

@@ -59,9 +59,9 @@ from holdfast.asl.jsonata.native import Native
 from holdfast.asl.jsonata.natives import NATIVES
 from holdfast.asl.jsonata.operators import BINARY
 from holdfast.asl.jsonata.runtime import (
+    CompiledExpression,
     CompiledNode,
     Declined,
-    EvaluationRun,
     Lambda,
     VariableScope,
     negate,
@@ -76,7 +76,7 @@ from holdfast.asl.jsonata.tree import (
     is_plain_name,
     names_bound_in,
 )
-from holdfast.asl.jsonata.values import UNDEFINED, StrictJson, Undefined, tidy_number
+from holdfast.asl.jsonata.values import UNDEFINED
 
 _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
 # The kinds of nodes that may give `Many`, and attributes that callers of `node` handle.
@@ -86,28 +86,11 @@ _SCOPES_MAX: Final = 50  # a variable is looked for in all of them, which no ste
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
-class CompiledExpression:
-    """An expression as closures. `evaluate` raises Declined when jsonata-python has to do it."""
-
-    def __init__(self, tree: Any, functions: frozenset[str]) -> None:
-        compiler = _Compiler(tree, functions)
-        self._node = compiler.node(tree)
-        self._called = frozenset(compiler.called)
-        self._grows = compiler.grows
-
-    def evaluate(self, run: EvaluationRun) -> StrictJson | Undefined:
-        bindings = run.bindings
-        if self._called and not self._called.isdisjoint(bindings):
-            raise Declined  # a variable hides a function
-        document = bindings.get("$", UNDEFINED)
-        if type(document) is list:
-            raise Declined
-        result = self._node(VariableScope({}, None, run), document)
-        if type(result) is float:
-            return tidy_number(result)
-        if self._grows:
-            values.node_count(result)
-        return result  # type: ignore[no-any-return]
+def compile_closures(tree: Any, functions: frozenset[str]) -> CompiledExpression:
+    """-> the expression as closures. Raises UnsupportedNode."""
+    compiler = _Compiler(tree, functions)
+    node = compiler.node(tree)
+    return CompiledExpression(node, frozenset(compiler.called), grows=compiler.grows)
 
 
 class _Compiler:

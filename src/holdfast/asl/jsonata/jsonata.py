@@ -56,7 +56,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holdfast.asl.jsonata import closures
-from holdfast.asl.jsonata.runtime import EvaluationRun
+from holdfast.asl.jsonata.runtime import CompiledExpression, EvaluationRun
 from holdfast.asl.jsonata.tree import UnsupportedNode
 from holdfast.asl.jsonata.values import (
     BUDGET_CODE,
@@ -98,7 +98,7 @@ def compile_expression(text: str) -> ParsedExpression:
         )
     tree = fallback.parse(text)
     try:
-        compiled = closures.CompiledExpression(tree, fallback.FUNCTION_NAMES)
+        compiled = closures.compile_closures(tree, fallback.FUNCTION_NAMES)
     except (UnsupportedNode, RecursionError):
         compiled = None
     return _Expression(text, tree, compiled, fallback.evaluate)
@@ -113,7 +113,7 @@ class _Expression:
         self,
         text: str,
         tree: object,
-        compiled: closures.CompiledExpression | None,
+        compiled: CompiledExpression | None,
         interpret: _Interpret,
     ) -> None:
         self.text = text

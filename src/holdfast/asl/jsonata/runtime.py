@@ -94,6 +94,35 @@ class VariableScope:
 CompiledNode: TypeAlias = Callable[[VariableScope, Any], Any]
 
 
+class CompiledExpression:
+    """An expression as closures. `evaluate` raises Declined when jsonata-python has to do it.
+
+    `called` are the built-in functions that it calls; `grows`: it can make a small value that is
+    endless when written.
+    """
+
+    __slots__ = ("_called", "_grows", "_node")
+
+    def __init__(self, node: CompiledNode, called: frozenset[str], grows: bool) -> None:
+        self._node = node
+        self._called = called
+        self._grows = grows
+
+    def evaluate(self, run: EvaluationRun) -> values.StrictJson | values.Undefined:
+        bindings = run.bindings
+        if self._called and not self._called.isdisjoint(bindings):
+            raise Declined  # a variable hides a function
+        document = bindings.get("$", UNDEFINED)
+        if type(document) is list:
+            raise Declined
+        result = self._node(VariableScope({}, None, run), document)
+        if type(result) is float:
+            return tidy_number(result)
+        if self._grows:
+            values.node_count(result)
+        return result  # type: ignore[no-any-return]
+
+
 class Lambda:
     """A function of the expression, with the frame and context it was made in."""
 

@@ -22,6 +22,7 @@ from holdfast.core.apply.frames import (
     frame_of_event,
     moved,
     replaced,
+    with_frames,
     without,
     without_lanes,
 )
@@ -68,7 +69,7 @@ def apply(state: Execution | None, event: Event) -> Execution:
         if event.type != "ExecutionStarted":
             raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
         return _started(event)
-    if state.is_ended and event.type != "ExecutionRedriven":
+    if state.status != "RUNNING" and event.type != "ExecutionRedriven":
         raise HoldfastBug(f"{event.type} follows the end of execution {state.run}")
     if event.id and event.id != state.last_event + 1:
         raise HoldfastBug(f"{event.type} has id {event.id} after event {state.last_event}")
@@ -263,7 +264,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
-    return state.moved(frames, event.id)
+    return with_frames(state, frames, event.id)
 
 
 # -- timers and lanes ------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.events import Event
 from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
+_FRAMES_AT: Final = Execution._fields.index("frames")  # `last_event` is the field after it
 
 
 def frame_of_event(state: Execution, event: Event) -> Frame:
@@ -26,7 +27,13 @@ def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execu
 
 def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
     # Both at once: this is done for every event, and copying an execution is most of its cost.
-    return state.moved({**state.frames, frame.id: frame}, event.id or state.last_event)
+    return with_frames(state, {**state.frames, frame.id: frame}, event.id or state.last_event)
+
+
+def with_frames(state: Execution, frames: Mapping[str, Frame], last_event: int) -> Execution:
+    """-> the change that nearly every event makes, in half the time of `_replace`."""
+    fields = (*state[:_FRAMES_AT], frames, last_event, *state[_FRAMES_AT + 2 :])
+    return tuple.__new__(Execution, fields)
 
 
 def begun(state: Execution, *children: ChildNumber) -> Execution:

@@ -70,7 +70,7 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
 
 
 def _task_scheduled(state: Execution, event: Event) -> Execution:
-    frame, own = frame_of_event(state, event), event.holdfast
+    own = event.holdfast
     kind, target = kind_of(event)
     waiting: Attempt | Awaiting
     if kind in ATTEMPTED:
@@ -91,6 +91,7 @@ def _task_scheduled(state: Execution, event: Event) -> Execution:
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
     if kind == "sync" and is_told(target):
         state = begun(state, (waiting.entry, waiting.attempt))
+    frame = frame_of_event(state, event)
     return moved(state, frame, event, retries=counted(frame, own), waiting=waiting)
 
 

@@ -26,8 +26,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Json
-from holdfast.core.facts import Refused
+from holdfast.core.facts import Granted, Refused
 from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.limits import (
     CLAIM_GRACE_MS,
@@ -37,7 +38,7 @@ from holdfast.limits import (
     GATE_TOKEN_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
-from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Pause, Ticket
+from holdfast.runtime.effects import Clock, Effect, Get, Measure, NoResult, Pause, Ticket
 from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates.gate import Gate, Permit, gate_from
@@ -305,6 +306,22 @@ class Permits:
                 for one in held:
                     if one.owner:
                         yield from self._give_permit_back(one, ticket, now_ms)
+
+    def let_in(self, body: Any, state: Execution) -> Generator[Effect, Any, list[Granted]]:
+        """A gate has let an attempt or an execution begin, unless it waits there no longer."""
+        ticket = (int(body["entry"]), int(body["attempt"]))
+        frame = state.frame_of(ticket[0])
+        waiting = None if frame is None else frame.waiting
+        queued = waiting.queued if isinstance(waiting, Attempt | Admission) else None
+        if queued is None or queued.gate != body["gate"] or state.paused is not None:
+            yield from self.refuse_grant(body, state)
+            return []
+        waited_ms = max(0, (yield Clock()) - queued.since_ms)
+        yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
+        if isinstance(waiting, Attempt):
+            held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+            self.granted[ticket] = held
+        return [Granted(*ticket, body["gate"])]
 
     def refuse_grant(self, body: Any, state: Execution) -> NoResult:
         """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit

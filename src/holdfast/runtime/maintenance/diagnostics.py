@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
 from holdfast.core.advance import is_redriven_by
-from holdfast.core.children import abandoned
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import PauseRequested, RedriveRequested, ResumeRequested, StopRequested
 from holdfast.core.run_ids import child_run
@@ -32,6 +31,7 @@ from holdfast.core.state import (
     Timer,
     is_told,
 )
+from holdfast.core.waits import abandoned
 from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_passing
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, inbox

@@ -34,11 +34,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast import resources
-from holdfast.core.children import abandoned
-from holdfast.core.diagnosis import diagnose
+from holdfast.core.diagnosis import OverdueReason, diagnose
 from holdfast.core.facts import RedriveRequested
 from holdfast.core.state import Execution
-from holdfast.core.waits import OverdueReason, may_have_news
+from holdfast.core.waits import abandoned, may_have_news
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,

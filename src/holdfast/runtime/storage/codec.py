@@ -147,11 +147,14 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The fields of a record besides its events. `listing`: the attributes of its list entry."""
+    """The fields of a record besides its events. `partition` is the key of its execution's log,
+    `listing` the attributes of its list entry.
+    """
 
     format: int
     tenant: str
     run: str
+    partition: str
     sequence: int
     nonce: str
     message: str
@@ -164,12 +167,13 @@ class Header:
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """One encoded record and the blobs to store before it. `book` is valid once the record is
-    stored.
+    stored. `size` is the item's in bytes, as DynamoDB counts.
     """
 
     item: Item
     blobs: Mapping[str, bytes]
     book: ValueBook
+    size: int
 
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
@@ -178,8 +182,8 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
     last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
     text = "\n".join([*packer.lines, last])
     blobs = _blobs(header, packer.blobs)
-    item: dict[str, str | int | bytes] = {
-        "pk": keys.execution(header.tenant, header.run),
+    fields: dict[str, str | int | bytes] = {
+        "pk": header.partition,
         "sk": header.sequence,
         FORMAT_FIELD: header.format,
         "w": header.nonce,
@@ -190,7 +194,8 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         "ttl": header.ttl,
         **header.listing,
     }
-    return Encoded(_with_payload(item, text, header, blobs), blobs, book)
+    item = _with_payload(fields, text, header, blobs)
+    return Encoded(item, blobs, book, item_bytes(item))
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
@@ -202,13 +207,14 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     last = packer.pack(to_json(state))
     data = compress("\n".join([*packer.lines, last]), header.format)
     blobs = {**encoded.blobs, **_blobs(header, packer.blobs)}
-    item = {**encoded.item, "sn": sequence, "so": first}
+    fields = {**encoded.item, "sn": sequence, "so": first}
     if len(data) > VALUE_INLINE_BYTES_MAX:
-        item["sb"] = _digest(data)
+        fields["sb"] = _digest(data)
         blobs |= _blobs(header, [data])
     else:
-        item["ss"] = data
-    return Encoded(_fitting({**item, **_blob_names(blobs)}, header, blobs), blobs, book)
+        fields["ss"] = data
+    item = _fitting({**fields, **_blob_names(blobs)}, header, blobs)
+    return Encoded(item, blobs, book, item_bytes(item))
 
 
 def snapshot_bytes(encoded: Encoded) -> int:

@@ -17,11 +17,10 @@ have not changed since format 1, and say so.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from holdfast.core.events import Event
 from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 
@@ -72,20 +71,16 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     return found
 
 
-#: The events that code of format 1 cannot fold. Their record has format 2, so that older code
-#: returns the message and a worker of this release takes it.
-_NEWER_EVENTS: Final[Mapping[str, int]] = {
+#: Events that code of format 1 cannot fold, and the oldest format in which each may be written.
+#: Their record has that format, so that older code returns the message and a worker of this release
+#: takes it.
+NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
 }
-
-
-def format_of(events: Iterable[Event]) -> int:
-    """Return the oldest format in which these events may be written."""
-    return max((_NEWER_EVENTS.get(event.type, 1) for event in events), default=1)
 
 
 # -- compression -----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from holdfast.core.advance import Transition
-from holdfast.core.state import Execution
+from holdfast.core.state import Execution, Status
 from holdfast.cost import item_bytes
 from holdfast.errors import SnapshotError
 from holdfast.limits import (
@@ -74,8 +74,8 @@ from holdfast.runtime.storage.codec import (
 from holdfast.runtime.storage.formats import (
     FORMAT_FIELD,
     FORMATS,
+    NEWER_EVENTS,
     Formats,
-    format_of,
     require_format,
 )
 
@@ -93,8 +93,8 @@ class Log:
     the first needed record was written: TTL must not delete it.
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
-    first one needed. `unmeasured`: records that `bytes_since_snapshot` leaves out until a commit
-    needs them. `is_gone`: the execution has ended, and TTL has begun to delete its records.
+    first one needed. `unmeasured`: loaded records that `bytes_since_snapshot` leaves out until a
+    commit needs them. `is_gone`: the execution has ended, and TTL has begun to delete its records.
     """
 
     tenant: str
@@ -102,6 +102,7 @@ class Log:
     owner: str
     message: str
     formats: Formats = FORMATS
+    partition: str = field(init=False)
     state: Execution | None = None
     is_gone: bool = False
     sequence: int = -1
@@ -116,13 +117,16 @@ class Log:
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
 
+    def __post_init__(self) -> None:
+        self.partition = keys.execution(self.tenant, self.run)
+
     def is_aging(self, now_ms: int) -> bool:
         """Return True when TTL will soon delete a needed record: the base of the log, or the listed
         record.
         """
         return self._is_base_aging(now_ms) or (
             self.state is not None
-            and self.state.is_opened
+            and self.state.opened_at is not None
             and now_ms - self.state.opened_ms > RECORD_AGING_SECONDS * 1_000
         )
 
@@ -139,10 +143,6 @@ class Log:
     @property
     def hint(self) -> Hint:
         return Hint(self.sequence, self.snapshot)
-
-    @property
-    def partition(self) -> str:
-        return keys.execution(self.tenant, self.run)
 
     # -- loading -----------------------------------------------------------------------------------
 
@@ -256,10 +256,13 @@ class Log:
 
     def _encode(self, step: Transition, now_ms: int, listing: Item) -> Encoded:
         self.nonces += 1
+        status = step.state.status
+        needed = [NEWER_EVENTS.get(event.type, 1) for event in step.events]
         header = Header(
-            format=max(self.formats.asked, self.format, format_of(step.events)),
+            format=max(self.formats.asked, self.format, *needed),
             tenant=self.tenant,
             run=self.run,
+            partition=self.partition,
             sequence=self.sequence + 1,
             nonce=f"{self.owner}.{self.nonces}",
             message=self.message,
@@ -268,14 +271,14 @@ class Log:
             newest_snapshot=self.snapshot,
             listing=listing,
         )
-        must_snapshot = self._must_snapshot(step.state, header)
+        must_snapshot = self._must_snapshot(status, header)
         # The events of such a record are read after the records before it are deleted, so it starts
         # a new book.
         book = ValueBook() if must_snapshot else self.book
-        encoded = encode_record(header, step.events, step.state.status, book)
-        if step.state.is_ended and not must_snapshot:
+        encoded = encode_record(header, step.events, status, book)
+        if status != "RUNNING" and not must_snapshot:
             return encoded
-        grown = self._measured() + item_bytes(encoded.item)
+        grown = self._measured() + encoded.size
         if grown <= self.snapshot_check_bytes and not must_snapshot:
             return encoded
         candidate = with_snapshot(encoded, header, step.state)
@@ -285,13 +288,13 @@ class Log:
         self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
         return encoded
 
-    def _must_snapshot(self, state: Execution, header: Header) -> bool:
+    def _must_snapshot(self, status: Status, header: Header) -> bool:
         """Return True when the record must have a snapshot, so that TTL (R16) or newer code can
         drop older records.
         """
         if self.sequence < 0:
             return False
-        if state.is_ended:
+        if status != "RUNNING":
             return header.at_ms - self.base_ms > END_SPAN_SECONDS_MAX * 1_000
         return self._is_base_aging(header.at_ms) or self.base_format < header.format
 
@@ -308,7 +311,7 @@ class Log:
             self.bytes_since_snapshot, self.unmeasured = 0, []
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         else:
-            self.unmeasured.append(encoded.item)
+            self.bytes_since_snapshot += encoded.size
 
     def _measured(self) -> int:
         """Return the bytes since the snapshot. Computed on demand, because most loads never need

@@ -8,23 +8,24 @@ Rules of this file (docs/reference/log.md):
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from holdfast.asl.program import TaskState
+from holdfast.asl.program import Program, State, TaskState
 from holdfast.core import facts
-from holdfast.core.commands import StartTimer
+from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
-from holdfast.core.overdue import is_frozen
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
+from holdfast.core.waits import attempts_of, is_frozen, pending_commands
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLAIM_GRACE_MS,
     CLAIM_LATE_MS,
+    CLAIM_SECONDS_DEFAULT,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
+    INLINE_TIMEOUT_SECONDS_MAX,
     OVERDUE_SECONDS,
 )
 from holdfast.runtime.child_workflows import call, name_in
@@ -36,6 +37,9 @@ from holdfast.runtime.effects import (
     NoResult,
     RunTask,
     TaskFailed,
+    TaskPending,
+    TaskResult,
+    TaskSucceeded,
     TaskThrottled,
     Ticket,
 )
@@ -44,15 +48,10 @@ from holdfast.runtime.inbox import FactsResult
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
-from holdfast.runtime.worker.leases import (
-    THROTTLED,
-    attempts_of,
-    result_fact,
-    run_seconds,
-    ticket_of,
-)
 
-_NEVER_MS: Final = 10**15
+NEVER_MS: Final = 10**15
+#: The error of a task that asks to be called later and has no limit to slow down.
+THROTTLED: Final = "Throttled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,34 @@ class Begun:
     is_answered_later: bool
     polls: int = 0
     attempt: Attempt | None = None
+
+
+def ticket_of(attempt: Attempt) -> Ticket:
+    return attempt.entry, attempt.attempt
+
+
+def run_seconds(timeout_seconds: int | None) -> int:
+    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
+    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
+
+
+def result_fact(
+    ticket: Ticket, result: TaskResult, *, is_answered_later: bool, polls: int = 0
+) -> Fact:
+    """`polls`: how often the job had been asked for when this was asked."""
+    match result:
+        case TaskSucceeded(output) if is_answered_later:
+            return facts.Submitted(*ticket, output)
+        case TaskSucceeded(output):
+            return facts.Succeeded(*ticket, output)
+        case TaskFailed(error, cause):
+            return facts.FailedWith(*ticket, error, cause)
+        case TaskPending():
+            return facts.Polled(*ticket, polls)
+        case TaskThrottled(_, cause):
+            return facts.FailedWith(*ticket, THROTTLED, cause)
+        case _:
+            assert_never(result)
 
 
 @dataclass
@@ -83,9 +110,11 @@ class Attempts:
     taken: set[Ticket] = field(default_factory=set)
     has_run_tasks: bool = False
     permits: Permits = field(init=False)
+    _has_limits: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        owner = self.errand.delivery.owner
+        owner, book = self.errand.delivery.owner, self.setting.gates.book
+        self._has_limits = bool(book.of_task or book.batches)
         self.permits = Permits(self.setting.gates, self.log.tenant, self.log.run, owner)
 
     # -- which -------------------------------------------------------------------------------------
@@ -136,10 +165,10 @@ class Attempts:
         find the lease of the previous worker lapsed; and when the next lease is needed.
         """
         claims: list[Fact] = []
-        next_ms = _NEVER_MS
-        if state.paused is not None and self.taken:
+        next_ms = NEVER_MS
+        if state.paused is not None:
             return self._claim_in_pause(state), next_ms
-        for attempt in attempts_of(state) if self.taken else ():
+        for attempt in attempts_of(state):
             ticket, claim = ticket_of(attempt), attempt.claim
             # Another worker has taken the attempt over. It counts as lost if it does not finish.
             if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
@@ -173,27 +202,31 @@ class Attempts:
         """
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
-            for attempt in self.mine(state)
+            for attempt in (command.attempt for command in self.mine(pending_commands(state)))
             if attempt.claim is None or attempt.claim.owner != self.errand.delivery.owner
         ]
 
-    def mine(self, state: Execution) -> list[Attempt]:
-        """Attempts that this delivery runs or is about to run."""
+    def mine(self, asked: Iterable[Command]) -> list[RunAttempt]:
+        """-> of these commands, the attempts that this delivery runs or is about to run."""
+        owner, taken = self.errand.delivery.owner, self.taken
         return [
-            attempt
-            for attempt in attempts_of(state)
-            if (attempt.claim is not None and attempt.claim.owner == self.errand.delivery.owner)
-            or ticket_of(attempt) in self.taken
+            command
+            for command in asked
+            if isinstance(command, RunAttempt)
+            and (
+                (command.attempt.claim is not None and command.attempt.claim.owner == owner)
+                or ticket_of(command.attempt) in taken
+            )
         ]
 
-    def idle(self, state: Execution) -> list[Attempt]:
+    def idle(self, asked: Iterable[Command]) -> list[RunAttempt]:
         """-> those to begin next: its own that are not at work, as many as there are places."""
-        idle = [attempt for attempt in self.mine(state) if ticket_of(attempt) not in self.begun]
+        idle = [one for one in self.mine(asked) if ticket_of(one.attempt) not in self.begun]
         return idle[: self._places()]
 
-    def fit(self, attempts: list[Attempt], left_ms: int) -> bool:
+    def fit(self, idle: list[RunAttempt], left_ms: int) -> bool:
         """R9. The first attempts of a delivery always fit, or they would never begin."""
-        longest_seconds = max(run_seconds(attempt.timeout_seconds) for attempt in attempts)
+        longest_seconds = max(run_seconds(one.attempt.timeout_seconds) for one in idle)
         return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
 
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
@@ -213,7 +246,7 @@ class Attempts:
             and all(timer.due_ms > held_until_ms for timer in timers)
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
-                and name_in(attempt.target) is None
+                and _workflow_of(attempt) is None
                 and self._knows(attempt)
                 for attempt in attempts
             )
@@ -224,7 +257,7 @@ class Attempts:
         self.taken = {ticket for ticket in self.taken if ticket in self.begun}
 
     def _knows(self, attempt: Attempt) -> bool:
-        workflow = name_in(attempt.target)
+        workflow = _workflow_of(attempt)
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
@@ -237,26 +270,30 @@ class Attempts:
 
     # -- beginning ---------------------------------------------------------------------------------
 
-    def begin(self, state: Execution, attempts: list[Attempt], now_ms: int) -> FactsResult:
+    def begin(
+        self, program: Program, state: Execution, idle: list[RunAttempt], now_ms: int
+    ) -> FactsResult:
         """-> what is known of them at once: a task is unknown, a workflow was called, or a limit
         lets the attempt wait.
         """
         known: list[Fact] = []
-        for attempt in attempts:
+        for command in idle:
+            attempt = command.attempt
             ticket = ticket_of(attempt)
             if not self._knows(attempt):
                 self.taken.discard(ticket)
                 known.append(facts.TaskUnknown(*ticket))
                 continue
-            if name_in(attempt.target) is not None:
+            if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
-            self.permits.is_logged = self.log.state is not None
-            refused = yield from self.permits.acquire(attempt, now_ms)
-            if refused is not None:
-                self.taken.discard(ticket)
-                known.append(refused)
-                continue
+            if self._has_limits:
+                self.permits.is_logged = self.log.state is not None
+                refused = yield from self.permits.acquire(attempt, now_ms)
+                if refused is not None:
+                    self.taken.discard(ticket)
+                    known.append(refused)
+                    continue
             deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
                 deadline_ms if attempt.timeout_seconds else 0,
@@ -264,7 +301,8 @@ class Attempts:
                 attempt=attempt,
             )
             self.has_run_tasks = True
-            yield Begin(ticket, self._task(state, attempt, deadline_ms))
+            task = program.states[state.frames[command.frame].position]
+            yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
         return known
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
@@ -274,10 +312,9 @@ class Attempts:
         self.taken.discard(ticket_of(attempt))
         return called
 
-    def _task(self, state: Execution, waiting: Attempt | Awaiting, deadline_ms: int) -> RunTask:
-        frame = state.frame_of(waiting.entry)
-        program = self.setting.program_of(state)
-        task = None if frame is None else program.states[frame.position]
+    def _task(
+        self, state: Execution, task: State, waiting: Attempt | Awaiting, deadline_ms: int
+    ) -> RunTask:
         return RunTask(
             name=waiting.target,
             kind=waiting.kind,
@@ -294,7 +331,7 @@ class Attempts:
             resource=task.resource if isinstance(task, TaskState) else "",
         )
 
-    def poll(self, now_ms: int) -> Generator[Effect, Any, None]:
+    def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
         """Asks for jobs whose time has come: upon their own wake, or when recovering.
 
         Asking changes nothing, so it may come before a commit, and twice. Those for which there is
@@ -314,7 +351,7 @@ class Attempts:
                 ticket = (job.entry, job.attempt)
                 deadline_ms = now_ms + run_seconds(None) * 1_000
                 self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
-                task = self._task(state, job, deadline_ms)
+                task = self._task(state, program().states[frame.position], job, deadline_ms)
                 yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))
 
     # -- ending ------------------------------------------------------------------------------------
@@ -329,7 +366,7 @@ class Attempts:
             if isinstance(result, TaskThrottled):
                 seen.append((yield from self._throttled(ticket, begun, result)))
                 continue
-            if begun.attempt is not None:
+            if begun.attempt is not None and self._has_limits:
                 has_failed = isinstance(result, TaskFailed)
                 yield from self.permits.note_outcome(begun.attempt, has_failed=has_failed)
             later, polls = begun.is_answered_later, begun.polls
@@ -366,6 +403,11 @@ class Attempts:
 
 #: A result that comes after its time-out; the state refuses it.
 _OVER = Begun(0, is_answered_later=False)
+
+
+def _workflow_of(attempt: Attempt) -> str | None:
+    """-> the workflow that the attempt calls; None for every other task."""
+    return name_in(attempt.target) if attempt.kind == "sync" else None
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from holdfast.asl.program import Program
-from holdfast.core.state import Execution
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
@@ -30,7 +28,3 @@ class WorkerConfig:
     workflows: Workflows = NO_WORKFLOWS
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
-
-    def program_of(self, state: Execution) -> Program:
-        """-> the one that the execution was started with. It has been fetched before."""
-        return self.programs.program(state.definition)

@@ -8,15 +8,79 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
 
+from holdfast.core import facts
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.state import Execution
-from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS
+from holdfast.core.state import Attempt, Execution, Lease
+from holdfast.limits import (
+    ATTEMPTS_IN_FLIGHT_MAX,
+    CALLBACK_SECONDS_MAX,
+    CLAIM_GRACE_MS,
+    CLOCK_ERROR_MS,
+)
 from holdfast.runtime.commands.tokens import SigningKeys, Token, make_token
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log, draw
+from holdfast.runtime.worker.attempts import run_seconds
 from holdfast.runtime.worker.delivery import Delivery
-from holdfast.runtime.worker.leases import Claims
+from holdfast.runtime.worker.leases import ReceivedMessage
+
+_OF_ATTEMPTS: Final = (
+    facts.FailedWith,
+    facts.Refused,
+    facts.Submitted,
+    facts.Succeeded,
+    facts.TakenOver,
+    facts.TaskUnknown,
+    facts.TimedOut,
+)
+
+
+class Claims:
+    """Makes the leases of one decision upon `state`; mutable, lives for that decision.
+
+    Each leased attempt holds a place until its end, also one that was handed on and has the name of
+    the previous worker. `told`: attempts that end, or get a new lease, with this decision.
+    """
+
+    def __init__(
+        self, delivery: ReceivedMessage, state: Execution | None, now_ms: int, told: Iterable[Fact]
+    ) -> None:
+        self._delivery, self._state, self._now_ms, self._told = delivery, state, now_ms, told
+        self._free_ms: list[int] = []
+
+    def make(self, timeout_seconds: int | None) -> Lease:
+        if not self._free_ms:
+            self._free_ms = [self._now_ms] * ATTEMPTS_IN_FLIGHT_MAX
+            for attempt in self._held():
+                self._take_place(attempt.timeout_seconds)
+        until_ms = self._take_place(timeout_seconds)
+        delivery = self._delivery
+        return Lease(delivery.owner, delivery.message_id, delivery.receive_count, until_ms)
+
+    def _held(self) -> list[Attempt]:
+        """-> the attempts whose leases stand, in the order in which they got their places."""
+        if self._state is None:
+            return []
+        told = {(one.entry, one.attempt) for one in self._told if isinstance(one, _OF_ATTEMPTS)}
+        held = [
+            attempt
+            for frame in self._state.frames.values()
+            if isinstance(attempt := frame.waiting, Attempt)
+            and attempt.claim is not None
+            and attempt.claim.until_ms > self._now_ms
+            and (attempt.entry, attempt.attempt) not in told
+        ]
+        return sorted(held, key=lambda attempt: attempt.entry)
+
+    def _take_place(self, timeout_seconds: int | None) -> int:
+        """-> when it is free again, at the latest."""
+        begins_ms = heappop(self._free_ms)
+        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
+        heappush(self._free_ms, until_ms)
+        return until_ms
 
 
 @dataclass

@@ -12,9 +12,8 @@ from typing import Any
 from holdfast.core import facts
 from holdfast.core.commands import WHOLE_EXECUTION
 from holdfast.core.facts import Fact
-from holdfast.core.overdue import is_frozen, overdue_frames
 from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
-from holdfast.core.waits import InboxSource, inbox_of
+from holdfast.core.waits import InboxSource, inbox_of, is_frozen, overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import children, follow_ups, inbox, messages
 from holdfast.runtime.effects import Effect, Query
@@ -85,17 +84,12 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
 
 def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResult:
     """R14: for each wait that is about to time out, its mail first; then the tick. When the time
-    of the whole execution is over, that is every wait.
+    of the whole execution is over, that is every wait. Something is due (`core.waits.is_due`).
     """
-    if is_frozen(state):
-        return []
     past_ms = now_ms - 2 * CLOCK_ERROR_MS
-    overdue = overdue_frames(state, past_ms)
     is_late = state.due_ms is not None and state.due_ms <= past_ms
-    if not overdue and not is_late:
-        return []
     found: list[Fact] = []
-    for frame in state.frames.values() if is_late else overdue:
+    for frame in state.frames.values() if is_late else overdue_frames(state, past_ms):
         waiting = frame.waiting
         if isinstance(waiting, Awaiting):
             found += yield from inbox.mail_of(tenant, state.run, waiting, now_ms)

@@ -15,8 +15,9 @@ from holdfast.core import facts
 from holdfast.core.advance import advance
 from holdfast.core.facts import DecisionInputs
 from holdfast.core.state import Execution
+from holdfast.core.waits import attempts_of
 from holdfast.runtime.effects import Ticket
-from holdfast.runtime.worker.leases import attempts_of, ticket_of
+from holdfast.runtime.worker.attempts import ticket_of
 
 #: Ten years and more, on another day of the week: what depends on the time is mostly another then.
 _LATER_MS: Final = 333_333_333_333

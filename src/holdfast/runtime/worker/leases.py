@@ -13,6 +13,8 @@ twice. A lease prevents most of that. It is a field of the attempt in the log:
 lease can be simple: it is written together with the event that schedules the attempt, costs no
 write of its own, is never renewed, and is never given back.
 
+`Claims` in `decision_inputs.py` makes the leases of a decision.
+
 **Its end** is the time-out of the task plus a grace. If a delivery has more attempts than places to
 run them, later attempts begin when earlier ones end, so their leases last longer.
 
@@ -28,31 +30,11 @@ handed the attempt on, and the `go` message names it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from typing import Any, Final, assert_never
+from typing import Any
 
-from holdfast.core import facts
-from holdfast.core.commands import RunAttempt
-from holdfast.core.facts import Fact
-from holdfast.core.pending_commands import pending_commands
-from holdfast.core.state import Attempt, Execution, Lease
-from holdfast.limits import (
-    ATTEMPTS_IN_FLIGHT_MAX,
-    CLAIM_GRACE_MS,
-    CLAIM_SECONDS_DEFAULT,
-    CLOCK_ERROR_MS,
-    INLINE_TIMEOUT_SECONDS_MAX,
-)
-from holdfast.runtime.effects import (
-    TaskFailed,
-    TaskPending,
-    TaskResult,
-    TaskSucceeded,
-    TaskThrottled,
-    Ticket,
-)
+from holdfast.core.state import Lease
+from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime.messages import replaced_by
 
 
@@ -71,69 +53,6 @@ class ReceivedMessage:
     is_alone: bool = True
 
 
-def attempts_of(state: Execution) -> list[Attempt]:
-    return [
-        command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
-    ]
-
-
-def ticket_of(attempt: Attempt) -> Ticket:
-    return attempt.entry, attempt.attempt
-
-
-class Claims:
-    """Makes the leases of one decision upon `state`; mutable, lives for that decision.
-
-    Each leased attempt holds a place until its end, also one that was handed on and has the name of
-    the previous worker. `told`: attempts that end, or get a new lease, with this decision.
-    """
-
-    def __init__(
-        self, delivery: ReceivedMessage, state: Execution | None, now_ms: int, told: Iterable[Fact]
-    ) -> None:
-        self._delivery, self._state, self._now_ms, self._told = delivery, state, now_ms, told
-        self._free_ms: list[int] = []
-
-    def make(self, timeout_seconds: int | None) -> Lease:
-        if not self._free_ms:
-            self._free_ms = [self._now_ms] * ATTEMPTS_IN_FLIGHT_MAX
-            for attempt in self._held():
-                self._take_place(attempt.timeout_seconds)
-        until_ms = self._take_place(timeout_seconds)
-        delivery = self._delivery
-        return Lease(delivery.owner, delivery.message_id, delivery.receive_count, until_ms)
-
-    def _held(self) -> list[Attempt]:
-        told = {(one.entry, one.attempt) for one in self._told if isinstance(one, _OF_ATTEMPTS)}
-        return [
-            attempt
-            for attempt in ([] if self._state is None else attempts_of(self._state))
-            if attempt.claim is not None
-            and attempt.claim.until_ms > self._now_ms
-            and ticket_of(attempt) not in told
-        ]
-
-    def _take_place(self, timeout_seconds: int | None) -> int:
-        """-> when it is free again, at the latest."""
-        begins_ms = heappop(self._free_ms)
-        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
-        heappush(self._free_ms, until_ms)
-        return until_ms
-
-
-#: The error of a task that asks to be called later and has no limit to slow down.
-THROTTLED: Final = "Throttled"
-_OF_ATTEMPTS: Final = (
-    facts.FailedWith,
-    facts.Refused,
-    facts.Submitted,
-    facts.Succeeded,
-    facts.TakenOver,
-    facts.TaskUnknown,
-    facts.TimedOut,
-)
-
-
 def is_lost(claim: Lease, delivery: ReceivedMessage, now_ms: int) -> bool:
     """The claim has lapsed, or its holder had an earlier receipt of this very message, or one of a
     message that this one replaces: that was not sent before those receipts had run out.
@@ -146,27 +65,3 @@ def is_lost(claim: Lease, delivery: ReceivedMessage, now_ms: int) -> bool:
     is_replaced = claim.message in replaced_by(delivery.body)
     is_lapsed = claim.until_ms + 2 * CLOCK_ERROR_MS < now_ms
     return is_earlier_receipt or is_replaced or is_lapsed
-
-
-def run_seconds(timeout_seconds: int | None) -> int:
-    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
-    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
-
-
-def result_fact(
-    ticket: Ticket, result: TaskResult, *, is_answered_later: bool, polls: int = 0
-) -> Fact:
-    """`polls`: how often the job had been asked for when this was asked."""
-    match result:
-        case TaskSucceeded(output) if is_answered_later:
-            return facts.Submitted(*ticket, output)
-        case TaskSucceeded(output):
-            return facts.Succeeded(*ticket, output)
-        case TaskFailed(error, cause):
-            return facts.FailedWith(*ticket, error, cause)
-        case TaskPending():
-            return facts.Polled(*ticket, polls)
-        case TaskThrottled(_, cause):
-            return facts.FailedWith(*ticket, THROTTLED, cause)
-        case _:
-            assert_never(result)

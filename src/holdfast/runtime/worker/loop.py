@@ -46,14 +46,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
+from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
-from holdfast.core.commands import JoinQueue
+from holdfast.core.commands import Command, JoinQueue
+from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.pending_commands import has_more, pending_commands
-from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution
+from holdfast.core.state import BATCH_PREFIX, Execution
+from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
 from holdfast.errors import FormatError
 from holdfast.limits import (
+    CLOCK_ERROR_MS,
     FIRST_HOLD_MS,
     HIDDEN_SECONDS_MAX,
     NAME_EXTENSION_SECONDS,
@@ -73,17 +76,16 @@ from holdfast.runtime.effects import (
     WriteDeadline,
 )
 from holdfast.runtime.gates import batches, dispense
-from holdfast.runtime.gates.permits import Held
 from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import external_facts, fast_path, recovery
-from holdfast.runtime.worker.attempts import Attempts
+from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
-from holdfast.runtime.worker.leases import ReceivedMessage, attempts_of
+from holdfast.runtime.worker.leases import ReceivedMessage
 
 #: What `deliver` gives.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
@@ -128,6 +130,7 @@ class Processing:
 
     `facts`: what was seen and is not yet offered. `offered`: what the next commit is made of; a
     lost race offers it again. `run_for`: what record 0 should say, if tasks have run before it.
+    `has_twin`: another worker that shares the message has written to the log that was loaded.
     """
 
     setting: WorkerConfig
@@ -140,6 +143,9 @@ class Processing:
     races: int = 0
     held_until_ms: int = 0
     run_for: Execution | None = None
+    has_twin: bool = False
+    _definition: str = ""
+    _program: Program | None = None
 
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
@@ -152,6 +158,13 @@ class Processing:
     def state(self) -> Execution:
         assert self.log.state is not None
         return self.log.state
+
+    @property
+    def program(self) -> Program:
+        """-> the execution's, as it was fetched; read when it is needed first."""
+        if self._program is None:
+            self._program = self.setting.programs.program(self._definition)
+        return self._program
 
     # -- the delivery ------------------------------------------------------------------------------
 
@@ -191,6 +204,7 @@ class Processing:
         since_ms = self.errand.shared_since_ms
         if self.log.state is not None and since_ms is not None:
             yield from self.log.read_back(since_ms)
+        self.has_twin = self.errand.has_twin(self.log)
 
     def _look_back(self) -> NoResult:
         yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
@@ -216,10 +230,10 @@ class Processing:
 
     def _fresh(self) -> Delivers:
         """The start message of an execution that has no log yet."""
-        body, programs = self.errand.body, self.setting.programs
-        was_known = programs.is_known(self.log.tenant, body["definition"])
+        body = self.errand.body
+        was_known = self.setting.programs.is_known(self.log.tenant, body["definition"])
         yield from self._fetch(body["definition"])
-        program = programs.program(body["definition"])
+        program = self.program
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
         started = self.errand.started(data)
         place = yield from self.attempts.permits.admit(
@@ -252,6 +266,7 @@ class Processing:
 
     def _fetch(self, definition_hash: str) -> NoResult:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
+        self._definition, self._program = definition_hash, None
 
     def _gather(self) -> NoResult:
         """Collects facts from outside, as far as the message says where to look."""
@@ -271,35 +286,16 @@ class Processing:
             # The worker that handed on may have opened the execution without reading its inbox.
             self.facts += yield from inbox.control_facts(tenant, self.state)
         if kind == messages.WAKE_GRANT:
-            yield from self._let_in()
+            self.facts += yield from self.attempts.permits.let_in(body, self.state)
         if kind == messages.WAKE_TIMER:
             entry, due_ms = body["entry"], body["due"]
             is_early = yield from external_facts.again_if_early(self.log, entry, due_ms, now_ms)
             self.errand.is_sent_again = is_early
-        yield from self.attempts.poll(now_ms)
-
-    def _let_in(self) -> NoResult:
-        """A gate has let an attempt begin: it is claimed, unless it waits there no longer."""
-        body, permits = self.errand.body, self.attempts.permits
-        ticket = (int(body["entry"]), int(body["attempt"]))
-        frame = self.state.frame_of(ticket[0])
-        waiting = None if frame is None else frame.waiting
-        queued = waiting.queued if isinstance(waiting, Attempt | Admission) else None
-        is_there = queued is not None and queued.gate == body["gate"]
-        if is_there and self.state.paused is None:
-            if isinstance(waiting, Attempt):
-                held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
-                permits.granted[ticket] = held
-            self.facts.append(facts.Granted(*ticket, body["gate"]))
-            assert queued is not None
-            waited_ms = max(0, (yield Clock()) - queued.since_ms)
-            yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
-        else:
-            yield from permits.refuse_grant(body, self.state)
+        yield from self.attempts.poll(lambda: self.program, now_ms)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
-        program = self.setting.program_of(self.state)
-        self.facts += yield from recovery.carry_out_again(self.errand, self.log, program, now_ms)
+        again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms)
+        self.facts += yield from again
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -316,14 +312,16 @@ class Processing:
             state = pending.state if pending is not None else self.state
             until_ms = self.held_until_ms
             if pending is None:
-                if not external_facts.begins_a_wait(state, self.facts):
-                    self.facts += yield from external_facts.past_timeouts(
-                        self.log.tenant, state, now_ms
-                    )
-                claims, until_ms = self.attempts.claim_late(state, now_ms)
-                self.facts += claims
+                if is_due(state, now_ms - 2 * CLOCK_ERROR_MS):
+                    self.facts += yield from self._past_timeouts(state, now_ms)
+                until_ms = NEVER_MS
+                if self.attempts.taken:
+                    claims, until_ms = self.attempts.claim_late(state, now_ms)
+                    self.facts += claims
             until_ms = min(limit_ms, until_ms)
-            step = self._decide(state, now_ms)
+            step = Transition((), state)
+            if self.facts or has_more(state):
+                step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
             over: bool | None = None
             if step.events or is_held:
@@ -331,10 +329,10 @@ class Processing:
                     step = Transition(pending.events + step.events, step.state)
                     pending = None
                 over = yield from self._step(step, now_ms)
-            elif idle := self.attempts.idle(state):
-                left_ms = (yield Deadline()) - now_ms
+            elif idle := self.attempts.idle(pending_commands(state)):
+                program, left_ms = self.program, (yield Deadline()) - now_ms
                 if self.attempts.fit(idle, left_ms):
-                    self.facts += yield from self.attempts.begin(state, idle, now_ms)
+                    self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
                 elif self.attempts.begun:
                     self.facts += yield from self.attempts.collect(until_ms)
                 else:
@@ -355,20 +353,25 @@ class Processing:
         yield from follow_ups.at_end(self.log)
         return True
 
+    def _past_timeouts(self, state: Execution, now_ms: int) -> inbox.FactsResult:
+        if external_facts.begins_a_wait(state, self.facts):
+            return []
+        return (yield from external_facts.past_timeouts(self.log.tenant, state, now_ms))
+
     def _decide(self, state: Execution, now_ms: int) -> Transition:
-        if not has_more(state) and not self._has_news(state):
+        if not self._has_news(state) and not has_more(state):
             return Transition((), state)
         return self._decided(state, now_ms)
 
     def _decided(self, state: Execution, now_ms: int) -> Transition:
         self.offered, self.facts = self.facts, []
-        moment = self.moments.at(now_ms, now_ms, state, self.offered)
-        return advance(self.setting.program_of(state), state, self.offered, moment)
+        program, moment = self.program, self.moments.at(now_ms, now_ms, state, self.offered)
+        return advance(program, state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
         """That children were stopped is written with something else, or when nothing else comes."""
         if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
-            is_at_work = self.attempts.begun or self.attempts.mine(state)
+            is_at_work = self.attempts.begun or self.attempts.mine(pending_commands(state))
             return bool(self.facts) and not is_at_work
         return True
 
@@ -376,69 +379,64 @@ class Processing:
 
     def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
         """-> False: another writer's record is there, and no follow-up of a commit was done."""
-        before = self.log.state
+        before, after = self.log.state, step.state
+        is_over, is_opened = after.is_ended, after.is_opened
         is_redrive = before is not None and before.is_ended  # no start message guards that
-        must_open = (
-            not step.state.is_opened
-            and not step.state.is_ended
-            and (is_redrive or self._must_open(step.state, now_ms))
+        is_repaused = before is not None and before.paused != after.paused and not is_over
+        is_resumed = is_repaused and after.paused is None
+        more, asked = has_more(after), pending_commands(after)
+        asked_before = [] if before is None else pending_commands(before)
+        new = new_commands(asked, [] if is_redrive or is_resumed else asked_before)
+        # It parks, or has run for so long that its start message is a poor guard.
+        must_open = (not is_over and not is_opened) and (
+            is_redrive
+            or not (more or self.attempts.mine(asked))
+            or now_ms - after.started_ms > FIRST_HOLD_MS
         )
         if must_open:
-            yield from watchdog.watch(self.log, step.state, now_ms)
-        if self.errand.has_twin(self.log):
+            yield from watchdog.watch(self.log, after, now_ms)
+        if self.has_twin:
             yield from watchdog.watch_closely(self.log, now_ms)
-        was_aging = self.log.is_aging(now_ms) and not step.state.is_ended
-        is_resumed = before is not None and before.paused is not None and not step.state.paused
-        if is_resumed and not step.state.is_ended:
+        was_aging = self.log.is_aging(now_ms) and not is_over
+        if is_resumed:
             # Since the pause the watchdog row may stand a week away, and everything is due again.
-            yield from watchdog.watch(self.log, step.state, now_ms)
-        is_relisted = was_aging or _is_shown_otherwise(before, step.state)
-        if must_open or is_relisted:
+            yield from watchdog.watch(self.log, after, now_ms)
+        # The list says that an execution is paused: its entry moves to the record that says so.
+        is_relisted = was_aging or (is_repaused and is_opened and not is_redrive)
+        is_opening = must_open or is_relisted
+        if is_opening:
             step = self._with_opened(step, now_ms)
         if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        is_opening = must_open or is_relisted
-        listed = listing(self.log.tenant, step.state, is_opening=is_opening)
+        listed = listing(self.log.tenant, step.state) if is_opening or is_over else {}
         if not (yield from self.log.commit(step, now_ms, listed)):
             return False
         self.offered = []
         self.moments.draws = self.races = 0
-        yield from self._release(before)
+        yield from self._release(asked_before, asked)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
-        if not self.state.is_ended:  # else all that is owed belongs to the end
-            is_asked_anew = is_redrive or is_resumed
-            owed_before = [] if before is None or is_asked_anew else pending_commands(before)
-            new = [
-                command for command in pending_commands(self.state) if command not in owed_before
-            ]
-            program = self.setting.program_of(self.state)
-            self.facts += yield from follow_ups.carry_out(self.log, program, new, now_ms)
-        yield from status_events.publish(self.state, step.events, self.setting.status_source)
-        yield from follow_ups.measure(step)
-        if must_open or has_more(self.state):
+        if new and not is_over:  # else all that is owed belongs to the end
+            self.facts += yield from follow_ups.carry_out(self.log, self.program, new, now_ms)
+        if self.setting.status_source is not None:
+            yield from status_events.publish(self.state, step.events, self.setting.status_source)
+        yield from measure(step)
+        if must_open or more:
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
 
-    def _release(self, before: Execution | None) -> NoResult:
+    def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
         """After the record: gives back the permits of attempts that are over, leaves queues."""
-        yield from self.attempts.release()
-        if before is not None and not before.is_ended:
-            asked = pending_commands(before)
-            if any(isinstance(command, JoinQueue) for command in asked):
-                now = [] if self.state.is_ended else pending_commands(self.state)
-                yield from follow_ups.leave_queues(self.log, asked, now)
-
-    def _must_open(self, state: Execution, now_ms: int) -> bool:
-        """It parks, or has run for so long that its start message is a poor guard."""
-        goes_on = has_more(state) or bool(self.attempts.mine(state))
-        return not goes_on or now_ms - state.started_ms > FIRST_HOLD_MS
+        if self.attempts.permits.held:
+            yield from self.attempts.release()
+        if any(isinstance(command, JoinQueue) for command in asked_before):
+            yield from follow_ups.leave_queues(self.log, asked_before, asked)
 
     def _with_opened(self, step: Transition, now_ms: int) -> Transition:
         opened = facts.Opened(self.log.sequence + 1)
         moment = self.moments.at(now_ms, now_ms, step.state)
-        more = note(self.setting.program_of(step.state), step.state, opened, moment)
+        more = note(self.program, step.state, opened, moment)
         return Transition(step.events + more.events, more.state)
 
     def _after_race(self) -> MayDeliver:
@@ -483,7 +481,7 @@ class Processing:
         if not self.state.is_opened:
             yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listed = listing(self.log.tenant, step.state, is_opening=True)
+            listed = listing(self.log.tenant, step.state)
             if not (yield from self.log.commit(step, now_ms, listed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
@@ -523,11 +521,14 @@ class Processing:
         return True
 
 
-def _is_shown_otherwise(before: Execution | None, state: Execution) -> bool:
-    """The list says that an execution is paused: its entry moves to the record that says so."""
-    if before is None or not before.is_opened or before.is_ended or state.is_ended:
-        return False
-    return before.paused != state.paused
+def measure(step: Transition) -> NoResult:
+    durable = sum(event.type in DURABLE_EVENTS for event in step.events)
+    if durable:
+        yield Measure(resources.METRIC_DURABLE_STEPS, durable)
+    if step.state.status != "RUNNING":
+        has_failed = step.state.status in {"FAILED", "TIMED_OUT"}
+        ended, failed = resources.METRIC_EXECUTIONS_ENDED, resources.METRIC_EXECUTIONS_FAILED
+        yield Measure(failed if has_failed else ended, 1)
 
 
 #: Facts that were plans on the old state; after a lost race they are made anew (R5).

@@ -3,7 +3,7 @@
 A worker commits a record, then carries out its commands: it starts timers, registers for events,
 starts children, sends wakes. If it crashes between the two, the record is there and the effects are
 missing. No second record says what is missing. None is needed: the pending commands are a function
-of the state (`core/pending_commands.py`), so every worker can compute them from the log.
+of the state (`core/waits.py`), so every worker can compute them from the log.
 
 Rules of this file (docs/reference/log.md):
 * R7 Pending commands are a function of the state, so a recovery knows them.
@@ -44,8 +44,8 @@ from holdfast.core.commands import (
     StopChild,
     entry_of,
 )
-from holdfast.core.pending_commands import pending_commands
 from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.core.waits import pending_commands
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     CLOCK_ERROR_MS,

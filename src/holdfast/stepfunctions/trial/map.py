@@ -14,7 +14,7 @@ from holdfast.asl import error_names
 from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.program import DistributedMap, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
-from holdfast.core.tasks import whole_number
+from holdfast.core.decision import whole_number
 from holdfast.stepfunctions.faults import validation
 from holdfast.stepfunctions.trial.definition import Tested
 from holdfast.stepfunctions.trial.request import MockedResult, Trial
