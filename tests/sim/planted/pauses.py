@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.core import advance, pausing, pending_commands
+from holdfast.core import advance, pausing, waits
 from holdfast.core.apply import pausing as apply_pausing
 from holdfast.core.state import Frame
-from holdfast.runtime.worker import attempts, external_facts
+from holdfast.runtime.worker import attempts, external_facts, loop
 from tests.sim.planted.kit import CORPUS, Patch, Planted
 
 _TASKS: Final = CORPUS["paused between tasks"]
@@ -27,10 +27,10 @@ def _settle_in_the_pause(patch: Patch) -> None:
         if paused is None:
             real(decision)
             return
-        decision._state = decision.state._replace(paused=None)
+        decision.state = decision.state._replace(paused=None)
         real(decision)
         if not decision.state.is_ended:
-            decision._state = decision.state._replace(paused=paused)
+            decision.state = decision.state._replace(paused=paused)
 
     patch.setattr(advance, "_settle", settle)
 
@@ -38,8 +38,8 @@ def _settle_in_the_pause(patch: Patch) -> None:
 def _fire_in_the_pause(patch: Patch) -> None:
     for module in (advance, external_facts, attempts):
         patch.setattr(module, "is_frozen", lambda _state: False)
-    for module in (advance, external_facts):
-        for name in ("overdue", "overdue_frames"):
+    for module in (advance, external_facts, loop):
+        for name in ("overdue", "overdue_frames", "is_due"):
             if hasattr(module, name):
                 _thaw(patch, module, name)
 
@@ -60,7 +60,7 @@ def _shift_by_half(patch: Patch) -> None:
 
 def _forget_the_timers(patch: Patch) -> None:
     """After the resume, request nothing again: each wait counts as requested."""
-    patch.setattr(pending_commands, "stays_asked", lambda _command, _pause: True)
+    patch.setattr(waits, "stays_asked", lambda _command, _pause: True)
     patch.setattr(external_facts, "again_if_early", _no_copy)
 
 
@@ -77,10 +77,10 @@ def _take_over_in_the_pause(patch: Patch) -> None:
         if paused is None:
             real(decision, fact)
             return
-        decision._state = decision.state._replace(paused=None)
+        decision.state = decision.state._replace(paused=None)
         real(decision, fact)
         if not decision.state.is_ended:
-            decision._state = decision.state._replace(paused=paused)
+            decision.state = decision.state._replace(paused=paused)
 
     patch.setattr(advance, "_taken_over", taken_over)
 
