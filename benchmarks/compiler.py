@@ -37,7 +37,7 @@ COMMAND: Final = "from holdfast.cli import main; raise SystemExit(main())"
 
 
 def compiles() -> dict[str, Callable[[], object]]:
-    """-> the floor, and a compile for each workflow of the project."""
+    """Return the floor, and a compile for each workflow of the project."""
     text = (ROOT / "statemachines" / "orders.py").read_text(encoding="utf-8")
     workflows = Registry.from_modules(modules_or_default([])).workflows
     return {
@@ -51,7 +51,7 @@ def _compile(workflow: Workflow[..., Any]) -> Callable[[], object]:
 
 
 def processes(folder: Path) -> dict[str, Callable[[], object]]:
-    """-> the floor, imports, and commands on one module and on all; they write to `folder`."""
+    """Return the floor, imports, and commands on one module and on all; they write to `folder`."""
     drawn = str(folder)
     return {
         FLOOR: lambda: _run("-c", "pass"),
@@ -72,7 +72,7 @@ def _run(*arguments: str) -> None:
 def medians(
     works: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float]
 ) -> dict[str, float]:
-    """-> milliseconds by name. A first round warms up, and does not count."""
+    """Return milliseconds by name. A first round warms up, and does not count."""
     found: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
         for name, work in works.items():

@@ -27,7 +27,7 @@ RECORD = {"events": ["TaskStarted", "TaskSucceeded", "TaskStateExited"] * 4, "n"
 
 
 def chains() -> int:
-    """-> durable steps: ten tasks in a row, a hundred times."""
+    """Return durable steps: ten tasks in a row, a hundred times."""
     shop = Shop(chain(CHAIN))
     for number in range(EXECUTIONS):
         shop.start({"n": 0}, name=f"order-{number}")
@@ -36,7 +36,7 @@ def chains() -> int:
 
 
 def loop_of_tasks() -> int:
-    """-> durable steps: a task and a choice, a thousand times in one execution."""
+    """Return durable steps: a task and a choice, a thousand times in one execution."""
     work = call(
         "add", "again?", Arguments={"n": "{% $n %}"}, Assign={"n": "{% $states.result.n %}"}
     )
@@ -54,7 +54,7 @@ def loop_of_tasks() -> int:
 
 
 def pure_loop() -> int:
-    """-> transitions: a choice and a pass, a thousand times, three records in all."""
+    """Return transitions: a choice and a pass, a thousand times, three records in all."""
     again = {"Condition": f"{{% $n < {ITERATIONS} %}}", "Next": "count"}
     states = {
         "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "again?"},
@@ -69,7 +69,7 @@ def pure_loop() -> int:
 
 
 def floor() -> int:
-    """-> records: encoded, compressed and put into a dictionary."""
+    """Return records: encoded, compressed and put into a dictionary."""
     store = {}
     for number in range(ITERATIONS):
         store[number] = zlib.compress(json.dumps(RECORD).encode(), 6)

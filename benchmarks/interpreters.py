@@ -75,7 +75,7 @@ def _emulator(package: str) -> tuple[str, str]:
 
 
 def _environment(name: str, packages: tuple[str, ...]) -> str:
-    """-> the Python of a peer's environment, which is whole when its marker is there."""
+    """Return the Python of a peer's environment, which is whole when its marker is there."""
     place = ENVIRONMENTS / name
     python, marker = str(place / "bin" / "python"), place / "installed"
     if not marker.exists():

@@ -1,4 +1,4 @@
-"""Alarms for the ways in which work can stand still without an error being seen."""
+"""Alarms for work that stands still without a visible error."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
 # One that it cannot read it hides again and again, so for those there is SweepRefused.
 _DRAINED = ("Work", "Single", "Starts")
 _DRAINED_MINUTES = 5
+_LIMIT_WAIT_SECONDS_MAX = 900
 
 
 class Alarms(Construct):
@@ -66,6 +67,13 @@ class Alarms(Construct):
             # The metric reports a message, not a state: a minute without a message does not mean
             # that all is well.
             tells_ok=False,
+        )
+        self._alarm(
+            "LimitSaturated",
+            "work waits at a limit for a quarter of an hour: see `holdfast limits`",
+            engine_metric(Stack.of(self), resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM),
+            threshold=_LIMIT_WAIT_SECONDS_MAX,
+            minutes=5,
         )
         self._alarm(
             "SweepRefused",

@@ -67,7 +67,8 @@ class Api(Construct):
             self.http_api.add_routes(
                 path=path, methods=[apigateway.HttpMethod[method]], integration=integration
             )
-        # The stage as CloudFormation has it: CDK's own construct takes no format from Python.
+        # The stage as CloudFormation defines it: CDK's own construct accepts no log format from
+        # Python.
         apigateway.CfnStage(
             self,
             "Stage",

@@ -21,9 +21,9 @@ from holdfast.errors import HoldfastError
 from .settings import Architecture, Settings
 
 _HOLDFAST: Final = Path(holdfast.__file__).parent
-# In a checkout functions/ lies beside infra/, in the wheel both lie inside the package.
+# In a checkout, functions/ is beside infra/; in the wheel, both are inside the package.
 _FUNCTIONS: Final = Path(__file__).parent.parent / "functions"
-#: The tools of the author, and the compiler: a function runs what was compiled before.
+#: The author's tools and the compiler: a function runs definitions that were compiled before.
 _NOT_IN_LAMBDA: Final = (
     *("cli.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
@@ -109,7 +109,7 @@ def _compiled_of(module: Path) -> Iterator[Path]:
 
 
 def _function_of(source_map: Path) -> str:
-    """-> the function that it maps; nothing for a file of another tool that is called so, too."""
+    """Return the function of the source map; "" for a file of another tool with the same suffix."""
     try:
         found = json.loads(source_map.read_text())
     except ValueError:

@@ -18,12 +18,13 @@ from .settings import Settings
 
 
 class HoldfastFunction(Construct):
-    """`rights` is all that the role may do, besides writing its own log.
+    """A Lambda function with its log group and its role. `rights` is all that the role may do,
+    besides writing its own log.
 
-    `policy_arns` are managed policies that the user wrote for tasks: code in it has its rights.
-    `key` encrypts its log; None: CloudWatch's own.
+    `policy_arns` are managed policies that the user wrote for tasks: code in the function has their
+    rights. `key` encrypts its log; None: CloudWatch's own.
 
-    CDK's own grants are switched off for the role: they are wider than what the code calls.
+    CDK's own grants are switched off for the role: they are wider than the calls of the code.
     """
 
     def __init__(
@@ -115,7 +116,8 @@ def log_group(
     made = logs.LogGroup(
         scope, construct_id, encryption_key=key, removal_policy=RemovalPolicy.DESTROY
     )
-    # The construct takes a name for each number of days; the setting is the number itself.
+    # CDK's construct accepts only some numbers of days, each as a name; the setting may be any
+    # number.
     found = made.node.default_child
     assert isinstance(found, logs.CfnLogGroup)
     found.retention_in_days = settings.log_retention_days

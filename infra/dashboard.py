@@ -1,4 +1,4 @@
-"""One dashboard, four graphs: what runs, how much it does, whether it is on time, what is stuck."""
+"""One dashboard with four graphs: running work, throughput, delays, stuck work."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Dashboard(Construct):
 
     def _lag(self) -> cloudwatch.GraphWidget:
         lag = engine_metric(self._stack, resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM)
-        return _graph("Sweep lag (seconds)", [lag])
+        waits = engine_metric(self._stack, resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM)
+        return _graph("Sweep lag, waits at limits (seconds)", [lag, waits])
 
     def _sum(self, name: str) -> cloudwatch.Metric:
         return engine_metric(self._stack, name, cloudwatch.Stats.SUM)

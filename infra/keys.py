@@ -1,4 +1,4 @@
-"""The stack's own KMS keys: one that seals secrets, one that encrypts what lies at rest."""
+"""The stack's own KMS keys: one seals secrets, one encrypts stored data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class StorageKey(Construct):
         return allow(*_IN_SOMEBODYS_NAME, on=[self.arn])
 
     def _let_rules_send(self) -> None:
-        """A rule puts what it could not deliver into a dead-letter queue."""
+        """Allow rules to send: a rule puts an event that it could not deliver into a dead-letter
+        queue.
+        """
         self.key.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("events.amazonaws.com")],

@@ -29,6 +29,7 @@ _LOG_DAYS: Final = (
 _POLICIES_MAX: Final = 10
 #: SQS: an event source has at least two batches at once.
 _BATCHES_MIN: Final = 2
+_TAKEN_BY_WORKER: Final = (resources.WORK, resources.STARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,18 @@ class JwtIssuer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`modules` hold the workflows and tasks. Without `jwt` the API asks for IAM signatures.
+    """The settings of one stack. `modules` hold the workflows and tasks. Without `jwt` the API
+    requires IAM signatures.
 
-    `caps_concurrency` reserves concurrency for each function; an account whose whole limit is
-    small cannot afford that. Alarms notify `alarm_topic_arn`, or only show on the console.
-    `task_policies` are ARNs of managed policies: what tasks may do.
-    `tells_status`: the account's default bus hears when executions of state machines begin and end.
-    `limits_payloads`: AWS's 256 KiB hold for the data of state machines.
-    `seals_secrets`: the stack has a key for the values that workflows mark as secret.
-    `owns_key`: what is stored is encrypted with a key of the stack's own, not with AWS's.
-    `functions` has each function of `resources.FUNCTIONS` by name, with its memory, time-out and
-    concurrency. `work_batch` is how many messages one worker takes at once.
+    `caps_concurrency` reserves concurrency for each function. An account with a small total limit
+    cannot reserve that much. Alarms notify `alarm_topic_arn`, or only show on the console.
+    `task_policies` are ARNs of managed policies with the rights of tasks. `tells_status`: the
+    account's default bus gets an event when an execution of a state machine begins or ends.
+    `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
+    has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
+    with a key of the stack's own, not with AWS's. `functions` has each function of
+    `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
+    many messages one worker takes at once.
     """
 
     modules: tuple[str, ...]
@@ -67,6 +69,8 @@ class Settings:
     owns_key: bool
     functions: Mapping[str, LambdaFunction]
     work_batch: int
+    #: None: a third of the worker's concurrency.
+    start_concurrency: int | None
     log_retention_days: int
 
     @classmethod
@@ -77,11 +81,13 @@ class Settings:
             value = context(key)
             return "" if value is None else str(value).strip()
 
+        functions = read_sizes(context("functions"))
+        caps_concurrency = _switch("reserved_concurrency", text("reserved_concurrency"))
         return cls(
             modules=_modules(text("modules")),
             architecture=_architecture(text("architecture")),
             python=_python(text("python")),
-            caps_concurrency=_switch("reserved_concurrency", text("reserved_concurrency")),
+            caps_concurrency=caps_concurrency,
             jwt=_jwt(text("jwt_issuer"), text("jwt_audience")),
             alarm_topic_arn=text("alarm_topic_arn") or None,
             task_policies=_policies(text("task_policies")),
@@ -89,27 +95,33 @@ class Settings:
             limits_payloads=_switch("payload_limit", text("payload_limit")),
             seals_secrets=_switch("secrets", text("secrets")),
             owns_key=_switch("customer_managed_key", text("customer_managed_key")),
-            functions=read_sizes(context("functions")),
+            functions=functions,
             work_batch=_batch(text("work_batch")),
+            start_concurrency=_start_concurrency(
+                text("start_concurrency"),
+                _whole(functions[resources.WORKER.name], _TAKEN_BY_WORKER, caps_concurrency),
+            ),
             log_retention_days=_log_retention(text("log_retention_days")),
         )
 
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
-        """-> how many batches of `queue` the function works on at once."""
+        """Return how many batches of `queue` the function processes at once."""
         sized = self.functions[function.name]
-        if (
-            not self.caps_concurrency
-            and sized.reserved_concurrency == function.reserved_concurrency
-        ):
-            return queue.batches_unreserved
-        starts = max(_BATCHES_MIN, sized.reserved_concurrency // 3)
-        match queue:
-            case resources.STARTS:
-                return starts
-            case resources.WORK:
-                return max(_BATCHES_MIN, sized.reserved_concurrency - starts)
-            case _:
-                return sized.reserved_concurrency
+        if queue not in _TAKEN_BY_WORKER:
+            return _whole(sized, (queue,), self.caps_concurrency)
+        # The two queues of one function share its concurrency. A sum above it would throttle the
+        # function, and each throttled batch counts towards the dead-letter queue.
+        whole = _whole(sized, _TAKEN_BY_WORKER, self.caps_concurrency)
+        starts = self.start_concurrency or max(_BATCHES_MIN, whole // 3)
+        return starts if queue == resources.STARTS else whole - starts
+
+
+def _whole(function: LambdaFunction, queues: Sequence[Queue], caps_concurrency: bool) -> int:
+    """-> how many batches of all its queues the function works on at once."""
+    default = next(one for one in resources.FUNCTIONS if one.name == function.name)
+    if caps_concurrency or function.reserved_concurrency != default.reserved_concurrency:
+        return function.reserved_concurrency
+    return sum(queue.batches_unreserved for queue in queues)
 
 
 def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> None:
@@ -171,8 +183,19 @@ def _batch(text: str) -> int:
     return int(text)
 
 
+def _start_concurrency(text: str, whole: int) -> int | None:
+    """`whole`: the concurrency of the worker, of which the work under way keeps two batches."""
+    if text == "":
+        return None
+    most = whole - _BATCHES_MIN
+    if not text.isdigit() or not _BATCHES_MIN <= int(text) <= most:
+        expected = f"a whole number from {_BATCHES_MIN} to {most}"
+        raise _refused("start_concurrency", text, f"{expected}, or nothing for the default")
+    return int(text)
+
+
 def _log_retention(text: str) -> int:
-    """-> days. The default is 30."""
+    """Return days. The default is 30."""
     found = text or "30"
     if not found.isdigit() or int(found) not in _LOG_DAYS:
         expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"

@@ -29,6 +29,8 @@ _FIELDS: Final = {
 }
 #: Lambda quotas: memory per function; an event source has at least two batches at once.
 _BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
+#: The worker has two event sources: that of the work under way and that of starts.
+_WORKER_CONCURRENCY_BOUNDS: Final = (4, 10_000)
 #: A worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
 #: sweeper ends before the next one begins, and the API before API Gateway stops waiting for it.
 _TIMEOUT_BOUNDS: Final = {
@@ -39,7 +41,7 @@ _TIMEOUT_BOUNDS: Final = {
 
 
 def read_sizes(value: object) -> dict[str, LambdaFunction]:
-    """-> every function by name, with the sizes that `value` asks for.
+    """Return every function by name, with the sizes that `value` asks for.
 
     `value` is the context key `functions`: an object, the same object as JSON text, or None.
     Raises HoldfastError HF401, which names the function, the setting and its bounds.
@@ -83,6 +85,8 @@ def _sized(function: LambdaFunction, wanted: object) -> LambdaFunction:
 def _number(function: LambdaFunction, name: str, number: object) -> int:
     place = f"{_KEY}.{function.name}.{name}"
     bounds = _BOUNDS.get(name) or _TIMEOUT_BOUNDS.get(function.name)
+    if name == "concurrency" and function.name == resources.WORKER.name:
+        bounds = _WORKER_CONCURRENCY_BOUNDS
     if bounds is None:
         raise _refused(number, "no value: a task may run for 14 minutes in a worker", place)
     least, most = bounds

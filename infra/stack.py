@@ -62,7 +62,9 @@ class HoldfastStack(Stack):
         Tags.of(self).add("application", "holdfast")
 
     def _worker(self) -> HoldfastFunction:
-        """It takes starts with a third of its concurrency, and the work under way with the rest."""
+        """Create the worker. Starts get a third of its concurrency, and running executions the
+        rest.
+        """
         messaging = self._messaging
         rights = self._worker_rights(messaging.work, messaging.starts)
         worker = self._function(resources.WORKER, rights)
@@ -79,7 +81,9 @@ class HoldfastStack(Stack):
         return worker
 
     def _worker_rights(self, *queues: sqs.IQueue) -> list[iam.PolicyStatement]:
-        """Its own work, and Step Functions' API, which a state machine's task may call."""
+        """Return the rights for the worker's own work, and for Step Functions' API, which a task
+        may call.
+        """
         storage, messaging = self._storage, self._messaging
         return [
             allow(
@@ -98,8 +102,8 @@ class HoldfastStack(Stack):
                 # To extend the time that a name is kept while its execution is open, and the gates
                 # of limits.
                 "dynamodb:UpdateItem",
-                # Only of state machines, aliases, versions, activities and what they offer, and of
-                # what a stop takes out of quarantine.
+                # For state machines, aliases, versions, activities and their tasks, and for rows
+                # that a stop removes from quarantine.
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
@@ -119,7 +123,9 @@ class HoldfastStack(Stack):
         ]
 
     def _blob_rights(self, *actions: str) -> list[iam.PolicyStatement]:
-        """Of who reads: without the right to list S3 says «denied» of an object that is gone."""
+        """Return the rights of a reader. Without the right to list, S3 answers "denied" for a
+        missing object.
+        """
         blobs = self._storage.blobs
         return [
             allow(*actions, on=[blobs.arn_for_objects("*")]),
@@ -185,8 +191,8 @@ class HoldfastStack(Stack):
                     on=[storage.executions.table_arn],
                 ),
                 allow(
-                    # The notice of an ended child, before it is stopped (follow-ups of an end), and
-                    # what is in quarantine.
+                    # For the notice of an ended child, before it is stopped (follow-ups of an end),
+                    # and for rows in quarantine.
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
@@ -271,7 +277,8 @@ class HoldfastStack(Stack):
                 "s3": [storage.blobs.bucket_arn, storage.blobs.arn_for_objects("*")],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
-                # The API's function believes its event, which says who the caller is.
+                # The API's function trusts the caller's identity in its event, so only the gateway
+                # may invoke it.
                 "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
                 **({"kms": keys} if keys else {}),
             },
@@ -357,8 +364,8 @@ class HoldfastStack(Stack):
             CfnOutput(self, "SecretsKeyArn", value=self._secrets.arn)
         if self._at_rest is not None:
             CfnOutput(self, "StorageKeyArn", value=self._at_rest.arn)
-        # A role that a task is to take on names in its trust policy who that is: a state machine's
-        # call, or the code of a Python task.
+        # A role for tasks must name this role in its trust policy: it calls on behalf of state
+        # machines, or runs the code of Python tasks.
         CfnOutput(self, "TasksRole", value=tasks.arn)
         roles = ",".join(made.role.role_arn for made in run_tasks)
         CfnOutput(self, "PythonTaskRoles", value=roles)

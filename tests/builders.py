@@ -89,7 +89,9 @@ class Shop:
         self.tenant = "default"
 
     def start(self, data: Any = None, name: str | None = "order-1") -> str:
-        """Starts as a caller does who tries again until an answer comes; -> the execution's id."""
+        """Start an execution as a caller that retries until it gets an answer; return the
+        execution's id.
+        """
         request = {"workflow": "flow", "input": data, "name": name}
         return str(self.insist(lambda: self.front.start(self.tenant, request, CHANCE))["execution"])
 
@@ -116,7 +118,7 @@ class Shop:
         raise AssertionError("no answer in ten tries")
 
     def run(self, data: Any = None) -> StoredHistory:
-        """One execution from start to end; -> its history."""
+        """One execution from start to end; returns its history."""
         run = self.start(data)
         self.world.run()
         return self.history(run)

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and settings for all tests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from holdfast.asl.jsonata import values
 
 @pytest.fixture(autouse=True)
 def _no_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSONata has its budget alone, on slow machines too. What the clock is for is in security."""
+    """Remove JSONata's clock, so that only its budget counts, on slow machines too. The clock is
+    tested in security.
+    """
     if "security" not in request.path.parts:
         monkeypatch.setattr(values, "SECONDS_MAX", math.inf)

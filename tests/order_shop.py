@@ -42,7 +42,9 @@ class OrderShop:
         )
 
     def fulfil(self, requests: Iterable[OrderRequest]) -> Counter[str]:
-        """Starts every order, lets the bank speak and time pass; -> reasons and their counts."""
+        """Starts every order, lets the bank speak and time pass; returns reasons and their
+        counts.
+        """
         for number, request in enumerate(requests):
             self._bank(request)
             self._start(request, number)

@@ -99,7 +99,7 @@ def serve(run: Run) -> None:
 
 
 def _round(run: Run, asked: dict[str, Any], checked: set[str]) -> float:
-    """-> milliseconds of CPU per transition. A first execution is checked, and warms up."""
+    """Return milliseconds of CPU per transition. A first execution is checked, and warms up."""
     definition, data = asked["definition"], asked["input"]
     if definition not in checked:
         found = run(definition, data)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.batches import Batch
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
-from holdfast.api.limits import Limit, Throttled, per_hour, per_minute, per_second
+from holdfast.api.limits import Limit, Throttled, Trip, per_hour, per_minute, per_second
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
 
 __all__ = [
+    "Batch",
     "BlockTimeout",
     "CompensationFailed",
     "Dag",
@@ -59,6 +61,7 @@ __all__ = [
     "TaskContext",
     "TaskError",
     "Throttled",
+    "Trip",
     "Undo",
     "WaitTimeout",
     "Workflow",

@@ -17,7 +17,7 @@ _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.
 
 
 def client(endpoint_url: str | None = None, **settings: Any) -> Any:
-    """-> `boto3.client("stepfunctions")` for the endpoint; `settings` are boto3's own.
+    """Return `boto3.client("stepfunctions")` for the endpoint; `settings` are boto3's own.
 
     `endpoint_url` is a `holdfast serve`, by default that of this project, or the API of a deployed
     stack (its output ApiUrl), for which requests are signed as its IAM authoriser wants them.

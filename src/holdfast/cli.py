@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from holdfast.local.console import (
     print_json,
     say,
 )
+from holdfast.resources import WORKER
 
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
@@ -94,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_starting(commands)
     _add_pausing(commands)
     _add_limits(commands)
+    _add_capacity(commands)
     _add_seeing(commands)
     _add_telling(commands)
     _add_repairing(commands)
@@ -257,11 +260,43 @@ def _add_limits(commands: Any) -> None:
             one.add_argument("--concurrency", type=int, metavar="N", help="attempts at once")
 
 
+def _add_capacity(commands: Any) -> None:
+    capacity = commands.add_parser(
+        "capacity", help="Say which limit binds first when so many executions start."
+    )
+    capacity.add_argument("workflow")
+    capacity.add_argument("--starts", type=_rate, required=True, metavar="N/UNIT", help="50/s")
+    capacity.add_argument(
+        "--seconds",
+        type=_seconds_of_task,
+        action="append",
+        metavar="TASK=S",
+        help="how long an attempt of the task runs, as measured; may be given for each task",
+    )
+    capacity.add_argument(
+        "--workers",
+        type=int,
+        default=WORKER.reserved_concurrency,
+        metavar="N",
+        help="default: %(default)s",
+    )
+    capacity.add_argument("--modules", nargs="+", metavar="MODULE")
+    capacity.set_defaults(run=_capacity)
+
+
+def _seconds_of_task(text: str) -> tuple[str, float]:
+    task, _, seconds = text.partition("=")
+    try:
+        return task, float(seconds)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write charge=0.3") from None
+
+
 def _rate(text: str) -> float:
-    """-> starts a second."""
+    """Return the starts per second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
-    if unit not in seconds:
+    if unit not in seconds or not _NUMBER.fullmatch(count):
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
     return float(count) / seconds[unit]
 
@@ -324,6 +359,8 @@ def _add_telling(commands: Any) -> None:
 
 
 _NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
+#: A number as `--rate` takes it.
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 
@@ -375,7 +412,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # A refused definition has no meaning, so there is nothing to prove.
+    # A refused definition is incomplete, so there is nothing to prove.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)
@@ -395,6 +432,23 @@ def _check(arguments: argparse.Namespace) -> int:
     is_refused = len(sound) < len(files) or (arguments.strict and bool(refusals))
     is_wrong = any(subject.severities & gravest for subject in subjects)
     return NEGATIVE if errors or is_refused or is_wrong else FINE
+
+
+def _capacity(arguments: argparse.Namespace) -> int:
+    from holdfast.local import build, proving, screen  # noqa: PLC0415
+
+    modules = project.modules_or_default(arguments.modules or [])
+    compiled, errors = build.try_modules(modules)
+    for error in errors:
+        print(harmless(str(error)), file=sys.stderr)
+    chosen = [found for found in compiled if found.name == arguments.workflow]
+    if not errors and not chosen:
+        known = ", ".join(sorted(found.name for found in compiled)) or "none"
+        raise RequestError("HF205", f"there is no workflow {arguments.workflow!r}", help=known)
+    load = proving.Load(arguments.starts, dict(arguments.seconds or []), arguments.workers)
+    for found in proving.capacities_of_modules(modules, chosen, load):
+        screen.put(*screen.capacity(found))
+    return NEGATIVE if errors else FINE
 
 
 def _graph(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,9 @@ COMMIT_GB_SECONDS: Final = COMMIT_MS / 1_000 * COMMIT_MEMORY_MB / 1_024
 
 
 def number_bytes(value: int) -> int:
-    """One byte for two significant digits, one more, and one for a minus sign."""
+    """Return the size of a number: one byte for two significant digits, one more, and one for a
+    minus sign.
+    """
     digits = str(abs(value)).strip("0")
     return (len(digits) + 1) // 2 + 1 + (value < 0)
 
@@ -62,7 +64,7 @@ def write_units(size_bytes: int) -> int:
 
 
 def read_units(size_bytes: int, *, is_strong: bool = True) -> float:
-    """Of one Get, or of one page of a Query: an empty answer costs a unit too."""
+    """Return the units of one Get, or of one page of a Query: an empty answer costs a unit too."""
     units = max(1, -(-size_bytes // READ_UNIT_BYTES))
     return float(units) if is_strong else units / 2
 
@@ -73,7 +75,8 @@ def billed_chunks(payload_bytes: int) -> int:
 
 
 def put_units(table: Table, before: Attributes | None, after: Attributes | None) -> int:
-    """Units of a write that turns `before` into `after`; of a delete when `after` is None.
+    """Return the units of a write that turns `before` into `after`; of a delete when `after` is
+    None.
 
     A refused conditional write costs `refused_units` instead: it never reaches the index.
     """
@@ -108,7 +111,7 @@ def index_entry(table: Table, index: TableIndex, item: Attributes | None) -> Att
 
 @dataclass(slots=True)
 class Usage:
-    """A tally of what is billed. Counters add to it as calls happen."""
+    """A tally of billed usage. Counters add to it as calls happen."""
 
     write_units: float = 0
     read_units: float = 0
@@ -192,7 +195,9 @@ def receipt(usage: Usage) -> Receipt:
 
 
 def step_functions_usd(transitions: int) -> float:
-    """The same run on Step Functions Standard: transitions only, without its Lambda tasks."""
+    """Return the price of the same run on Step Functions Standard: transitions only, without its
+    Lambda tasks.
+    """
     return transitions * STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS / 1e6
 
 

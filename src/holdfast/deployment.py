@@ -18,10 +18,10 @@ from typing import Any
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload
-from holdfast.api.limits import Limit, Throttled
-from holdfast.api.registry import Registry
+from holdfast.api.limits import Limit, Throttled, Trip
+from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
-from holdfast.api.surface import InvalidResult, TaskContext, Workflow, running_task
+from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
@@ -31,7 +31,14 @@ from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.gates.rules import MICROSECONDS, LimitBook, LimitRule, LimitUse
+from holdfast.runtime.gates.rules import (
+    MICROSECONDS,
+    BatchRule,
+    Breaker,
+    LimitBook,
+    LimitRule,
+    LimitUse,
+)
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
@@ -100,9 +107,10 @@ class Deployment:
     @cached_property
     def limits(self) -> LimitBook:
         """The limits of the deployment's tasks."""
-        of_task = self.registry.limits()
-        uses = {task: tuple(map(_use_of, limits)) for task, limits in of_task.items()}
-        return LimitBook(uses)
+        of_task, of_workflow = map(_uses_of, self.registry.limits())
+        found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
+        batches = {name: batch for name, batch in found.items() if batch is not None}
+        return LimitBook(of_task, of_workflow, batches)
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
@@ -130,8 +138,11 @@ class Deployment:
         )
         try:
             with running_task(context):
-                # A copy: what the task does to its arguments must not reach the state.
+                # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
+                if effect.is_batch:
+                    found = self.registry.tasks[effect.name].call_batch_json(arguments, seals)
+                    return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
                 output = self.registry.tasks[effect.name].call_json(arguments, seals)
         except KeyboardInterrupt:
             raise  # the user pressed Ctrl-C; the task did not fail
@@ -158,7 +169,9 @@ class Deployment:
         return TaskSucceeded(output)
 
     def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        """As `normalise_input`, for an input that holds its secrets sealed already."""
+        """Return the input as `normalise_input` does, for an input whose secrets are sealed
+        already.
+        """
         with _validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant)
             return self.registry.workflows[workflow].normalise_input(value, seals)
@@ -182,6 +195,38 @@ class Deployment:
                 ) from None
 
 
+def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
+    batch = task.batch
+    if batch is None:
+        return None
+    seconds = None if task.timeout is None else int(task.timeout.total_seconds())
+    wait_ms = int(batch.wait / timedelta(milliseconds=1))
+    return BatchRule(name, batch.max, wait_ms, seconds)
+
+
+def _breaker_of(trip: Trip) -> Breaker:
+    millisecond = timedelta(milliseconds=1)
+    return Breaker(trip.failures, int(trip.within / millisecond), int(trip.hold / millisecond))
+
+
+def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
+    """-> one item of a batch's result."""
+    if not isinstance(found, TaskError):
+        try:
+            plain_text(found, f"a result of {name}")
+        except (RequestError, ValueError) as error:
+            return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
+        return {"output": found}
+    return {
+        "error": printable(_name(found))[:ERROR_CHARACTERS_MAX],
+        "cause": printable(seals.scrubbed(_text(found)))[:CAUSE_CHARACTERS_MAX],
+    }
+
+
+def _uses_of(declared: DeclaredLimits) -> dict[str, tuple[LimitUse, ...]]:
+    return {name: tuple(map(_use_of, limits)) for name, limits in declared.items()}
+
+
 def _use_of(limit: Limit) -> LimitUse:
     interval_us = None if limit.rate is None else int(MICROSECONDS / limit.rate.per_second)
     rule = LimitRule(
@@ -190,6 +235,7 @@ def _use_of(limit: Limit) -> LimitUse:
         burst=limit.starts_at_once,
         concurrency=limit.concurrency,
         weights=limit.weights,
+        trip=None if limit.trip is None else _breaker_of(limit.trip),
     )
     return LimitUse(rule, key=limit.key, fair=limit.fair)
 
@@ -211,12 +257,12 @@ def _validating(code: str, what: str) -> Iterator[None]:
 
 
 def _name(error: BaseException) -> str:
-    """The class's own name, whatever its metaclass says."""
+    """Return the class's own name, also when its metaclass defines another."""
     return str(type.__dict__["__name__"].__get__(type(error)))
 
 
 def _text(error: BaseException) -> str:
-    """An exception whose own text cannot be made must not take the worker with it."""
+    """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
         # Not a class of the user's: what cuts it off must not be the user's code either.
         return str.__str__(str(error))

@@ -77,7 +77,9 @@ class OlderFormatError(FormatError):
 
 
 class SnapshotError(FormatError):
-    """A snapshot holds what this code does not know (HF303): the log has to be read instead."""
+    """A snapshot holds fields that this code does not know (HF303): the log must be read
+    instead.
+    """
 
     def __init__(self, what: str, unknown: str) -> None:
         super().__init__(
@@ -89,7 +91,7 @@ class SnapshotError(FormatError):
 
 
 class ServiceFault(HoldfastError):  # noqa: N818
-    """AWS did not do what it was asked. Whether it did it after all may be unknown."""
+    """A call of AWS failed. It may be unknown whether AWS carried the call out."""
 
     def __init__(
         self, code: str, message: str, *, retry: Literal["never", "now", "later"] = "later"
@@ -99,12 +101,16 @@ class ServiceFault(HoldfastError):  # noqa: N818
 
 
 def is_passing(error: HoldfastError) -> bool:
-    """-> whether the same call may succeed later. Missing, damaged or refused data stays so."""
+    """Return True when the same call may succeed later. Missing, damaged or refused data
+    stays so.
+    """
     return isinstance(error, ServiceFault) and error.retry != "never"
 
 
 def is_damage(error: HoldfastError) -> bool:
-    """-> whether it is about what is stored, of one execution: gone, or not what was written."""
+    """Return True when the error concerns the stored data of one execution: it is gone, or differs
+    from the data written.
+    """
     return not isinstance(error, ServiceFault) or error.code == GONE
 
 

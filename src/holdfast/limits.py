@@ -36,7 +36,8 @@ SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
 SNAPSHOT_RATIO: Final = 4  # ... nor before this many times its own size
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
 EVENTS_MAX: Final = 5_000_000  # of one execution, 200 times what AWS allows: a loop without an end
-# Of one Parallel or inline Map. AWS's 25,000 events leave room for no more: an iteration has four.
+# The maximum for one Parallel or inline Map. AWS's 25,000 events leave room for no more: an
+# iteration has four.
 LANES_MAX: Final = 6_250
 LOAD_RECORDS_WITHOUT_HINT: Final = 8
 
@@ -105,9 +106,9 @@ RECORD_AGING_SECONDS: Final = 45 * 86_400
 END_SPAN_SECONDS_MAX: Final = 86_400
 # So long after its end an execution is listed, and all that is listed can be read.
 ENDED_RETENTION_SECONDS: Final = RECORD_RETENTION_SECONDS - END_SPAN_SECONDS_MAX
-# A name goes before the log that it names, though TTL is late by up to 2 days: a start that finds
-# the name must find the log too, or it would run the execution a second time. It is extended by so
-# much while the execution is open, and never after its end.
+# A name must expire before the log that it names, although TTL is late by up to 2 days. A start
+# that finds the name must find the log too, or it would run the execution a second time. While the
+# execution is open its name is extended by this time; after its end, never.
 NAME_RETENTION_SECONDS: Final = 75 * 86_400
 # Older executions keep their name alive with each recovering delivery.
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400
@@ -120,13 +121,16 @@ TOKEN_SECONDS_MAX: Final = 366 * 86_400
 GATE_STARTS_PER_SECOND_MAX: Final = 200  # of one gate: a partition takes 1,000 writes a second
 GATE_HOLDERS_MAX: Final = 40  # permits of one gate: they are in one item
 GATE_RETENTION_SECONDS: Final = 3_600  # an idle gate's item goes after so long
-GATE_AHEAD_MS: Final = 2_000  # so far ahead a dispenser gives out the tokens of a rate
+GATE_AHEAD_MS: Final = 2_000  # A dispenser gives out the tokens of a rate this far ahead
 GATE_TOKEN_MS: Final = 3_000  # so long after its time a token may be used
 GATE_HANDOVER_MS: Final = 20_000  # so long a permit waits for the worker that its wake finds
 GATE_TICK_MS_MAX: Final = 60_000  # between two ticks of a queue before permits: a lost release
 GATE_KEPT_MS: Final = 30_000  # so long an attempt keeps a permit while it waits at another gate
-GATE_SLOW_FACTOR: Final = 0.8  # of the limit's speed, after a dependency refused a call
+GATE_SLOW_FACTOR: Final = 0.85  # of the limit's speed, after a dependency refused a call
 GATE_SLOW_MS: Final = 2_000  # the limit is slowed at most once in so long
-GATE_RECOVERY_MS: Final = 60_000  # a limit recovers its whole speed in so long
+GATE_PLUNGE_FACTOR: Final = 0.6  # ... and again, when the refusal before is younger than:
+GATE_PLUNGE_MS: Final = 5_000
+GATE_PROBE_MS: Final = 30_000  # a slowed limit doubles its speed so long after its plateau
+GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # of one tick
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read

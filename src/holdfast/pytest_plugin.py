@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def world() -> Callable[..., World]:
-    """`holdfast.testing.World`, without an import."""
+    """Return `holdfast.testing.World`, imported on demand."""
     from holdfast.testing import World  # noqa: PLC0415
 
     return World

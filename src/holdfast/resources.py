@@ -110,11 +110,11 @@ API: Final = LambdaFunction(
 )
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
-# The queue's own visibility covers a process that dies before its first instruction; a worker that
-# lives shortens it to limits.VISIBILITY_SECONDS and extends it while it works.
-# Thirty receipts two minutes apart: an outage of DynamoDB has an hour, and then two rounds more,
-# before a message is set aside. A task that kills its worker ends sooner, by its fourth owner.
-# Unreserved: a new account runs ten functions at once, and three of ours have no queue.
+# The queue's own visibility covers a process that crashes before its first instruction. A running
+# worker shortens it to limits.VISIBILITY_SECONDS and extends it while it works. Thirty receipts two
+# minutes apart: an outage of DynamoDB may last an hour, and two further rounds, before a message is
+# quarantined. A task that crashes its worker ends sooner, with its fourth owner. Unreserved: a new
+# account runs ten functions at once, and three of ours have no queue.
 WORK: Final = Queue(
     "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=3
 )
@@ -177,6 +177,8 @@ METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
+# How long an attempt or an execution waited at a limit, noted when it is let in.
+METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (

@@ -30,7 +30,7 @@ class Sealed(NamedTuple):
 
 
 def parse_sealed(text: str) -> Sealed | None:
-    """None: it is another text."""
+    """Return the sealed secret in the text; None for any other text."""
     found = _SEALED.fullmatch(text) if text.startswith(_MARK) else None
     if found is None:
         return None
@@ -43,7 +43,9 @@ def parse_sealed(text: str) -> Sealed | None:
 
 
 def hidden(value: Any) -> Any:
-    """The same JSON with `<secret 43 bytes>` for each secret, also where one is part of a text."""
+    """Return the JSON with `<secret 43 bytes>` for each secret, also where one is part of
+    a text.
+    """
     match value:
         case str():
             return _SEALED.sub(_shown, value) if _MARK in value else value

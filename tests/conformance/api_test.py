@@ -86,7 +86,7 @@ class Logs:
 
 
 class Clients:
-    """What the runner calls: boto3's client on the API in memory, and `Logs`."""
+    """The clients that the runner calls: boto3's client on the API in memory, and `Logs`."""
 
     def __init__(self) -> None:
         import boto3
@@ -143,10 +143,10 @@ def _replay(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fair(case: dict[str, Any]) -> dict[str, Any]:
-    """-> the case, without what no answer of today can be equal to."""
+    """Return the case, without what no answer of today can be equal to."""
     norm = dict(case["norm"])
     if "encryptionConfiguration" not in json.dumps(case["checks"]):
-        # Recorded before AWS began to tell of it, in 2024.
+        # Recorded before AWS added this field, in 2024.
         norm["drop_keys"] = [*norm["drop_keys"], "encryptionConfiguration"]
     if "logs" in case["services"]:
         # A placeholder that the recording's own list of words has not.

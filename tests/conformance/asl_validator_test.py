@@ -1,6 +1,6 @@
-"""asl-validator (npm) has nothing against what is compiled for Step Functions.
+"""asl-validator (npm) accepts everything that is compiled for Step Functions.
 
-It knows less than AWS: in a template, an item of a list may not be a list itself.
+It accepts less than AWS: in a template, an item of a list may not be a list itself.
 """
 
 from __future__ import annotations

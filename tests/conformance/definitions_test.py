@@ -1,4 +1,4 @@
-"""Definitions against what AWS was recorded to say of them, and against two linters' opinions."""
+"""Validation of definitions, compared with recordings of AWS and with two linters."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.conformance import api_test
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import Office
 
-#: What the API tells of executions; what states do has tests of its own.
+#: The operations of the API on executions; states have tests of their own.
 CATEGORIES = (
     "api",
     "api-activities",
@@ -95,7 +95,7 @@ class Clients:
 
 
 def replay(case: dict[str, Any]) -> dict[str, Any]:
-    """-> what the runner says of the case: `problem`, `diff`, and whether each tier holds."""
+    """Return the runner's report on the case: `problem`, `diff`, and the result of each tier."""
     runner = api_test._runner()
     options = argparse.Namespace(
         region=PLACE.region,
@@ -116,7 +116,7 @@ def replay(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fair(case: dict[str, Any]) -> dict[str, Any]:
-    """-> the case, without what AWS's answers have got since it was recorded."""
+    """Return the case, without what AWS's answers have got since it was recorded."""
     fair = api_test._fair(case)
     if "redriveCount" in json.dumps(case["checks"]):
         return fair
@@ -129,7 +129,7 @@ def _fair(case: dict[str, Any]) -> dict[str, Any]:
     _cases(),
     ids=lambda case: re.sub(r".*::", "", case["id"].encode("ascii", "replace").decode()),
 )
-def test_a_recorded_execution_is_told_of_as_aws_did(case: dict[str, Any]) -> None:
+def test_a_recorded_execution_is_described_as_by_aws(case: dict[str, Any]) -> None:
     result = replay(case)
 
     assert result["problem"] is None

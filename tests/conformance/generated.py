@@ -17,7 +17,7 @@ from tests.differential.runs import compare, loaded
 
 
 def compiled(folder: Path, count: int) -> Iterator[tuple[str, CompiledWorkflow]]:
-    """-> (its name and seed, the machine) for the first that the compiler accepts."""
+    """Yield (its name and seed, the machine) for the first that the compiler accepts."""
     seed = found = 0
     while found < count:
         with (

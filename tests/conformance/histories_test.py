@@ -22,7 +22,7 @@ from tests.unit.core_kit import Case
 LOG = logging.getLogger(__name__)
 CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "cases.jsonl"
 
-#: What AWS adds around the values, and what is different in every run.
+#: Fields that AWS adds around the values, and fields that differ in every run.
 NOISE = {
     "inputDetails",
     "outputDetails",
@@ -31,7 +31,7 @@ NOISE = {
     "timestamp",
     "holdfast",
 }
-#: Words that stand for what is different in every run.
+#: Words that replace values that differ in every run.
 PLACEHOLDERS = ("timestamp", "date")
 
 
@@ -64,7 +64,7 @@ def ours(case: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """JSON text as its value, and no noise: what is left has to be equal."""
+    """Return JSON text as its value, without noise: the rest has to be equal."""
     if isinstance(value, dict):
         found = {key: plain(item) for key, item in value.items() if key not in NOISE}
         return {key: item for key, item in found.items() if item != {}}

@@ -1,4 +1,4 @@
-"""What was evaluated, evaluated again by jsonata-js 2.0.6, the version that AWS names.
+"""Evaluated expressions, evaluated again by jsonata-js 2.0.6, the version that AWS names.
 
     python -m tests.conformance.jsonata_js FILE
 
@@ -27,7 +27,7 @@ from holdfast.asl.jsonata.jsonata import (
 )
 from tests.conformance.node_kit import ask
 
-#: What AWS has and jsonata-js has not, and what chance and the clock decide.
+#: Functions that AWS has and jsonata-js lacks, and functions of chance and time.
 NOT_IN_JS = re.compile(r"\$(partition|range|hash|random|uuid|now|millis|shuffle)\(")
 _NAME = re.compile(r"\$(\w+)")
 _LISTS_KEYS = re.compile(r"\$(keys|each|spread)\(")

@@ -29,14 +29,14 @@ from holdfast.asl.template import StateError
 
 CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "cases.jsonl"
 MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
-#: Words of recordings that stand for what differs from run to run.
+#: Words in recordings that replace values that differ from run to run.
 MADE_AT_RUN_TIME = {"<ArnPart_0idx>", "RandomNumberGenerated", "date"}
 
 pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the recordings are not on this machine")
 
 
 def cases(category: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """-> definition and case, of those that are written in JSONPath."""
+    """Yield definition and case, of those that are written in JSONPath."""
     for line in CASES.read_text().splitlines():
         case = json.loads(line)
         if case["category"] != category or not case["definition"]:
@@ -128,7 +128,7 @@ class Machine:
         self.exits: list[dict[str, Any]] = []
 
     def run(self) -> tuple[Any, Any] | None:
-        """-> error and cause, or None."""
+        """Return error and cause, or None."""
         name, data = self.definition["StartAt"], self.given
         while name is not None:
             state = self.definition["States"][name]
@@ -235,11 +235,12 @@ def is_failed_as_recorded(expected: dict[str, Any], error: Any, cause: Any) -> b
     return bool(error == expected.get("error") and recorded.endswith(cause or ""))
 
 
-#: Their recordings hide in one word what the definition or the input says in another.
+#: Cases whose recordings hide in one word the values that the definition or the input has in
+#: another.
 REWRITTEN = ("test_query_context_object_values", "test_wait_timestamp_path[")
 
 
-def test_machines_that_only_move_data_hand_on_what_aws_handed_on() -> None:
+def test_machines_that_only_move_data_return_the_output_of_aws() -> None:
     different: list[str] = []
     count = 0
     for line in CASES.read_text().splitlines():

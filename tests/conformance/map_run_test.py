@@ -59,7 +59,7 @@ def test_an_execution_ends_as_it_did_on_aws_with_the_same_events(case: Case) -> 
 
 
 def _reader(case: Case) -> Any:
-    """What the case puts into its bucket, under that bucket's name."""
+    """Put the objects of the case into its bucket, under that bucket's name."""
     puts = [step["params"] for step in case["steps"] if step.get("action") == "put_object"]
     bucket = Bucket()
     for put in puts:

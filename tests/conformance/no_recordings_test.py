@@ -1,4 +1,6 @@
-"""The engine knows rules, no recordings: nothing of a recorded case stands in what is shipped."""
+"""The engine implements rules and never looks up recordings: the shipped code contains no text of a
+recorded case.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SHIPPED: Final = ("src", "functions", "infra")
 SUFFIXES: Final = {".py", ".json", ".toml", ".yaml", ".yml", ".txt"}
 #: A shorter text is in both by chance: a word, a path, a number.
 LITERAL_CHARACTERS_MIN: Final = 40
-PARAMETER_PARTS_MIN: Final = 2  # of what joins a name: TIMEOUT_SECONDS is anybody's
+PARAMETER_PARTS_MIN: Final = 2  # Parts of a joined name: TIMEOUT_SECONDS may belong to any test
 COMMENT_CHARACTERS_MIN: Final = 12
 #: Where a recorded text is a sentence of AWS's own, which has to be the same.
 SENTENCES: Final = {
@@ -38,7 +40,9 @@ def cases() -> tuple[dict[str, Any], ...]:
 
 
 def names_of_tests() -> set[str]:
-    """-> the recorded tests' functions and classes, and parameters that are nobody else's word."""
+    """Return the recorded tests' functions and classes, and the parameters that no other
+    text uses.
+    """
     found: set[str] = set()
     for case in cases():
         found |= set(re.findall(r"::(\w+)", case["id"]))
@@ -48,7 +52,7 @@ def names_of_tests() -> set[str]:
 
 
 def values(document: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """-> (the field it stands in, text) of every text in the document."""
+    """Yield (the field it stands in, text) of every text in the document."""
     match document:
         case dict():
             for key, value in document.items():
@@ -77,12 +81,12 @@ def comments() -> set[str]:
         for name, text in values(step.get("params"))
         if name == "Comment" and len(text) >= COMMENT_CHARACTERS_MIN
     }
-    # What a quota or a rule is about may be said in a word.
+    # The subject of a quota or a rule may be a single word.
     return {text for text in found if " " in text or "_" in text}
 
 
 def outputs() -> set[str]:
-    """-> long texts that executions gave, but for the sentences of AWS among them."""
+    """Return long texts that executions gave, but for the sentences of AWS among them."""
     return {
         text
         for case in cases()
@@ -93,7 +97,7 @@ def outputs() -> set[str]:
 
 
 def _outputs(document: Any) -> Any:
-    """-> everything below a field `output` or `result`."""
+    """Return everything below a field `output` or `result`."""
     match document:
         case dict():
             own = [document[key] for key in ("output", "result", "input") if key in document]
@@ -105,7 +109,7 @@ def _outputs(document: Any) -> Any:
             return None
 
 
-# -- what is shipped -------------------------------------------------------------------------------
+# -- shipped code ----------------------------------------------------------------------------------
 
 
 def sources() -> list[Path]:
@@ -114,7 +118,7 @@ def sources() -> list[Path]:
 
 
 def literals(path: Path) -> set[str]:
-    """-> the long texts of a Python module, but for what it says of itself."""
+    """Return the long texts of a Python module, without its docstrings."""
     if path.suffix != ".py":
         return set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -132,7 +136,7 @@ def literals(path: Path) -> set[str]:
 
 
 def recorded_in(text: str, found: set[str], whole_words: set[str]) -> set[str]:
-    """-> which of the recorded texts stand in it; `whole_words` only by themselves."""
+    """Return which of the recorded texts stand in it; `whole_words` only by themselves."""
     words = set(re.findall(r"\w+", text))
     return {one for one in found if one in text} | (whole_words & words)
 

@@ -19,7 +19,9 @@ SECONDS_MAX = 300
 
 
 def ask(script: str, package: str, questions: Iterable[Any]) -> list[Any]:
-    """-> the answer to each question, from one process. Skips where the npm package is missing."""
+    """Return the answer to each question, from one process. Skips where the npm package is
+    missing.
+    """
     commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     node = shutil.which("node", path=commands)
     if node is None or not (ROOT / "node_modules" / package).is_dir():

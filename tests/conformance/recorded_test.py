@@ -1,4 +1,4 @@
-"""How much of what AWS was recorded to do a `serve` does as well, over HTTP and boto3."""
+"""The share of AWS's recorded behaviour that `serve` reproduces, over HTTP and boto3."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Replay = Callable[[list[dict[str, Any]]], Totals]
 
 @pytest.fixture
 def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Replay]:
-    """-> cases to the runner's totals, by category."""
+    """Yield cases to the runner's totals, by category."""
     runner = api_test._runner()
     with serving(deployment_of([]), port=0) as served:
 
@@ -60,7 +60,7 @@ def all_cases() -> list[dict[str, Any]]:
 
 
 def sample() -> list[dict[str, Any]]:
-    """-> cases that need no other service and no patience, of each category some."""
+    """Return cases that need no other service and no patience, of each category some."""
     chosen: list[dict[str, Any]] = []
     of_category = Counter[str]()
     for case in sorted(filter(is_quick, all_cases()), key=digest):
@@ -79,7 +79,7 @@ def is_quick(case: dict[str, Any]) -> bool:
 
 
 def sleeps(steps: list[dict[str, Any]]) -> bool:
-    """Whether the case itself sleeps, on the real clock."""
+    """Return True when the case itself sleeps, on the real clock."""
     return any(step["op"] == "sleep" or sleeps(step.get("steps", [])) for step in steps)
 
 

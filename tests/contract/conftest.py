@@ -1,4 +1,6 @@
-"""One stack, twice: the models in memory, and `aws.ports` on moto. No test may tell which."""
+"""One stack in two forms: the models in memory, and `aws.ports` on moto. A test must not depend on
+the form.
+"""
 
 from __future__ import annotations
 

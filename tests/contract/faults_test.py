@@ -1,4 +1,4 @@
-"""What the handlers are told when AWS answers badly or not at all."""
+"""The handlers' view of AWS when it answers wrongly or not at all."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
 
 
 class Scripted(Clients):
-    """Clients whose operations answer, or raise, what the script says, in its order."""
+    """Clients whose operations answer or raise in the order of a script."""
 
     def __init__(self, *script: Any) -> None:
         super().__init__()

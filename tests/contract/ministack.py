@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.25
 
 @contextmanager
 def serve(directory: Path) -> Iterator[str]:
-    """-> the endpoint of a server that lives as long as the context."""
+    """Yield the endpoint of a server that lives as long as the context."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     log = directory / "log"

@@ -1,4 +1,4 @@
-"""What the worker may rely on, of whatever carries its messages."""
+"""The guarantees of message queues on which the worker depends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log and the mail may rely on, of whatever stores them."""
+"""The guarantees of storage on which the log and the inbox depend."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 
 def remote(clients: Clients) -> Remote:
-    """-> the stack with two empty tables."""
+    """Return the stack with two empty tables."""
     names = ResourceNames("executions", "mail", "blobs", "", "", "")
     store = clients.get("store")
     for table in store.list_tables()["TableNames"]:
@@ -137,7 +137,7 @@ def test_an_unconditional_put_replaces_all_attributes(stack: Stack) -> None:
     assert stack.perform(Get("mail", "~due#3", "a")) == row("a", due=6)
 
 
-def test_a_replacement_counts_only_for_who_saw_what_is_there(stack: Stack) -> None:
+def test_a_replacement_needs_the_version_that_is_stored(stack: Stack) -> None:
     put(stack, "mail", row("a", rv=0, value="first", old="gone"))
 
     assert stack.perform(Replace("mail", row("a", rv=1, value="second"), seen=0)) is True
@@ -241,7 +241,7 @@ def test_a_query_of_records_keeps_its_bounds(
         ({"begins_with": "e#", "after": "f"}, []),
     ],
 )
-def test_a_query_of_mail_keeps_its_bounds(
+def test_a_query_of_the_inbox_keeps_its_bounds(
     stack: Stack, bounds: dict[str, Any], expected: list[str]
 ) -> None:
     put(stack, "mail", *(row(key) for key in ("w#r", "e#2", "d", "e#20", "f", "e#1")))
@@ -257,7 +257,7 @@ def test_a_query_is_not_cut_at_one_megabyte(stack: Stack) -> None:
     assert sort_keys(newest) == [4, 3, 2, 1]
 
 
-def test_the_list_shows_the_newest_first_and_only_what_is_projected(stack: Stack) -> None:
+def test_the_list_shows_the_newest_first_and_only_projected_attributes(stack: Stack) -> None:
     lp = "default#order#RUNNING#1"
     for n in (1, 3, 2):
         item: Item = {
@@ -296,7 +296,7 @@ def test_a_list_says_down_to_which_key_it_was_read(stack: Stack) -> None:
     assert stack.perform(QueryList("p", limit=10)).read_to == ""
 
 
-def test_a_filter_of_the_list_is_applied_to_what_was_read(
+def test_a_filter_of_the_list_is_applied_after_the_read(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (store, tables):

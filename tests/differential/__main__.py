@@ -27,7 +27,7 @@ _CHUNK = 50
 def run_chunk(
     first: int, seeds: int, runs: int, *, shrinks: bool, records: bool
 ) -> tuple[Counter[str], list[str], list[str]]:
-    """-> counts, differences as text, expressions that were evaluated."""
+    """Return counts, differences as text, expressions that were evaluated."""
     warnings.simplefilter("ignore", SyntaxWarning)
     counts: Counter[str] = Counter()
     found: list[str] = []

@@ -12,7 +12,7 @@ from tests.differential.simple import SimpleStatements
 _ALL_ERRORS: Final = ("Small", "Problem", "Other", "TaskError", "Exception")
 
 
-#: The type of what is matched, its arms, and what each of them names.
+#: The type of the subject, its arms, and the names that each arm binds.
 _MATCHES: Final = (
     ("int", ("0", "1 | 2", "-3")),
     ("str", ('"a"', '"k" | "b"')),

@@ -1,4 +1,4 @@
-"""Drawn numbers that can be drawn again, so that what is made of them can be made smaller."""
+"""Drawn numbers that can be drawn again, so that a failing program can be made smaller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Draws from `seed`, or replays `given`; what is drawn beyond that is 0, the simplest."""
+    """Draw from `seed`, or replay `given`; every draw beyond `given` is 0, the simplest."""
 
     def __init__(self, seed: int | None = None, given: Sequence[int] = ()) -> None:
         self._random = None if seed is None else Random(seed)
@@ -37,7 +37,7 @@ class Choices:
 def shrunk(
     given: Sequence[int], fails: Callable[[Sequence[int]], bool], tries_max: int = 600
 ) -> Sequence[int]:
-    """-> the smallest choices found that still fail: parts left out, numbers made smaller."""
+    """Return the smallest choices found that still fail: parts left out, numbers made smaller."""
     best = list(given)
     tries = 0
 

@@ -1,4 +1,4 @@
-"""What one program is drawn with: its variables, and where control may go."""
+"""The state of drawing one program: its variables, and the allowed jumps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Drawing(ABC):
         self.counts = counts
         self.expressions = Expressions(choices, counts)
         self._in_loop = False
-        #: In a `finally` or the `else` of a loop: nothing leaves it, so what follows is reached.
+        #: Inside a `finally` or the `else` of a loop no jump leaves, so the code behind it is
+        #: reached.
         self._must_stay = False
         #: Inside a branch only its own variables may be assigned.
         self._assignable: set[str] | None = None
@@ -41,14 +42,14 @@ class Drawing(ABC):
         """With statements inside, `depth` deep."""
 
     def block(self, depth: int, *, at_most: int = 3) -> tuple[Rows, bool]:
-        """Statements whose variables are not seen after them."""
+        """Draw statements whose variables are invisible after them."""
         kept = dict(self.expressions.variables)
         rows, falls = self._open_block(depth, at_most)
         self.expressions.variables = kept
         return rows, falls
 
     def _open_block(self, depth: int, at_most: int = 2) -> tuple[Rows, bool]:
-        """Statements whose variables are seen after them."""
+        """Draw statements whose variables are visible after them."""
         rows: Rows = []
         for _ in range(1 + self.choices.below(at_most)):
             made, falls = self.statement(depth)

@@ -1,5 +1,6 @@
-"""Typed expressions: what a type can be made of. `<int>` stands for an expression of that type,
-`<int.>` for a name or a literal, `<int!>` for a name."""
+"""Typed expressions for each type. `<int>` is an expression of that type, `<int.>` a name or a
+literal, `<int!>` a name.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.differential.choices import Choices
 
-#: Task -> its parameters, and what it gives.
+#: The parameters and the result type of each task.
 _TASKS: Final = {
     "echo": ({"value": "int"}, "int"),
     "flaky": ({"value": "int"}, "int"),

@@ -71,7 +71,7 @@ INPUTS: dict[str, list[Any]] = {
     "grace": ["PT1H", "P1DT5S", "PT0S", "-PT10S"],
     "pay": [{"kind": "card", "digits": "42"}, {"kind": "transfer", "iban": "a"}],
 }
-#: What tasks give whose result is none of the above.
+#: Results of tasks with other types than those above.
 _RESULTS: dict[str, list[Any]] = {
     "careful": INPUTS["s"],
     "name_of": INPUTS["o"],
@@ -84,7 +84,7 @@ _CALLS_MAX = 400
 
 
 class TooLong(Exception):  # noqa: N818
-    """A program that goes on for as long as its tasks let it."""
+    """A program that continues for as long as its tasks let it."""
 
 
 class DrawnWorld(World):
@@ -154,7 +154,7 @@ def loaded(folder: Path, source: str) -> Iterator[ModuleType]:
 
 
 def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> str:
-    """-> "" or "refused"; raises Difference. The world's choices follow the program's."""
+    """Return "" or "refused"; raises Difference. The world's choices follow the program's."""
     with loaded(folder, HEADER + program(choices, counts)) as module:
         try:
             program_of(module.flow)
@@ -178,7 +178,7 @@ def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> 
 
 
 def failure(given: Sequence[int], folder: Path, runs: int) -> str | None:
-    """What these choices show; None when both runs are alike."""
+    """Return the difference that these choices show; None when both runs are equal."""
     choices = Choices(given=given)
     try:
         compare(choices, folder, runs, Counter())

@@ -1,4 +1,4 @@
-"""What generated programs are made of: models, enums, errors, tasks, child workflows."""
+"""The material of generated programs: models, enums, errors, tasks, child workflows."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Small(Problem): ...
 class Other(TaskError): ...  # noqa: N818
 
 
-# What tasks come to is drawn: their bodies are never run.
+# The outcomes of tasks are drawn: their bodies never run.
 
 
 @task

@@ -1,4 +1,4 @@
-"""What the refused programs of this folder are about."""
+"""The models and tasks of the refused programs in this folder."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_compiled_libraries_are_for_python_3_13_on_arm64(shipped: Path) -> None:
         assert struct.unpack_from("<H", header, 18) == (ELF_MACHINE_ARM64,)
 
 
-def test_the_asset_holds_what_lambda_needs_and_nothing_more(shipped: Path) -> None:
+def test_the_asset_holds_exactly_the_files_that_lambda_needs(shipped: Path) -> None:
     names = {path.name for path in shipped.iterdir() if not path.name.endswith(".dist-info")}
     assert names >= {"holdfast", "functions", "statemachines", "pydantic", "jsonata"}
     left_out = {"boto3", "botocore", "pytest", "moto", "aws_cdk", "uv", "bin", ".lock", "tests"}
@@ -169,7 +169,9 @@ def test_lambdas_own_runtime_starts_a_handler_from_the_asset_alone(
 
 @contextmanager
 def runtime_api() -> Iterator[tuple[str, queue.Queue[str]]]:
-    """Lambda's runtime API up to the first event: a runtime asks for it, or reports why it died."""
+    """Serve Lambda's runtime API up to the first event: a runtime requests it, or reports why it
+    crashed.
+    """
     reports: queue.Queue[str] = queue.Queue()
     ended = threading.Event()
 

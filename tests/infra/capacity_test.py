@@ -45,13 +45,13 @@ def put(dynamodb: Any, item: Item, **conditions: Any) -> float:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_new_record_costs_what_we_say(dynamodb: Any, size: int) -> None:
+def test_a_new_record_has_the_documented_cost(dynamodb: Any, size: int) -> None:
     item = record(f"new-{size}", size)
     assert put(dynamodb, item) == cost.put_units(resources.EXECUTIONS, None, item)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_listed_record_costs_what_we_say(dynamodb: Any, size: int) -> None:
+def test_a_listed_record_has_the_documented_cost(dynamodb: Any, size: int) -> None:
     item = record(f"listed-{size}", size, **LISTED)
     assert put(dynamodb, item) == cost.put_units(resources.EXECUTIONS, None, item)
 
@@ -68,7 +68,7 @@ CHANGES: dict[str, Item] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("size", [10, 3_000])
-def test_a_replaced_record_costs_what_we_say(dynamodb: Any, change: str, size: int) -> None:
+def test_a_replaced_record_has_the_documented_cost(dynamodb: Any, change: str, size: int) -> None:
     before = record("replaced", size, **LISTED)
     after: Item = {**before, **CHANGES[change]}
     put(dynamodb, before)
@@ -77,7 +77,7 @@ def test_a_replaced_record_costs_what_we_say(dynamodb: Any, change: str, size: i
 
 
 @pytest.mark.parametrize("size", [10, 3_000])
-def test_leaving_the_list_and_being_deleted_cost_what_we_say(dynamodb: Any, size: int) -> None:
+def test_leaving_the_list_and_a_delete_have_the_documented_cost(dynamodb: Any, size: int) -> None:
     listed, unlisted = record("unlisted", size, **LISTED), record("unlisted", size)
     put(dynamodb, listed)
     request = {
@@ -115,7 +115,7 @@ def test_a_kilobyte_ends_at_the_byte_at_which_we_say(
 
 
 @pytest.mark.parametrize("is_strong", [True, False])
-def test_a_read_of_less_than_four_kilobytes_costs_what_we_say(
+def test_a_read_of_less_than_four_kilobytes_has_the_documented_cost(
     dynamodb: Any, is_strong: bool
 ) -> None:
     """ministack bills every read as one unit, whatever its size; larger ones are not compared."""

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One synth for the whole run: it takes seconds, so the first of xdist's workers makes it."""
+    """Run one synthesis for the whole run. It takes seconds, so the first of xdist's workers makes
+    it.
+    """
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -60,6 +62,6 @@ def chosen(assembly: Path) -> Template:
 
 @pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """One deployment for the whole run: its tests are one group of xdist's."""
+    """Make one deployment for the whole run: its tests are one group of xdist's."""
     with deploy(tmp_path_factory.mktemp("ministack")) as made:
         yield made

@@ -1,6 +1,6 @@
 """State machines on the deployed stack: Step Functions' own client against the API, under IAM.
 
-What a task may do comes from a managed policy that the deployment was given, and from nothing else.
+A task's rights come from a managed policy of the deployment, and from nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TERMINAL = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 
 
 def parcel_machine(url: str) -> dict[str, Any]:
-    """JSONPath: heavy parcels are announced and wait for somebody's word; light ones pass."""
+    """Return a machine in JSONPath: heavy parcels wait for an approval; light ones pass."""
     send = {"QueueUrl": url, "MessageBody.$": "$.parcel"}
     ask = {"QueueUrl": url, "MessageBody": {"token.$": "$$.Task.Token"}}
     return {
@@ -123,7 +123,7 @@ def test_a_state_machine_calls_a_service_waits_for_its_token_and_ends(
     wait_for(lambda: listed() == ["p-1"])
 
 
-def test_a_task_may_not_do_what_no_policy_allows(deployment: Deployment) -> None:
+def test_a_task_needs_a_policy_for_each_action(deployment: Deployment) -> None:
     states = deployment.call.states()
     look = task("arn:aws:states:::aws-sdk:sqs:listQueues")
     machine = created(
@@ -136,7 +136,7 @@ def test_a_task_may_not_do_what_no_policy_allows(deployment: Deployment) -> None
     assert (found["status"], found["error"]) == ("FAILED", "Sqs.SqsException")
 
 
-def test_a_task_may_not_read_what_the_stack_stores_though_its_policy_allows_all_tables(
+def test_a_task_may_not_read_the_stacks_tables_though_its_policy_allows_all_tables(
     deployment: Deployment,
 ) -> None:
     states = deployment.call.states()

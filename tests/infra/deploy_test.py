@@ -1,7 +1,7 @@
 """`cdk deploy` for real, onto a loopback cloud that enforces IAM; then one order through the API.
 
-What this shows: the template deploys, the asset runs, each role allows what its function does, and
-the API refuses who may not call it. What it cannot show is AWS itself.
+This shows that the template deploys, that the asset runs, that each role allows the calls of its
+function, and that the API refuses unauthorised callers. It cannot show AWS itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
 
 
 def order(number: str, *, description: str = "TEA TOWEL") -> dict[str, Any]:
-    """The last two digits choose what the simulated world does: see statemachines/fates.py."""
+    """Return an order. The last two digits select the outcome of the simulated world: see
+    statemachines/fates.py.
+    """
     return {
         "id": number,
         "placed_at": "2026-03-02 09:00:00",
@@ -70,7 +72,7 @@ def sweep(deployment: Deployment) -> None:
 
 
 def due_rows(deployment: Deployment, run: str) -> list[dict[str, Any]]:
-    """Every row by which the sweeper would come to the execution, as DynamoDB stores it."""
+    """Return every row that leads the sweeper to the execution, as DynamoDB stores it."""
     store, table = deployment.cloud.client("dynamodb"), deployment.outputs["MailTable"]
     return [
         row
@@ -94,7 +96,7 @@ def make_due(deployment: Deployment, row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("route", resources.ROUTES)
-def test_every_route_refuses_who_does_not_sign_and_who_may_not_call(
+def test_every_route_refuses_unsigned_and_unauthorised_callers(
     deployment: Deployment, route: str
 ) -> None:
     method, path = route.replace("{id}", "x").split(" ")
@@ -151,7 +153,7 @@ def test_an_execution_that_waits_can_be_stopped(deployment: Deployment) -> None:
     assert ended(deployment, "700111")["status"] == "ABORTED"
 
 
-def test_an_event_that_nobody_awaits_is_kept_and_listed(deployment: Deployment) -> None:
+def test_an_event_without_a_waiting_execution_is_kept_and_listed(deployment: Deployment) -> None:
     data = {"payment_id": "payment-1", "settled": True}
     request = {"name": "bank.confirmed", "key": "payment-1", "data": data}
     assert deployment.call("POST", "/events", request)[0] == 200

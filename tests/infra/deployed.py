@@ -1,4 +1,4 @@
-"""The template as `cdk deploy` brings it to ministack, and who calls what stands there."""
+"""The template as `cdk deploy` deploys it to ministack, and the callers of its resources."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def deploy(directory: Path) -> Iterator[Deployment]:
 
 
 def make_parcels(cloud: Ministack) -> str:
-    """-> the ARN of a policy that allows to send to the queue, and is careless about tables."""
+    """Return the ARN of a policy that allows to send to the queue, and is careless about tables."""
     queues = cloud.client("sqs")
     url = queues.create_queue(QueueName=PARCELS)["QueueUrl"]
     arn = queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]

@@ -1,4 +1,4 @@
-"""The stack's own keys: who may use them, and what they encrypt."""
+"""The stack's own keys: the roles that may use them, and the data that they encrypt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rights_on(template: Template, function: str, key: str) -> set[str]:
     return found
 
 
-def test_only_who_runs_tasks_opens_a_secret_and_only_who_takes_one_in_seals_it(
+def test_only_the_worker_opens_secrets_and_only_receivers_seal_them(
     chosen: Template,
 ) -> None:
     assert {name: rights_on(chosen, name, SECRETS) for name in ALLOWED} == ON_SECRETS
@@ -58,7 +58,7 @@ def test_only_who_runs_tasks_opens_a_secret_and_only_who_takes_one_in_seals_it(
     assert told == {name for name, actions in ON_SECRETS.items() if actions}
 
 
-def test_each_function_may_use_the_key_of_what_is_stored(
+def test_each_function_may_use_the_key_of_stored_data(
     chosen: Template,
 ) -> None:
     for name in ALLOWED:

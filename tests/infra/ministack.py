@@ -74,7 +74,7 @@ class Ministack:
         )
 
     def user(self, name: str, *statements: dict[str, Any]) -> Credentials:
-        """A new IAM user who may do just this."""
+        """Create an IAM user with exactly these rights."""
         iam = self.client("iam")
         iam.create_user(UserName=name)
         policy = {"Version": "2012-10-17", "Statement": list(statements)}
@@ -83,7 +83,7 @@ class Ministack:
         return Credentials(key["AccessKeyId"], key["SecretAccessKey"])
 
     def policy(self, name: str, *statements: dict[str, Any]) -> str:
-        """-> the ARN of a new managed policy."""
+        """Return the ARN of a new managed policy."""
         document = {"Version": "2012-10-17", "Statement": list(statements)}
         made = self.client("iam").create_policy(
             PolicyName=name, PolicyDocument=json.dumps(document)
@@ -110,9 +110,9 @@ def grant_batches(cloud: Ministack, role_prefix: str) -> None:
 
 
 def grant_taking_on(cloud: Ministack, role_prefix: str) -> None:
-    """Lets a role take on the one whose trust policy names it: on AWS that is all it needs.
+    """Let a role assume the role whose trust policy names it: on AWS the trust policy is enough.
 
-    ministack asks for a right of the caller's own, too, as AWS does between accounts.
+    ministack requires a right of the caller too, as AWS does between accounts.
     """
     iam = cloud.client("iam")
     for role in iam.list_roles()["Roles"]:
@@ -156,7 +156,9 @@ class Caller:
                 return refusal.code, json.loads(refusal.read())
 
     def states(self) -> Any:
-        """`holdfast.client` of the API, whose requests go where `__call__` sends its own."""
+        """Return `holdfast.client` of the API; its requests go to the same server as
+        `__call__`'s.
+        """
         assert self.credentials is not None
         made = holdfast.client(
             self.api_url,
@@ -193,8 +195,8 @@ def running(directory: Path) -> Iterator[Ministack]:
                 *(sys.executable, "-m", "uv", "tool", "run", "--python", sys.executable),
                 *("--from", VERSION, "--with", "boto3", "ministack"),
             ],
-            # Its functions inherit this: without an endpoint they are given the right one, and
-            # without a path they import what their asset holds.
+            # Its functions inherit these variables: without an endpoint they get the right one, and
+            # without a path they import the content of their asset.
             env={
                 key: value
                 for key, value in cloud.environment().items()
@@ -229,7 +231,7 @@ def is_listening(port: int, process: subprocess.Popen[bytes]) -> bool:
 
 
 def wait_for(condition: Callable[[], Any], *, seconds: float = WAIT_SECONDS_MAX) -> Any:
-    """-> the first result that is true. Another process works meanwhile, so this polls."""
+    """Return the first result that is true. Another process works meanwhile, so this polls."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if result := condition():

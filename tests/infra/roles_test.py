@@ -1,4 +1,4 @@
-"""What each function and each task may do: exactly this, so that one more right fails a test."""
+"""The exact rights of each function and each task, so that one more right fails a test."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
 
 
 @pytest.mark.parametrize("function", ALLOWED)
-def test_a_function_may_do_exactly_what_is_listed(template: Template, function: str) -> None:
+def test_a_function_has_exactly_the_listed_rights(template: Template, function: str) -> None:
     role = template.properties("AWS::IAM::Role")[f"{function}FunctionRole"]
     own_log = f"{function}FunctionLog"
     assert rights_of(role) == {
@@ -145,7 +145,7 @@ def test_no_policy_lets_a_task_touch_the_stack_itself(template: Template, chosen
     assert barred(chosen) == {**BARRED, "kms:*": {"SecretsKey", "AtRestKey"}}
 
 
-def test_who_runs_tasks_is_told_their_role_and_may_take_it_on_and_nobody_else(
+def test_only_functions_that_run_tasks_have_and_may_assume_the_tasks_role(
     template: Template,
 ) -> None:
     [statement] = template.properties("AWS::IAM::Role")[TASKS_ROLE]["AssumeRolePolicyDocument"][
@@ -162,7 +162,7 @@ def test_who_runs_tasks_is_told_their_role_and_may_take_it_on_and_nobody_else(
     assert told == {f"{name}FunctionLambda": TASKS_ROLE for name in RUN_TASKS}
 
 
-def test_who_tells_the_bus_of_executions_may_put_into_the_default_one_and_no_other(
+def test_a_function_that_publishes_executions_may_only_use_the_default_bus(
     template: Template, chosen: Template
 ) -> None:
     assert {
@@ -202,8 +202,8 @@ def test_only_lambda_may_take_on_a_functions_role(template: Template) -> None:
 
 
 def test_no_action_is_a_pattern_and_no_resource_is_everything(template: Template) -> None:
-    # The one resource pattern is the objects of the stack's own bucket, whose keys are content
-    # hashes under a tenant and an execution: they cannot be listed in advance.
+    # The one resource pattern is the objects of the stack's own bucket. Their keys are content
+    # hashes under a tenant and an execution, so they cannot be listed in advance.
     for role in roles_of_functions(template).values():
         for action, targets in rights_of(role).items():
             assert "*" not in action

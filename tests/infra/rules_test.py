@@ -1,4 +1,6 @@
-"""Rules of the stack as a whole: what checks other than ours say, and what has no way around it."""
+"""Rules of the stack as a whole: the findings of third-party checks, and rules without
+exceptions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ RULES: dict[str, tuple[int, int]] = {
 
 
 def test_cdk_nag_finds_nothing_that_was_not_acknowledged_with_a_reason(assembly: Path) -> None:
-    """The synthesis runs the checks; the assembly keeps what was acknowledged."""
+    """The synthesis runs the checks; the assembly keeps the acknowledged findings."""
     report = json.loads((assembly / "validation-report.json").read_text())
     assert report["pluginReports"] == []
     kept = (assembly / "Default.metadata.json").read_text()
@@ -67,7 +69,7 @@ def target_of_dimension(alarm: dict[str, Any]) -> str:
 
 
 def test_what_a_function_may_have_at_once_is_bounded_twice(template: Template) -> None:
-    """By its own reservation, and for a worker by what its queue hands out."""
+    """By its own reservation, and for a worker by the limit of its queue."""
     functions = template.properties("AWS::Lambda::Function")
     assert all(function["ReservedConcurrentExecutions"] > 0 for function in functions.values())
     sources = template.properties("AWS::Lambda::EventSourceMapping").values()

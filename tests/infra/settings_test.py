@@ -1,9 +1,10 @@
-"""What a deployment may choose, and what is said when it chooses wrongly."""
+"""The choices of a deployment, and the errors for wrong choices."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         owns_key=False,
         functions={function.name: function for function in resources.FUNCTIONS},
         work_batch=10,
+        start_concurrency=None,
         log_retention_days=30,
     )
 
@@ -127,7 +129,7 @@ def test_each_function_has_its_own_memory_time_out_and_concurrency() -> None:
         ({"worker": {"memory": 512}}, "`functions.worker` is 'memory'; expected one of memory_mb"),
         ({"worker": {"memory_mb": 64}}, "a whole number from 128 to 10240"),
         ({"worker": {"memory_mb": "512"}}, "a whole number from 128 to 10240"),
-        ({"worker": {"concurrency": 1}}, "a whole number from 2 to 10000"),
+        ({"worker": {"concurrency": 3}}, "a whole number from 4 to 10000"),
         ({"worker": {"timeout_seconds": 60}}, "a task may run for 14 minutes in a worker"),
         ({"api": {"timeout_seconds": 30}}, "a whole number from 3 to 29"),
     ],
@@ -160,10 +162,48 @@ def test_a_module_that_the_project_does_not_have_is_refused_before_anything_is_i
     assert not list(asset.iterdir())
 
 
-def test_a_project_without_a_lock_file_is_told_to_make_one(tmp_path: Path) -> None:
+def test_the_error_for_a_project_without_a_lock_file_says_how_to_make_one(tmp_path: Path) -> None:
     asset = tmp_path / "asset"
     asset.mkdir()
     (tmp_path / "orders.py").write_text("")
     with pytest.raises(HoldfastError, match="uv lock") as refused:
         build_asset(asset, project=tmp_path, settings=settings(modules="orders"))
     assert refused.value.code == "HF402"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "starts", "work"),
+    [
+        ({}, 16, 34),
+        ({"start_concurrency": "20"}, 20, 30),
+        ({"start_concurrency": "48"}, 48, 2),
+        ({"functions": {"worker": {"concurrency": 200}}}, 66, 134),
+        ({"functions": {"worker": {"concurrency": 4}}}, 2, 2),
+        ({"reserved_concurrency": "off"}, 2, 3),
+        ({"reserved_concurrency": "off", "start_concurrency": "3"}, 3, 2),
+    ],
+)
+def test_starts_and_work_under_way_share_the_concurrency_of_the_worker(
+    chosen: dict[str, Any], starts: int, work: int
+) -> None:
+    found = settings(**chosen)
+    assert found.concurrency(resources.WORKER, resources.STARTS) == starts
+    assert found.concurrency(resources.WORKER, resources.WORK) == work
+
+
+@pytest.mark.parametrize(
+    ("chosen", "most"),
+    [
+        ({"start_concurrency": "1"}, 48),
+        ({"start_concurrency": "49"}, 48),
+        ({"start_concurrency": "some"}, 48),
+        ({"start_concurrency": "4", "reserved_concurrency": "off"}, 3),
+        ({"start_concurrency": "9", "functions": {"worker": {"concurrency": 10}}}, 8),
+    ],
+)
+def test_starts_leave_at_least_two_batches_to_the_work_under_way(
+    chosen: dict[str, Any], most: int
+) -> None:
+    expected = f"a whole number from 2 to {most}, or nothing for the default"
+    with pytest.raises(HoldfastError, match=f"`start_concurrency` is .*{expected}"):
+        settings(**chosen)

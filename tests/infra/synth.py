@@ -42,7 +42,7 @@ def main(asset: str, directory: str) -> None:
     HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
     made = HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))
     for policy in TASK_POLICY_ARNS:
-        # What the tasks may do is the user's to say, also with a policy of AWS's own.
+        # The user decides on the tasks' rights, also with a policy of AWS's own.
         Validations.of(made).acknowledge(
             Acknowledgment(id=f"AwsSolutions-IAM4[Policy::{policy}]", reason="chosen by the user")
         )

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What synth.py chooses for the alarms of its second stack.
+# The topic that synth.py chooses for the alarms of its second stack.
 TOPIC_ARN = "arn:aws:sns:eu-west-1:111122223333:on-call"
-#: What the "Chosen" stack asks for in place of the defaults.
+#: The sizes in the "Chosen" stack that replace the defaults.
 SIZES = {"worker": {"memory_mb": 1_024}, "api": {"timeout_seconds": 10}}
-# What it lets the tasks of state machines do.
+# The rights that it gives the tasks of state machines.
 TASK_POLICY_ARNS = (
     "arn:aws:iam::111122223333:policy/orders/call-warehouse",
     "arn:aws:iam::aws:policy/AmazonSQSFullAccess",
@@ -47,7 +47,7 @@ def construct_name(logical_id: str) -> str:
 
 
 def target_of(value: Any) -> str:
-    """The construct that an intrinsic refers to, with what is joined to its ARN."""
+    """Return the construct that an intrinsic refers to, with the text joined to its ARN."""
     match value:
         case {"Ref": str() as logical_id}:
             return construct_name(logical_id)

@@ -1,4 +1,4 @@
-"""The template of the stack, without AWS: what is kept, bounded, retried, watched and locked."""
+"""The template of the stack, without AWS: kept data, bounds, retries, alarms and rights."""
 
 from __future__ import annotations
 
@@ -91,6 +91,7 @@ def test_every_queue_is_encrypted_and_refuses_plain_http(template: Template) -> 
     [
         ("Work", resources.WORK, resources.WORKER),
         ("Single", resources.SINGLE, resources.WORKER_SINGLE),
+        ("Starts", resources.STARTS, resources.WORKER),
     ],
 )
 def test_a_work_queue_redelivers_a_stated_number_of_times_and_then_gives_up(
@@ -169,7 +170,7 @@ def test_lambda_does_not_stop_the_loops_that_executions_are(template: Template) 
 
 
 @pytest.mark.parametrize("variable", [resources.ENV_SECRET_ID, resources.ENV_ACCOUNT])
-def test_only_who_signs_tokens_and_names_state_machines_is_told_secret_and_account(
+def test_only_functions_that_sign_tokens_have_the_secret_and_the_account(
     template: Template, variable: str
 ) -> None:
     told = {
@@ -185,7 +186,9 @@ def test_the_secret_is_made_by_aws_and_long(template: Template) -> None:
     assert secret["GenerateSecretString"]["PasswordLength"] == 64
 
 
-def test_every_function_is_told_the_modules_tables_bucket_and_queues(template: Template) -> None:
+def test_every_function_has_the_names_of_modules_tables_bucket_and_queues(
+    template: Template,
+) -> None:
     names = {
         resources.ENV_EXECUTIONS_TABLE: "StorageExecutions",
         resources.ENV_MAIL_TABLE: "StorageMail",
@@ -200,7 +203,7 @@ def test_every_function_is_told_the_modules_tables_bucket_and_queues(template: T
         assert variables[resources.ENV_MODULES].startswith("statemachines.")
 
 
-def test_only_the_sweeper_is_told_where_the_dead_letters_are(template: Template) -> None:
+def test_only_the_sweeper_has_the_names_of_the_dead_letter_queues(template: Template) -> None:
     names = {
         resources.ENV_WORK_DLQ_URL: "MessagingWorkDead",
         resources.ENV_SINGLE_DLQ_URL: "MessagingSingleDead",
@@ -298,7 +301,7 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_messages_and_the_sweep(
     }
     assert ages.keys() == {"MessagingWork", "MessagingSingle", "MessagingStarts"}
     assert min(ages.values()) > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
-    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 3
+    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 4
 
 
 def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:
@@ -325,13 +328,14 @@ def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
         for alarm in template.properties("AWS::CloudWatch::Alarm").values()
         if not alarm["Namespace"].startswith("AWS/")
     ]
-    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 3
+    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 4
 
 
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:
     for name, alarm in chosen.properties("AWS::CloudWatch::Alarm").items():
         assert alarm["AlarmActions"] == [TOPIC_ARN]
-        # What tells of one message is quiet a minute later, and nothing has been mended by then.
+        # The alarm of a single message is quiet a minute later, although nothing has been repaired
+        # by then.
         is_state = name != "AlarmsQuarantined"
         assert alarm.get("OKActions", []) == ([TOPIC_ARN] if is_state else [])
     for alarm in template.properties("AWS::CloudWatch::Alarm").values():
@@ -387,7 +391,7 @@ def test_the_functions_have_the_sizes_that_the_deployment_chooses(chosen: Templa
     assert {group["RetentionInDays"] for group in groups} == {400}
 
 
-def test_the_outputs_are_what_the_command_line_and_the_operator_look_up(
+def test_the_outputs_are_those_of_the_command_line_and_the_operator(
     template: Template, chosen: Template
 ) -> None:
     stored = {"ExecutionsTable", "MailTable", "BlobsBucket", "SigningSecret", "EventsDeadLetters"}

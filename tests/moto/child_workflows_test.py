@@ -1,4 +1,6 @@
-"""A workflow that calls another, on a laptop: `serve`, and what the command line shows of both."""
+"""A workflow that calls another, on a laptop: `serve`, and the output of the command line
+for both.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def begun(shell: Shell, name: str) -> tuple[str, str]:
-    """-> the ids of the parent and of the child, which waits for a clerk."""
+    """Return the ids of the parent and of the child, which waits for a clerk."""
     start = ("start", "sell", "--name", name, "--input", json.dumps({"order": name}))
     parent = shell.json(*start)["execution"]
     is_called = lambda shown: shown["waits"] and shown["waits"][0]["kind"] == "workflow"  # noqa: E731

@@ -1,4 +1,4 @@
-"""The command line against a running `serve`: start, see, tell, stop."""
+"""The command line against a running `serve`: start, show, send events, stop."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_input_over_the_limit_is_refused_by_the_server(shell: Shell, tmp_path
 # -- events ----------------------------------------------------------------------------------------
 
 
-def test_an_order_found_by_its_number_tells_what_it_waits_for_and_where(shell: Shell) -> None:
+def test_an_order_found_by_its_number_shows_its_wait_and_the_source_line(shell: Shell) -> None:
     shell.json("start", "order_fulfilment", "--name", "b09", "--input", order("b09"))
     shell.until(waits_for("event"), "show", "b09")
     assert shell("show", "b09") == 0
@@ -125,11 +125,11 @@ def test_an_order_found_by_its_number_tells_what_it_waits_for_and_where(shell: S
     assert shell(*event) == 0
     assert shell.printed == "event e1 awaited by 1\n"
     assert shell.until(has_ended, "show", "b09")["output"]["reason"] == "shipped"
-    # The sender does not know whether it was heard and says it again: it counts once.
+    # The sender does not know whether the event arrived and sends it again: it counts once.
     assert shell(*event) == 0
 
 
-def test_an_event_that_nobody_awaits_is_kept_and_listed(shell: Shell) -> None:
+def test_an_event_without_a_waiting_execution_is_kept_and_listed(shell: Shell) -> None:
     confirmed = '{"payment_id": "payment-b11", "settled": true}'
     event = ("event", "bank.confirmed", "--key", "payment-b11", "--data", confirmed)
     assert shell.json(*event)["waiting"] == 0

@@ -1,4 +1,4 @@
-"""The laptop cloud: nothing leaves it, it plays what AWS plays, and days of waiting are free."""
+"""The laptop cloud: no call leaves it, it behaves as AWS, and days of waiting are free."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.errors import HoldfastBug, RequestError
 from holdfast.local import intercept
 from holdfast.local.clock import SystemClock, VirtualClock
 from holdfast.local.cloud import LocalCloud
-from holdfast.local.pump import FunctionBody, Handlers, LambdaContext, Pump
+from holdfast.local.pump import STARTS_MAX, FunctionBody, Handlers, LambdaContext, Pump
 from holdfast.runtime.effects import (
     Delete,
     Get,
@@ -45,7 +45,7 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Recorder:
-    """A handler that notes what it was given and answers what it is told to."""
+    """A handler that records its input and gives scripted answers."""
 
     answer: Callable[[dict[str, Any]], Any] = lambda _: None
     calls: list[tuple[dict[str, Any], LambdaContext]] = field(default_factory=list)
@@ -75,7 +75,7 @@ def play(cloud: LocalCloud, **given: FunctionBody) -> None:
 
 
 def assert_nothing_unwanted(pump: Pump) -> None:
-    # The pump takes what a handler raises for a failed invocation and goes on.
+    # The pump treats an exception of a handler as a failed invocation and continues.
     raised = [failure.error for failure in pump.failures]
     assert [error for error in raised if isinstance(error, AssertionError)] == []
 
@@ -170,7 +170,7 @@ with LocalCloud(VirtualClock(0)) as cloud:
 
 
 @pytest.mark.parametrize("is_made_before", [True, False])
-def test_a_client_of_somebody_else_cannot_get_out_either(
+def test_a_foreign_client_cannot_reach_the_network_either(
     listener: socket.socket, clock: VirtualClock, is_made_before: bool
 ) -> None:
     def client() -> Any:
@@ -464,7 +464,7 @@ def test_the_outside_world_acts_at_its_time_and_in_its_order(
     ]
 
 
-def test_what_never_comes_to_rest_is_said(cloud: LocalCloud) -> None:
+def test_a_stack_that_never_becomes_idle_is_reported(cloud: LocalCloud) -> None:
     worker = Recorder(lambda _: send(cloud, "again"))
     send(cloud, "r")
     with pytest.raises(HoldfastBug, match="did not come to rest in 50 rounds"):
@@ -482,7 +482,7 @@ def test_the_same_day_twice_is_the_same_to_the_last_message_id() -> None:
     assert ids() == ids()
 
 
-def test_on_the_systems_clock_the_pump_works_until_it_is_told_to_stop() -> None:
+def test_on_the_systems_clock_the_pump_runs_until_a_stop() -> None:
     stop, worked = threading.Event(), threading.Event()
     with LocalCloud(SystemClock()) as cloud:
         worker = Recorder(lambda _: worked.set())
@@ -500,10 +500,76 @@ def test_on_the_systems_clock_the_pump_works_until_it_is_told_to_stop() -> None:
         assert cloud.next_message_ms(cloud.names.work_queue_url) is None
 
 
+# -- starts ----------------------------------------------------------------------------------------
+
+STARTS = [f"start{number}" for number in range(400)]
+
+
+def send_starts(cloud: LocalCloud) -> None:
+    for number in range(0, len(STARTS), 10):
+        messages = [Message({"t": "default", "run": run}) for run in STARTS[number : number + 10]]
+        ports(cloud).perform(Send(tuple(messages), "starts"))
+
+
+def test_work_under_way_passes_400_queued_starts(cloud: LocalCloud, clock: VirtualClock) -> None:
+    def act(event: dict[str, Any]) -> None:
+        if len(worker.calls) == 1:  # an event for a waiting order, while the first starts run
+            send(cloud, "order")
+
+    worker = Recorder(act)
+    send_starts(cloud)
+    play(cloud, worker=worker)
+
+    batches = worker.bodies()
+    assert batches[1] == ['{"t":"default","run":"order"}']
+    assert len(batches) == 1 + len(STARTS) / resources.STARTS.batch_size
+    assert clock() == START_MS
+
+
+def test_on_the_systems_clock_starts_leave_invocations_free_for_work_under_way() -> None:
+    stop, full, passed, done = (threading.Event() for _ in range(4))
+    lock = threading.Lock()
+    running, most, ended = 0, 0, 0
+
+    def act(event: dict[str, Any]) -> None:
+        nonlocal running, most, ended
+        if "order" in event["Records"][0]["body"]:
+            passed.set()
+            return
+        with lock:
+            running += 1
+            most = max(most, running)
+        if running == STARTS_MAX:
+            full.set()
+        assert passed.wait(timeout=20)
+        with lock:
+            running -= 1
+            ended += len(event["Records"])
+        if ended == len(STARTS):
+            done.set()
+
+    with LocalCloud(SystemClock()) as cloud:
+        send_starts(cloud)
+        pump = Pump(cloud, handlers(worker=Recorder(act), sweeper=Recorder()))
+        thread = threading.Thread(target=pump.run_forever, args=(stop,))
+        thread.start()
+        try:
+            assert full.wait(timeout=20)
+            send(cloud, "order")
+            assert passed.wait(timeout=20)
+            assert done.wait(timeout=20)
+        finally:
+            passed.set()
+            stop.set()
+            thread.join(timeout=20)
+        assert_nothing_unwanted(pump)
+    assert most == STARTS_MAX
+
+
 # -- the meter -------------------------------------------------------------------------------------
 
 
-def test_the_meter_counts_calls_and_what_they_would_cost(cloud: LocalCloud) -> None:
+def test_the_meter_counts_calls_and_their_price(cloud: LocalCloud) -> None:
     perform = ports(cloud).perform
     record: Item = {"pk": "default#r", "sk": 0, "lp": "p", "ls": "1", "ev": b"x" * 1_500}
     perform(PutIfAbsent("executions", record))  # 2 units and 1 of the index

@@ -44,13 +44,15 @@ class Shell:
         return status
 
     def json(self, *arguments: str) -> Any:
-        """-> the one line of JSON that a command prints."""
+        """Return the one line of JSON that a command prints."""
         assert self(*arguments, "--json") == 0, self.complaints
         assert self.printed.count("\n") == 1
         return json.loads(self.printed)
 
     def until(self, holds: Callable[[Any], bool], *arguments: str) -> Any:
-        """-> what the command says as soon as that holds: the stack runs on the real clock."""
+        """Repeat the command until the condition holds, and return its output: the stack runs on
+        the real clock.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds(found := self.json(*arguments)):
             assert time.monotonic() < deadline, found

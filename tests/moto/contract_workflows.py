@@ -1,4 +1,4 @@
-"""A workflow whose bank is down until `mend` is called, as an outage looks to a worker."""
+"""A workflow whose bank fails until `mend` is called, like an outage seen by a worker."""
 
 from __future__ import annotations
 

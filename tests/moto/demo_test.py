@@ -22,7 +22,7 @@ PAYMENT = {"card_declined", "payment_not_settled", "payment_timed_out"}
 
 
 def run_demo(*arguments: str) -> dict[str, Any]:
-    """-> the document that the demo prints, which is one line and the last."""
+    """Return the document that the demo prints, which is one line and the last."""
     with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as complaints:
         status = main(["demo", "--json", *arguments])
     assert (status, complaints.getvalue()) == (0, "")
@@ -38,7 +38,7 @@ def document() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def printed() -> str:
-    """-> the report for a person."""
+    """Return the report for a person."""
     with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()) as complaints:
         status = main(["demo"])
     assert (status, complaints.getvalue()) == (0, "")
@@ -59,7 +59,7 @@ def test_the_sample_orders_meet_every_outcome_and_none_is_lost(document: dict[st
         "out_of_stock": 2,
     }
     assert document["statuses"] == {"SUCCEEDED": 24}
-    # The silent bank is waited for three days; nobody here waits for it.
+    # The workflow waits three days for the silent bank; the test does not.
     assert document["virtual_seconds"] >= 3 * 86_400
     assert document["wall_seconds"] < 60
 

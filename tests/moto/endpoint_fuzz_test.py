@@ -1,4 +1,4 @@
-"""Whatever bytes `serve` is sent, it answers in a second, and goes on serving.
+"""`serve` answers any bytes within a second, and continues to serve.
 
 One seed again, or all from one to another: `python -m tests.moto.endpoint_fuzz_test FIRST [LAST]`.
 """
@@ -68,7 +68,7 @@ def served() -> Iterator[Served]:
         yield running
 
 
-# -- what is sent ----------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------
 
 
 def a_request(draw: Random, host: str) -> bytes:
@@ -117,7 +117,7 @@ def _written(method: str, path: str, headers: dict[str, str], body: bytes) -> by
 
 
 def _cut(draw: Random, sent: bytes) -> bytes:
-    """-> the request with some of its bytes changed, left out or doubled."""
+    """Return the request with some of its bytes changed, left out or doubled."""
     made = bytearray(sent)
     for _ in range(draw.choice([1, 2, 5])):
         place = draw.randrange(min(len(made), 400))
@@ -125,11 +125,13 @@ def _cut(draw: Random, sent: bytes) -> bytes:
     return bytes(made)
 
 
-# -- what comes back -------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def exchange(url: str, sent: bytes) -> tuple[bytes, float]:
-    """-> all that the server says until it hangs up, and the seconds that it took."""
+    """Return everything that the server sends until it disconnects, and the seconds that
+    it took.
+    """
     address = urlsplit(url)
     assert address.port is not None
     began = time.monotonic()
@@ -149,14 +151,14 @@ def exchange(url: str, sent: bytes) -> tuple[bytes, float]:
 
 
 def answered(url: str, seed: int) -> str:
-    """-> the status of the first answer."""
+    """Return the status of the first answer."""
     host = urlsplit(url).netloc
     for _ in range(ATTEMPTS_MAX):
         sent = a_request(Random(seed), host)
         answer, took_seconds = exchange(url, sent)
         assert b"Traceback" not in answer
         statuses = [int(status) for status in STATUS.findall(answer)]
-        # 501 is a service that is not here, or a method that is none.
+        # 501 is an unknown service, or an unknown method.
         assert all(status < 500 or status == 501 for status in statuses), answer[:500]
         if took_seconds < ANSWER_SECONDS_MAX:
             return str(statuses[0]) if statuses else "hung up"
@@ -164,7 +166,7 @@ def answered(url: str, seed: int) -> str:
 
 
 def checked(url: str, seeds: range) -> Counter[str]:
-    """-> how often each status was seen; what fails names the seed that repeats it."""
+    """Return how often each status occurred; a failure names the seed that repeats it."""
     ends = Counter[str]()
     for seed in seeds:
         try:

@@ -91,7 +91,7 @@ def test_an_object_of_any_bytes_comes_back_as_it_was(client: Client) -> None:
     assert [item["Key"] for item in s3.list_objects_v2(Bucket="objects")["Contents"]] == ["a/b c?ü"]
 
 
-def test_a_presigned_url_is_for_who_signed_it(client: Client) -> None:
+def test_a_presigned_url_has_the_rights_of_its_signer(client: Client) -> None:
     s3 = client("s3")
     s3.create_bucket(Bucket="presigned")
     s3.put_object(Bucket="presigned", Key="k", Body=b"content")
@@ -188,7 +188,7 @@ def packed(**files: str) -> bytes:
 
 @pytest.fixture
 def function(client: Client) -> Iterator[Callable[..., Any]]:
-    """-> create(source, …) -> call(event, …) -> Invoke's response, its payload read."""
+    """Yield create(source, …) -> call(event, …) -> Invoke's response, its payload read."""
     functions, made = client("lambda"), list[str]()
 
     def create(source: str, *, handler: str = "handler.handler", **settings: Any) -> Any:
@@ -333,7 +333,7 @@ def test_a_thread_of_a_function_has_the_functions_variables_and_the_cloud_keeps_
     assert seen == [None]
 
 
-def test_a_function_calls_services_and_says_who_it_is(function: Any, client: Client) -> None:
+def test_a_function_calls_services_and_gives_its_identity(function: Any, client: Client) -> None:
     client("s3").create_bucket(Bucket="seen-by-function")
     source = (
         "import boto3\ndef handler(event, context):\n"
@@ -360,7 +360,7 @@ def test_an_update_and_a_version_run_their_own_code(function: Any, client: Clien
     assert (old["Payload"], old["ExecutedVersion"]) == ("1", "1")
 
 
-def test_a_log_is_handed_out_to_who_asks(function: Any) -> None:
+def test_a_log_can_be_read(function: Any) -> None:
     call = function("def handler(event, context):\n    print('hello', 'log')\n")
     assert "LogResult" not in call({})
     import base64
@@ -459,7 +459,7 @@ def test_a_client_without_an_endpoint_needs_a_running_serve(
         holdfast.client()
 
 
-def test_a_subscriber_on_the_web_hears_nothing_and_the_publisher_is_not_held_up(
+def test_a_subscriber_on_the_web_gets_nothing_and_the_publisher_does_not_wait(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -1,4 +1,4 @@
-"""Tasks that call services, on the laptop cloud: what a state machine is told.
+"""Tasks that call services, on the laptop cloud: the results and errors of a state machine.
 
 The expected names and words are those of AWS's recorded answers.
 """
@@ -360,7 +360,7 @@ def test_another_role_is_assumed_once(call: Callable[..., Any], clients: Service
 def test_calls_are_made_as_the_tasks_role_and_so_is_another_role_assumed(
     clients: ServiceClients,
 ) -> None:
-    """Goal: of the process's own credentials nothing is asked but that one role."""
+    """Goal: the process's own credentials are used only to assume that one role."""
     tasks, other = (f"arn:aws:iam::123456789012:role/{name}" for name in ("tasks", "other"))
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
@@ -385,7 +385,7 @@ def test_calls_are_made_as_the_tasks_role_and_so_is_another_role_assumed(
     assert made.credentials().access_key != "local"
 
 
-def test_the_tasks_role_is_taken_on_anew_once_its_credentials_have_run_out(
+def test_the_tasks_role_is_assumed_again_once_its_credentials_have_expired(
     clients: ServiceClients,
 ) -> None:
     now = [0.0]

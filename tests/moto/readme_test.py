@@ -27,7 +27,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """-> what the console blocks say to type, one list of words a line."""
+    """Return the commands in the console blocks, one list of words a line."""
     lines = [line for block in blocks("console") for line in block.splitlines()]
     return [shlex.split(line.removeprefix("$ ")) for line in lines]
 

@@ -1,4 +1,6 @@
-"""Secrets on the laptop cloud, by the command line: start, see, list, stop, and what is printed."""
+"""Secrets on the laptop cloud, by the command line: start, show, list, stop, and the printed
+output.
+"""
 
 from __future__ import annotations
 

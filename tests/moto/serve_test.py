@@ -1,4 +1,4 @@
-"""`serve` as an HTTP server: what it refuses, and that nothing it is sent makes it fall over."""
+"""`serve` as an HTTP server: its refusals, and that no input crashes it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def call(
 
 
 def exchange(url: str, sent: bytes) -> bytes:
-    """-> everything that the server says to these bytes before it hangs up."""
+    """Return everything that the server sends in answer to these bytes before it disconnects."""
     address = urlsplit(url)
     assert address.port is not None
     with socket.create_connection(("127.0.0.1", address.port), timeout=10) as connection:
@@ -102,7 +102,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(url: str) -> None:
     "headers",
     [b"Content-Length: many\r\n", b"Content-Length: -1\r\n", b"Transfer-Encoding: chunked\r\n"],
 )
-def test_a_length_that_is_none_is_refused(url: str, headers: bytes) -> None:
+def test_an_invalid_length_is_refused(url: str, headers: bytes) -> None:
     host = urlsplit(url).netloc.encode()
     answer = exchange(url, b"POST /events HTTP/1.1\r\nHost: " + host + b"\r\n" + headers + b"\r\n")
     assert re.match(rb"HTTP/1.1 4(00|11) ", answer)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("sessions")
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "aws-tools.md").read_text(encoding="utf-8")
 SHOWN_URL = "http://127.0.0.1:8080"
-#: What differs from one run to the next: times.
+#: Times, which differ from one run to the next.
 SECONDS = re.compile(r"\b1\d{9}\.\d+\b")
 
 
@@ -30,7 +30,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """-> a project's folder and the address of the `serve` that runs for it."""
+    """Yield a project's folder and the address of the `serve` that runs for it."""
     path = tmp_path_factory.mktemp("project")
     (path / "pyproject.toml").write_text("[tool.holdfast]\nmodules = []\n")
     with served(path) as url:
@@ -58,14 +58,16 @@ def served(path: Path) -> Iterator[str]:
 
 
 def conversation() -> list[tuple[str, str]]:
-    """-> each command after a prompt, its lines joined, with what the page shows below it."""
+    """Return each command after a prompt, its lines joined, with the output that the page shows
+    below it.
+    """
     text = "".join(block for block in blocks("console") if "$ aws " in block)
     typed = re.findall(r"^\$ (.*(?:(?<=\\)\n.*)*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
     return [(command.replace("\\\n", " "), shown) for command, shown in typed]
 
 
 def exported(url: str) -> dict[str, str]:
-    """-> the environment that the page's exports make."""
+    """Return the environment that the page's exports make."""
     (block,) = blocks("sh")
     words = [
         word
@@ -101,7 +103,7 @@ def test_the_session_of_the_aws_command_line_reads_as_it_runs(folder: tuple[Path
         assert SECONDS.sub("TIME", ran.stdout) == SECONDS.sub("TIME", shown), command
 
 
-def test_the_session_of_boto3_prints_what_its_comments_say(folder: tuple[Path, str]) -> None:
+def test_the_session_of_boto3_prints_the_text_of_its_comments(folder: tuple[Path, str]) -> None:
     path, _ = folder
     program = "".join(blocks("python"))
     ran = subprocess.run(

@@ -58,7 +58,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules.pop(name, None)
 
 
-def test_the_commands_print_what_the_page_shows(
+def test_the_commands_print_the_text_on_the_page(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for block in blocks("console"):

@@ -31,7 +31,7 @@ ACCESS = {
     "aws_access_key_id": "local",
     "aws_secret_access_key": "local",
 }
-#: What somebody deploys: a handler for each task, and one that answers in the bank's place.
+#: The functions that a user deploys: a handler for each task, and one that answers for the bank.
 FUNCTIONS = """
 import json
 
@@ -66,7 +66,7 @@ HARD_TEXT = 'it said "no" \\ \n\t {"errorMessage": "x"} \u00fc \U0001f600'
 
 @dataclass
 class Account:
-    """Deploys what a workflow needs, and runs it."""
+    """An account: it deploys the functions that a workflow needs, and runs the workflow."""
 
     endpoint_url: str
     arns: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Account:
         return boto3.client(service, **ACCESS, endpoint_url=self.endpoint_url)
 
     def run(self, workflow: Workflow[..., Any], module: ModuleType, given: object) -> Any:
-        """-> the execution's description, when it has ended."""
+        """Return the execution's description, when it has ended."""
         machine = self.machine(workflow, module)
         states = self.client("stepfunctions")
         started = states.start_execution(stateMachineArn=machine, input=json.dumps(given))
@@ -185,7 +185,7 @@ def test_every_iteration_of_nested_maps_has_a_key_of_its_own(account: Account) -
     assert len(set(keys)) == 4
 
 
-def test_the_error_of_a_child_that_nobody_catches_is_its_own(account: Account) -> None:
+def test_an_uncaught_error_of_a_child_keeps_its_name(account: Account) -> None:
     ended = account.run(small.careless_parent, small, {"text": "no"})
     assert (ended["status"], ended["error"]) == ("FAILED", "Closed")
 

@@ -19,7 +19,7 @@ from holdfast import (
 
 
 class Refused(TaskError):  # noqa: N818  # a word of the business
-    """What the tasks of these workflows raise."""
+    """The error that the tasks of these workflows raise."""
 
 
 class Closed(Refused):

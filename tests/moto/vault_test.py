@@ -1,4 +1,4 @@
-"""Secrets sealed by a key of KMS: whose they are, and what is said when the key is not there."""
+"""Secrets sealed by a key of KMS: their tenants, and the errors without the key."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_the_largest_secret_that_the_door_takes_is_one_that_kms_takes(keys: Clie
 def test_a_function_finds_its_key_in_the_environment(
     keys: Clients, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("EXECUTIONS_TABLE", "MAIL_TABLE", "BLOBS_BUCKET", "WORK_QUEUE_URL", "SINGLE_QUEUE_URL")
+    queues = ("WORK_QUEUE_URL", "SINGLE_QUEUE_URL", "STARTS_QUEUE_URL")
+    names = ("EXECUTIONS_TABLE", "MAIL_TABLE", "BLOBS_BUCKET", *queues)
     for name in names:
         monkeypatch.setenv(f"HOLDFAST_{name}", "x")
     monkeypatch.setenv(resources.ENV_MODULES, "statemachines.order_fulfilment")

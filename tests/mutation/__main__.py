@@ -1,4 +1,4 @@
-"""How many small changes of the engine's core its fast tests find.
+"""The share of small changes in the engine's core that its fast tests find.
 
 `python -m tests.mutation [--module lanes.py ...] [--sample N] [--seed S] [--line TEXT]
 [--since COMMIT] [--minutes M] [--tests FILE ...]`: without `--module`, every module of `core`;
@@ -52,7 +52,7 @@ TOO_SLOW: Final = (
 )
 
 
-#: What may become of a mutant: found by a test, or by the import of its module; or not at all.
+#: The results for a mutant: found by a test, found by the import of its module, or not found.
 KINDS: Final = ("killed", "not importable", "survived", "not planted", "equivalent")
 
 
@@ -88,7 +88,7 @@ def main() -> int:
 
     until = time.monotonic() + options.minutes * 60
     player = Mutation(chosen, lambda text: print(text, file=out), told, until)
-    # What was different is not asked: to work that out takes longer than to find that it is.
+    # The differences are not computed: that takes longer than finding that they exist.
     quiet = [
         "--assert=plain",
         "--tb=line",
@@ -116,7 +116,7 @@ def _chosen(module: Module, options: argparse.Namespace) -> list[Mutant]:
 
 
 def changed_lines(module: str, commit: str) -> set[int]:
-    """-> the lines of the module that are new or not what they were then."""
+    """Return the lines of the module that are new or not what they were then."""
     diff = ["git", "diff", "--unified=0", "--no-color", commit, "--", str(CORE / module)]
     said = subprocess.run(diff, capture_output=True, text=True, check=False, cwd=CORE)
     if said.returncode:
@@ -131,7 +131,7 @@ def _key(mutant: Mutant) -> tuple[str, str, str]:
 
 
 def explained() -> set[tuple[str, str, str]]:
-    """-> what the rows of `survivors.md` name: module, line, change."""
+    """Return the mutants in the rows of `survivors.md`: module, line, change."""
     rows = SURVIVORS.read_text(encoding="utf-8").replace("\\|", "\0").splitlines()
     cells = [row.split("|") for row in rows if row.startswith("| `")]
     return {
@@ -143,7 +143,7 @@ def explained() -> set[tuple[str, str, str]]:
 
 
 def kind_of(outcome: Outcome, known: set[tuple[str, str, str]]) -> str:
-    """-> one of `KINDS`."""
+    """Return one of `KINDS`."""
     if outcome.problem is not None:
         return "not planted"
     if outcome.killer is None:
@@ -152,7 +152,7 @@ def kind_of(outcome: Outcome, known: set[tuple[str, str, str]]) -> str:
 
 
 def _report(outcomes: Sequence[Outcome], known: set[tuple[str, str, str]]) -> int:
-    """What could not be planted has not been found, and counts like what survived."""
+    """Report the results. A mutant that could not be planted counts as a survivor."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome in outcomes:
         for name in (outcome.mutant.module, "all"):

@@ -1,8 +1,8 @@
-"""What is changed in a module, one place at a time.
+"""The changes of a module, one place at a time.
 
 Left alone are documentation, annotations, imports, decorators, the words of an enumeration (they
-cannot be changed in a process that has them) and asserts: an assert tells the type checker, and the
-next reader, what holds anyway.
+cannot be changed in a process that has them) and asserts: an assert states a fact that always
+holds.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ SILENT: Final = frozenset({"annotation", "returns", "decorator_list", "bases", "
 
 @dataclass(frozen=True)
 class Mutant:
-    """`new` stands for what `owner` has in `field`, at `index` where that is a list; None goes.
+    """One change. `new` replaces the value of `owner` in `field`, at `index` where that is a list;
+    None removes it.
 
-    `lines` are those of which one is run before the change is felt; none for what is run once, when
-    the module is imported. `text` is the line as it stands in the source.
+    The change has an effect only when one of `lines` runs; none for code that runs once, when the
+    module is imported. `text` is the line as it stands in the source.
     """
 
     module: str

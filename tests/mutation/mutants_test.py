@@ -1,4 +1,6 @@
-"""The mutants themselves: what is changed, what is left alone, and that a planted one is felt."""
+"""The mutants themselves: the changed code, the unchanged code, and that a planted mutant has an
+effect.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,7 @@ def test_a_planter_that_fails_has_found_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_function_that_was_made_by_another_is_felt_with_fewer_variables_around_it() -> None:
-    """Its code cannot be carried over: the table that holds it is another."""
+    """Its code cannot be carried over, because another table holds it."""
     module = Module("apply/map_run.py")
     mutant = mutant_of(module, "kind=kind,", "without kind=")
     process = os.fork()

@@ -1,4 +1,6 @@
-"""A mutant put into a running program: everybody who holds the module's functions has it then."""
+"""A mutant planted into a running program: every module that imported the changed functions gets
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,24 @@ PACKAGE: Final = "holdfast.core"
 
 
 class NotImportable(Exception):  # noqa: N818
-    """A module cannot be run with the mutant in it: whoever imported it would have noticed."""
+    """A module cannot run with the mutant in it: any import would have failed."""
 
 
 def plant(module: Module, mutant: Mutant) -> None:
-    """For the rest of this process. The module is run a second time, beside itself, and what has
-    become different is carried over into the first: code, default values, constants. What is run
-    once, when a module is imported, may have gone into the constants of others.
+    """Plant the mutant for the rest of this process.
 
-    Raises NotImportable; anything else is a mistake of this file, and the mutant is not in place.
+    The module is run a second time, beside itself, and the differences are carried over into the
+    first: code, default values, constants. Code that runs once, when a module is imported, may have
+    set constants in other modules.
+
+    Raises NotImportable; any other error is a fault of this file, and the mutant is not in place.
     """
     mutant.plant()
     _put_in_place(module, is_felt_by_importers=not mutant.lines)
 
 
 def plant_nothing(module: Module) -> None:
-    """Does what `plant` does, with the module as it is. A test that fails then finds nothing."""
+    """Do the same as `plant` with the unchanged module. A test that then fails finds no mutant."""
     _put_in_place(module, is_felt_by_importers=True)
 
 
@@ -56,7 +60,7 @@ def _importers(live: ModuleType) -> Iterator[ModuleType]:
 
 
 def _run_again(live: ModuleType, tree: ast.Module) -> bool:
-    """-> whether a constant has become another, too."""
+    """Return whether a constant has become another, too."""
     is_changed = False
     namespace: dict[str, Any] = {"__name__": live.__name__, "__file__": live.__file__}
     try:
@@ -66,7 +70,7 @@ def _run_again(live: ModuleType, tree: ast.Module) -> bool:
     made = {id(value): name for name, value in namespace.items() if _is_of(value, live)}
 
     def own(value: Any) -> Any:
-        """-> the same, made of the functions and classes that are in use."""
+        """Return the same, made of the functions and classes that are in use."""
         match value:
             case dict():
                 return {own(key): own(inner) for key, inner in value.items()}
@@ -106,7 +110,7 @@ def _carry_over_member(old: type, name: str, member: Any) -> None:
 
 
 def _function(value: Any) -> FunctionType | None:
-    """-> what a function, a method, a property or a cached one runs."""
+    """Return the code object of a function, a method, a property or a cached one."""
     for name in ("fget", "func", "__func__", "__wrapped__"):
         value = getattr(value, name, None) or value
     return value if isinstance(value, FunctionType) else None
@@ -123,8 +127,8 @@ def _carry_over_function(new: FunctionType | None, old: FunctionType | None) -> 
 
 
 def _carry_over_inner(old: CodeType, new: CodeType) -> None:
-    """Functions that a function has made before, when a table was built, run its inner code. Code
-    that sees other variables around it they cannot run: it is in the tables, which are made anew.
+    """Carry over inner code. Functions that a function made earlier, for a table, get its new inner
+    code. Code with other closure variables does not fit them: the tables are built again for it.
     """
     before = {code.co_qualname: code for code in old.co_consts if isinstance(code, CodeType)}
     for code in new.co_consts:
@@ -138,7 +142,9 @@ def _carry_over_inner(old: CodeType, new: CodeType) -> None:
 
 
 def _replace(name: str, old: Any, new: Any) -> bool:
-    """A table may go by another name elsewhere; a number or a text could be somebody else's."""
+    """Replace a value. A table may have another name elsewhere; an equal number or text could
+    belong to other code.
+    """
     if old == new:
         return False
     is_table = bool(old) and isinstance(old, dict | list | tuple | set | frozenset)

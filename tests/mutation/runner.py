@@ -1,9 +1,9 @@
 """Runs the fast tests of the engine against each mutant, in a process of its own.
 
 The tests are collected once; each mutant is planted into a fork of that process. Only tests that
-run the changed line are asked, those first that have found a mutant of the same function before,
-then the quickest and those that have found most. The first that fails has found it; so has one that
-does not come to an end.
+run the changed line are run: first those that have found a mutant of the same function before, then
+the quickest and those that have found most. The first that fails has found it; so has one that does
+not end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASKED_SECONDS_MAX: Final = 1.0
 #: How long the tests of one mutant may take together, on healthy code. The score is a lower bound.
 MUTANT_SECONDS_MAX: Final = 6.0
 MEMORY_BYTES_MAX: Final = 3 * 2**30
-#: What found a mutant with which a module cannot be imported.
+#: The finder of a mutant with which a module cannot be imported.
 IMPORT: Final = "import"
 
 _PASSED, _FAILED, _NOT_IMPORTABLE, _NOT_PLANTED = range(4)
@@ -45,8 +45,8 @@ class NotPlanted(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Baseline:
-    """Of healthy code, planted as mutants are: `seconds` of each test, and `lines` by file: which
-    tests run them.
+    """A run of healthy code, planted as mutants are: `seconds` of each test, and `lines` by file:
+    the tests that run them.
     """
 
     seconds: Mapping[str, float]
@@ -165,8 +165,8 @@ def measure(items: Mapping[str, pytest.Item]) -> Baseline:
 
 
 def find_killer(module: Module, mutant: Mutant, items: Sequence[pytest.Item]) -> str | None:
-    """-> the first test that fails, or does not end, with the mutant in place; `IMPORT` where that
-    was enough. Raises NotPlanted.
+    """Return the first test that fails, or does not end, with the mutant in place; `IMPORT` where
+    that was enough. Raises NotPlanted.
     """
     receive, send = os.pipe()
     process = os.fork()
@@ -216,7 +216,9 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _in_fork(work: Callable[[], Any]) -> Any:
-    """-> what it gives; what it leaves behind in caches and fixtures is gone with the process."""
+    """Return what it gives; what it leaves behind in caches and fixtures is gone with the
+    process.
+    """
     receive, send = os.pipe()
     process = os.fork()
     if process == 0:

@@ -35,11 +35,11 @@ LOOKING_SECONDS: Final = 0.4
 TASK_SECONDS: Final = 12.0
 #: So far callers may be behind while faults go on.
 LAG_SECONDS: Final = 20.0
-#: Callers that do not catch up in this time never will; then it is told at the end what is lost.
+#: Callers that do not catch up in this time never will; then the end reports the losses.
 CATCH_UP_SECONDS: Final = 180.0
-#: The last faults take so long: who is frozen first is past its visibility when it thaws. Others
-#: are frozen, and one is killed, shortly before the cloud stands still: what they hold is nobody
-#: else's until the end.
+#: The duration of the last faults. The visibility of the first frozen worker has ended when it
+#: continues. Others are frozen, and one is killed, shortly before the cloud stands still: no other
+#: worker gets their messages until the end.
 LAST_SECONDS: Final = 13.0
 _LAST_FREEZES: Final = ((LAST_SECONDS, "worker"), (7.0, "worker"), (7.0, "worker"), (7.0, "single"))
 _LAST_STALLS: Final = (6.0,)
@@ -135,7 +135,7 @@ class Chaos:
     _stalls: int = 0
 
     def run(self, faults: list[Fault], seconds: float) -> float:
-        """-> when the last fault was over.
+        """Return when the last fault was over.
 
         On a busy machine callers fall behind. Then all that is still to come is put off, faults
         and calls: or what is to be open at the last fault would not have begun by then.
@@ -229,7 +229,7 @@ class Chaos:
         self.done[f"{what} of a {role.partition('-')[0]}"] += 1
 
     def _at_work(self, fault: Fault, kind: str) -> str:
-        """-> one of the kind, after a while in which it may have got work, or begun a task.
+        """Return one of the kind, after a while in which it may have got work, or begun a task.
 
         The clock stands still while the last faults look for whom to hit: they are to be over
         together.
@@ -246,7 +246,7 @@ class Chaos:
         return role
 
     def _chosen(self, kind: str, is_busy: Callable[[str], bool]) -> str:
-        """-> one that is busy if there is one, not frozen if there is one."""
+        """Return one that is busy if there is one, not frozen if there is one."""
         roles = [role for role in self.roles if role.partition("-")[0] == kind]
         self.draw.shuffle(roles)
         return max(roles, key=lambda role: (role not in self._frozen, is_busy(role)))

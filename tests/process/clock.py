@@ -30,7 +30,7 @@ class Clock:
         self._put_off[:] = _SECONDS.pack(self.put_off_seconds + seconds)
 
     def wall(self, at_seconds: float) -> float:
-        """-> when it is so late in the trial, as of now."""
+        """Return when it is so late in the trial, as of now."""
         return self.begun_at + self.put_off_seconds + at_seconds
 
     def is_due(self, at_seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the processes have logged as errors. Faults of the cloud are expected, bugs are not: one
+"""The errors in the logs of the processes. Faults of the cloud are expected, bugs are not: one
 that a second delivery makes good leaves no trace in any log of an execution.
 """
 
@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from holdfast.errors import BUG
 
-#: Said by the trial's own event source mapping, whose calls are not the engine's.
+#: Logged by the trial's own event source mapping; its calls are not the engine's.
 BATCH_GIVEN_UP: Final = "a batch was given up"
 
 
 def complaints(folder: Path, roles: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """-> who complained, and the line: `what`, `error`, `code`."""
+    """Yield the process and the line of each complaint: `what`, `error`, `code`."""
     for role in roles:
         path = folder / f"{role}.log"
         for line in path.read_text().splitlines() if path.exists() else ():

@@ -1,7 +1,8 @@
-"""What must have happened once: executions, children, steps, results, records, ends in the list.
+"""Events that must have happened once: executions, children, steps, results, records, list entries
+of ends.
 
-The logs are held against what others saw: callers who were told of an execution, the cloud that
-let records in, processes that began tasks; and against what the input alone foretells.
+The logs are compared with other observations: of callers that got an execution's id, of the cloud
+that accepted records, of processes that began tasks; and with the prediction from the input alone.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tests.process.ledger import Begun, attempt_of
 from tests.process.pace import SECONDS
 from tests.process.scene import Scene
 
-#: What a fault has done to a delivery shows within this time: its visibility, and a task.
+#: The time within which a fault's effect on a delivery shows: its visibility, and a task.
 AFTERMATH_SECONDS: Final = SECONDS + 5.0
 _TASK: Final = "task:"
 _CHILD: Final = "workflow:"
 
 
 def violations(scene: Scene) -> Iterator[tuple[str, str]]:
-    """-> execution, or what else it concerns, and what is wrong."""
+    """Yield the execution, or another subject, and the violation."""
     yield from _one_execution_each(scene)
     yield from _children_as_asked(scene)
     yield from _records_as_accepted(scene)
@@ -49,7 +50,7 @@ def violations(scene: Scene) -> Iterator[tuple[str, str]]:
 
 
 def _one_execution_each(scene: Scene) -> Iterator[tuple[str, str]]:
-    """A name is one execution, whoever starts it how often; and there are no others."""
+    """Check that a name is one execution, after any number of starts, and that no others exist."""
     by_name = scene.found.names
     for answer in scene.answers:
         name = answer.key.rpartition(".")[0]
@@ -76,7 +77,7 @@ def _asked_children(log: Log) -> Iterator[str]:
         yield f"{log.run}.{event.holdfast['entry']}.{event.holdfast['attempt']}"
 
 
-# -- what one log says -----------------------------------------------------------------------------
+# -- one log ---------------------------------------------------------------------------------------
 
 
 def _as_expected(log: Log) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _step(event: Event) -> Step:
 
 
 def _scheduled(log: Log, *kinds: str) -> list[Event]:
-    """-> of tasks and children, unless told otherwise."""
+    """Return the scheduled tasks and children, unless the caller selects others."""
     return [
         event
         for event in log.events
@@ -159,7 +160,7 @@ def _results_were_worked_for(scene: Scene, log: Log) -> Iterator[str]:
 
 
 def _results(scene: Scene, log: Log) -> Iterator[tuple[str, float]]:
-    """-> the attempts of tasks that have a result, and when its record came."""
+    """Yield the attempts of tasks that have a result, and when its record came."""
     opened: dict[str, Event] = {}
     for at, event in scene.events(log):
         frame = event.holdfast.get("frame", "")
@@ -172,9 +173,10 @@ def _results(scene: Scene, log: Log) -> Iterator[tuple[str, float]]:
 
 
 def _begun_again_for_a_reason(scene: Scene) -> Iterator[tuple[str, str]]:
-    """At least once is no licence: who runs an attempt again has lost whoever ran it before.
+    """Check repeated attempts. Although attempts run at least once, a second run needs a reason:
+    the first worker was lost.
 
-    Or was sent there by another start: each of two starts goes on from where it finds the log.
+    Or another start caused it: each of two starts continues from the log that it finds.
     """
     logs = scene.found.logs.values()
     results = dict(result for log in logs for result in _results(scene, log))
@@ -182,7 +184,7 @@ def _begun_again_for_a_reason(scene: Scene) -> Iterator[tuple[str, str]]:
     for attempt, begun in scene.beginnings.items():
         run = attempt.split()[0]
         for before, again in pairwise(begun if scene.starts.get(run, 0) < 2 else ()):
-            # A claim that has lapsed may be taken over from whoever is merely slow.
+            # A lapsed lease may be taken over from a worker that is merely slow.
             is_slow = again.at - before.at > SECONDS and results.get(attempt, again.at) >= again.at
             harms = _harms_of(scene, {before.pid, again.pid} if attempt in claimed else None)
             if not is_slow and not any(_befell(harm, before, again) for harm in harms):
@@ -191,10 +193,10 @@ def _begun_again_for_a_reason(scene: Scene) -> Iterator[tuple[str, str]]:
 
 
 def _harms_of(scene: Scene, pids: set[int] | None) -> list[Harm]:
-    """-> those that may have lost the one, or made the other go on with what is long past.
+    """Return the faults that may have lost the one, or made the other continue with old data.
 
-    None: of anybody. An attempt that was scheduled for later is nobody's until its wake comes; who
-    comes to make good what a third one has left undone may be there at the same moment.
+    None: of any process. An attempt that was scheduled for later has no worker until its wake
+    arrives; a recovering worker may arrive at the same moment.
     """
     harms = (harm for harm in scene.harms if not harm.role.startswith("caller"))
     return [h for h in harms if pids is None or h.kind == "stall" or h.pid in pids]

@@ -1,4 +1,4 @@
-"""What a doubled, lost or early thing looks like, and that it is seen: a sound scene, damaged."""
+"""The signs of a doubled, lost or early event, and their detection: a sound scene, then damaged."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_who_lost_a_task_to_a_fault_may_see_it_begun_again(scene: Scene) -> None
     assert "for no reason" in _texts(replace(doubled, harms=(replace(killed, pid=8),)))
 
 
-def test_a_thawed_process_may_begin_what_is_long_over(scene: Scene) -> None:
+def test_a_process_may_begin_an_ended_attempt_after_a_freeze(scene: Scene) -> None:
     first = scene.ledger[0]
     late = replace(first, pid=7, at=first.at + 40)
     frozen = Harm("freeze", "worker-2", 7, first.at - 1, first.at + 39)
@@ -196,7 +196,7 @@ def test_a_thawed_process_may_begin_what_is_long_over(scene: Scene) -> None:
     assert "for no reason" in _texts(doubled)
 
 
-def test_what_nobody_had_claimed_may_be_begun_by_its_wake_and_by_a_recovery(scene: Scene) -> None:
+def test_an_attempt_without_a_lease_may_begin_by_its_wake_and_by_a_recovery(scene: Scene) -> None:
     log = of_workflow(scene, "p_unsteady")
     claimed, free = (
         next(b for b in scene.ledger if b.attempt == f"{log.run} 0 {n}") for n in (1, 2)
@@ -236,7 +236,7 @@ def test_what_is_given_back_twice_or_not_at_all_is_found(scene: Scene, workflow:
 
 
 def _put_request(item: Item) -> bytes:
-    """What botocore sends."""
+    """Return the request that botocore sends."""
     attributes = {
         name: {"B": b64encode(value).decode()}
         if isinstance(value, bytes)

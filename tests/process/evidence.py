@@ -1,6 +1,6 @@
-"""What is left in the tables when all is over, and what must hold of it.
+"""The stored tables at the end of a trial, and the rules that must hold.
 
-The log itself is the evidence: it is read from its first record, with nothing that a worker kept.
+The log itself is the evidence: it is read from its first record, without any worker's memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESULTS = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut"})
 
 
 def place(item: Item) -> str:
-    """-> partition and sequence of a record, as the cloud's journal names them."""
+    """Return partition and sequence of a record, as the cloud's journal names them."""
     return f"{item['pk']!s} {item['sk']!s}"
 
 
@@ -88,13 +88,13 @@ def _log(run: str, items: list[Item]) -> Log:
     return Log(run, tuple(items), records, reader.state)
 
 
-# -- what must hold --------------------------------------------------------------------------------
+# -- rules that must hold --------------------------------------------------------------------------
 
 
 def violations(
     found: Evidence, plan: list[Planned], writers: Writers, arrived: Arrived
 ) -> Iterator[tuple[str, str]]:
-    """-> execution, or its name, and what is wrong with it."""
+    """Yield execution, or its name, and the violation."""
     for log in found.logs.values():
         of_writing = (*_one_writer_each(log, writers), *_in_its_time(log, arrived))
         for text in (*_of_log(log), *of_writing):
@@ -160,9 +160,9 @@ def _one_result_each(log: Log) -> Iterator[str]:
 
 
 def _in_its_time(log: Log, arrived: Arrived) -> Iterator[str]:
-    """By the cloud's clock, for the log tells what its writers believed: no timer is early, and
-    nothing says of itself that it happened after it was written. All processes have one clock.
-    A record that was never let in has a finding of its own.
+    """Check the times by the cloud's clock, because the log has its writers' clocks: no timer is
+    early, and no event is dated after its record. All processes have one clock. A record that was
+    never accepted is reported separately.
     """
     due: dict[str, int] = {}
     for item, record in zip(log.items, log.records, strict=True):
@@ -184,7 +184,7 @@ def _one_end(log: Log) -> Iterator[str]:
 
 
 def _undone_in_reverse(log: Log) -> Iterator[str]:
-    """What was booked is given back, once and the last first, by whoever ended without it."""
+    """Check that bookings are undone once, the last first, by any execution that failed."""
     if log.state.workflow not in {"p_saga", "p_stopped"} or not log.state.is_ended:
         return
     booked = [e.details["output"] for e in _of_task(log, "TaskSucceeded", "book")]
@@ -215,21 +215,21 @@ def _as_planned(found: Evidence, planned: Planned) -> Iterator[str]:
 
 
 def unasked_tasks(found: Evidence, ledger: list[str]) -> Iterator[str]:
-    """-> attempts that ran, and that no log asked for."""
+    """Yield attempts that ran, and that no log asked for."""
     asked = {
         f"{log.run} {event.holdfast['entry']} {event.holdfast['attempt']}"
         for log in found.logs.values()
         for event in log.events
         if event.type == "TaskScheduled"
     }
-    # Its first task may have run before whoever ran it died without a record (R3).
+    # Its first task may have run before its worker crashed without a record (R3).
     asked |= {f"{log.run} 0 1" for log in found.logs.values() if _was_stopped_at_once(log)}
     yield from sorted(set(ledger) - asked)
 
 
 def _was_stopped_at_once(log: Log) -> bool:
-    """Somebody had stopped it before record 0, which then evaluates nothing, and nor does what
-    follows it.
+    """Return True when a stop came before record 0. Record 0 then evaluates nothing, nor do later
+    records.
     """
     control = str(log.events[-1].holdfast.get("control", ""))
     is_aborted = log.events[-1].type == "ExecutionAborted" and control != ""
@@ -238,7 +238,7 @@ def _was_stopped_at_once(log: Log) -> bool:
 
 
 def stale_entries(found: Evidence) -> Iterator[str]:
-    """-> executions that have ended and are still listed as RUNNING."""
+    """Yield executions that have ended and are still listed as RUNNING."""
     for log in found.logs.values():
         partitions = [str(item.get("lp", "")).split("#") for item in log.items]
         if log.state.is_ended and any(parts[2:3] == [OPEN] for parts in partitions):

@@ -19,7 +19,7 @@ PLANNED = Planned("order-1", "flow", (), "SUCCEEDED", {"n": 3})
 
 @dataclass
 class Left:
-    """What a trial leaves: both tables, who was let in, what was planned."""
+    """The results of a trial: both tables, the accepted calls, the plan."""
 
     executions: list[Item]
     mail: list[Item]
@@ -42,14 +42,14 @@ def left_by(definition: Machine) -> Left:
     executions: list[Item] = [dict(item) for item in shop.world.services.items("executions")]
     mail: list[Item] = [dict(item) for item in shop.world.services.items("mail")]
     writers = {evidence.place(item): [str(item["w"])] for item in executions}
-    # All that a record tells was so just before.
+    # Every fact in a record was true just before it.
     arrived = {evidence.place(item): int(item["at"]) / 1_000 for item in executions}
     return Left(executions, mail, writers, arrived)
 
 
 @pytest.fixture
 def left() -> Left:
-    """An execution of three tasks that nobody disturbed, one record for each task."""
+    """Return an execution of three tasks without faults, one record for each task."""
     return left_by(chain(3))
 
 

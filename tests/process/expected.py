@@ -1,7 +1,7 @@
-"""What each execution comes to, and which steps it takes for that: foretold from its input alone.
+"""The result of each execution, and its steps: predicted from its input alone.
 
 A step is a task or a child with its arguments, once for each attempt that a healthy run makes of
-it. Lost workers cost no attempt, so whoever dies the steps are these, no more and no fewer.
+it. Lost workers cost no attempt, so the steps are the same after any crashes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each process has in hand just now, where all can see it: also of one that is frozen."""
+"""The work that each process has in hand, visible to all processes, even while it is frozen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Hands:
             self._add_task(role, -1)
 
     def _add_task(self, role: str, number: int) -> None:
-        with self._lock:  # of the process's own threads: nobody else runs its tasks
+        with self._lock:  # Against the process's own threads: no other process runs its tasks
             self._bytes[self._places[role] + 1] += number
 
     def are_empty(self, role: str) -> None:

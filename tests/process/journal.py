@@ -1,7 +1,7 @@
-"""What the cloud was asked for, and when: kept beside moto's answers, by the clock of the trial.
+"""The requests to the cloud with their times, beside moto's answers, by the clock of the trial.
 
-Writers tell the time by their own clocks, and a frozen one tells an old time. Here a record is as
-old as the request that brought it; all processes of a trial share the machine's one clock.
+Writers use their own clocks, and a frozen writer uses an old time. Here a record is as old as the
+request that brought it; all processes of a trial share the machine's one clock.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SAMPLES_MAX: Final = 400
 
 
 def digest(item: Item) -> str:
-    """-> of a record's bytes, but for the place in the list, which goes when all is over."""
+    """Return of a record's bytes, but for the place in the list, which goes when all is over."""
     kept = sorted((name, value) for name, value in item.items() if name not in {"lp", "ls"})
     return hashlib.sha256(repr(kept).encode()).hexdigest()
 
 
 @dataclass
 class Journal:
-    """What was asked of the cloud. Records are known by partition and sequence: `<pk> <sk>`.
+    """The requests to the cloud. Records are named by partition and sequence: `<pk> <sk>`.
 
-    `writers`: the nonces whose puts were accepted there. `arrived`: when the first of those puts
-    came, in seconds. `digests`: what it brought. `starts`: of each execution how many starts
-    were sent.
+    `writers`: the nonces whose puts were accepted there. `arrived`: the time of the first of those
+    puts, in seconds. `digests`: its content. `starts`: the number of starts sent for each
+    execution.
     """
 
     executions_table: str

@@ -1,4 +1,4 @@
-"""What a trial came to: everything that is left, held against everybody who saw something."""
+"""The result of a trial: everything stored, compared with the observations of every process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.process.stack import Stack
 
 @dataclass
 class Outcome:
-    """`violations`: execution, or what else it concerns, and what is wrong."""
+    """The result of a trial. `violations`: execution, or another subject, and the violation."""
 
     violations: list[tuple[str, str]] = field(default_factory=list)
 
     def note(self, figures: Mapping[str, Any]) -> None:
-        """A long trial shows what it has as soon as it has it."""
+        """Print the results of a long trial as soon as they exist."""
         for what, figure in figures.items():
             print(f"{what}: {figure}", flush=True)
 
@@ -87,7 +87,7 @@ def _figures(scene: Scene, journal: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def judge_redrive(stack: Stack, outcome: Outcome) -> None:
-    """I19: what a redrive brings back has no effect on an execution that has ended."""
+    """I19: a redriven message has no effect on an execution that has ended."""
     queues = redrive.Queues.of(stack.site)
     if not queues.settle():
         outcome.fail("queues", f"they hold messages {redrive.SETTLE_SECONDS} s after all ends")
@@ -123,11 +123,13 @@ def judge_redrive(stack: Stack, outcome: Outcome) -> None:
     )
 
 
-# -- those who did it ------------------------------------------------------------------------------
+# -- processes -------------------------------------------------------------------------------------
 
 
 def judge_processes(stack: Stack, outcome: Outcome) -> None:
-    """No bug in their logs; and nobody ends by itself, save a caller who has done all its calls."""
+    """Check that the logs have no bug, and that no process ended by itself, except a caller after
+    its last call.
+    """
     found = list(complaints.complaints(stack.site.folder, stack.roles))
     outcome.violations += complaints.bugs(found)
     outcome.note({"faults told, by code": complaints.by_code(found)})

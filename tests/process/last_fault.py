@@ -25,7 +25,7 @@ TOGETHER_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An execution that was accepted and had not ended. `state` is None if it had no record."""
+    """An accepted execution that had not ended. `state` is None if it had no record."""
 
     run: str
     state: Execution | None
@@ -34,7 +34,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AtLast:
-    """What was open at the last fault, and what it waited for."""
+    """The open executions at the last fault, and their waits."""
 
     scene: Scene
 
@@ -53,7 +53,7 @@ class AtLast:
 
     @cached_property
     def frames(self) -> list[tuple[str, Frame]]:
-        """-> each line of control, and of which execution it is."""
+        """Each line of control, and of which execution it is."""
         return [
             (one.run, frame)
             for one in self.opened
@@ -76,7 +76,7 @@ class AtLast:
 
     @cached_property
     def attempts(self) -> dict[str, Attempt]:
-        """-> those that were to be run or being run."""
+        """Return the attempts that were due or running."""
         return {
             attempt_of(run, frame.waiting.entry, frame.waiting.attempt): frame.waiting
             for run, frame in self.frames
@@ -97,7 +97,9 @@ class AtLast:
         return self._in_hands("kill", 0.0)
 
     def _in_hands(self, kind: str, since: float) -> int:
-        """-> how many attempts had begun, without a result, where such a fault was over since."""
+        """Return how many attempts had begun, without a result, where such a fault was
+        over since.
+        """
         harms = [h for h in self.scene.harms if h.kind == kind and h.ended_at >= since]
         begun = by_attempt(one for one in self.scene.ledger if one.at <= self.scene.last_at)
         # The first task of an execution runs before its first record.
@@ -106,7 +108,7 @@ class AtLast:
         return sum(any(_was_in_it(h, begun[attempt][-1]) for h in harms) for attempt in running)
 
     def ends(self) -> list[float]:
-        """-> seconds after the last fault, the slowest first."""
+        """Return seconds after the last fault, the slowest first."""
         ends = (one.ended_at - self.scene.last_at for one in self.opened if one.ended_at)
         return sorted(ends, reverse=True)
 
@@ -118,12 +120,14 @@ def _was_open(one: Open, begun: set[str]) -> bool:
 
 
 def _was_in_it(harm: Harm, begun: Begun) -> bool:
-    """Numbers of processes are given again: who was killed before is somebody else."""
+    """Return True when the fault hit this process. Numbers of processes are reused, so an earlier
+    crash may be of another process.
+    """
     return harm.pid == begun.pid and harm.ended_at >= begun.at
 
 
 def _timer_due_ms(frame: Frame) -> int | None:
-    """-> when a wait, or the pause before another attempt, was to end."""
+    """Return when a wait, or the pause before another attempt, was to end."""
     match frame.waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return due_ms
@@ -133,7 +137,7 @@ def _timer_due_ms(frame: Frame) -> int | None:
             return None
 
 
-# -- what is told and judged -----------------------------------------------------------------------
+# -- report and judgement --------------------------------------------------------------------------
 
 
 def figures(scene: Scene) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def figures(scene: Scene) -> dict[str, Any]:
 
 
 def violations(scene: Scene) -> Iterator[tuple[str, str]]:
-    """-> execution, or "the last fault", and what is wrong."""
+    """Yield execution, or "the last fault", and the violation."""
     yield from _late(scene)
     at_last = AtLast(scene)
     kinds = {harm.kind for harm in scene.harms}

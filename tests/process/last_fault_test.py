@@ -24,7 +24,7 @@ def played() -> Iterator[Scene]:
 
 @pytest.fixture
 def scene(played: Scene) -> Scene:
-    """All of it is stopped in the middle of a task, whose process was frozen until then."""
+    """Return a scene: it ends in the middle of a task, whose process was frozen until then."""
     for begun in played.ledger:
         at = begun.at + 0.1
         frozen = Harm("freeze", "worker-1", begun.pid, at - 5, at)
@@ -38,7 +38,7 @@ def _texts(scene: Scene) -> list[str]:
     return [text for _, text in last_fault.violations(scene)]
 
 
-def test_what_was_open_at_the_last_fault_is_told(scene: Scene) -> None:
+def test_open_executions_at_the_last_fault_are_reported(scene: Scene) -> None:
     figures = last_fault.figures(scene)
     assert figures["open at the last fault"] > 1
     assert figures["timers that were overdue then"] > 0
@@ -54,7 +54,7 @@ def test_a_bound_that_nothing_could_have_missed_is_refused(played: Scene) -> Non
 
 
 @pytest.mark.parametrize("kind, hands", [("freeze", "frozen hands"), ("kill", "dead hands")])
-def test_hands_are_asked_for_where_somebody_was_hit(scene: Scene, kind: Kind, hands: str) -> None:
+def test_hands_are_read_where_a_fault_hit_a_process(scene: Scene, kind: Kind, hands: str) -> None:
     (hit,) = scene.harms
     idle = replace(hit, kind=kind, pid=1)
     assert hands in " ".join(_texts(replace(scene, harms=(idle,))))
@@ -62,7 +62,7 @@ def test_hands_are_asked_for_where_somebody_was_hit(scene: Scene, kind: Kind, ha
     assert _texts(replace(scene, harms=())) == []
 
 
-def test_who_was_killed_before_the_attempt_began_is_somebody_else(scene: Scene) -> None:
+def test_a_process_killed_before_the_attempt_began_is_another_process(scene: Scene) -> None:
     """Numbers of processes are given again."""
     (hit,) = scene.harms
     before = replace(hit, kind="kill", begun_at=hit.begun_at - 100, ended_at=hit.ended_at - 100)
@@ -77,8 +77,8 @@ def test_an_end_more_than_a_minute_after_the_last_fault_is_late(scene: Scene) ->
         assert ("it ended" in " ".join(_texts(replace(scene, arrived=arrived)))) is is_late
 
 
-def test_lateness_is_told_by_the_cloud_and_not_by_the_writer(scene: Scene) -> None:
-    """A process that thaws writes what it decided long ago."""
+def test_lateness_is_measured_by_the_cloud_and_not_by_the_writer(scene: Scene) -> None:
+    """A process that continues after a freeze writes an old decision."""
     log = scene.found.logs[last_fault.AtLast(scene).opened[-1].run]
     arrived = {**scene.arrived, place(log.items[-1]): scene.last_at + 61}
     assert log.records[-1].at_ms < (scene.last_at + 61) * 1_000
@@ -90,14 +90,14 @@ def test_who_began_after_the_last_fault_has_a_minute_from_then(played: Scene) ->
     assert "it ended" not in " ".join(_texts(early))
 
 
-def test_what_never_ends_is_found_though_nobody_planned_it(scene: Scene) -> None:
+def test_an_unplanned_execution_that_never_ends_is_found(scene: Scene) -> None:
     parent = of_workflow(scene, "p_parent")
     child = next(log for run, log in scene.found.logs.items() if run.startswith(f"{parent.run}."))
     open_still = replace(child, state=child.state._replace(status="RUNNING"))
     assert "has not ended" in " ".join(_texts(with_log(scene, open_still)))
 
 
-# -- what is planned for it ------------------------------------------------------------------------
+# -- planned faults --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("executions, seconds", [(40, 25.0), (150, 60.0), (2_000, 1_000.0)])

@@ -1,4 +1,4 @@
-"""Which tasks have begun, whatever the logs say: written by each process as it begins one."""
+"""The tasks that have begun, independent of the logs: each process records one as it begins it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def attempt_of(run: str, entry: int, attempt: int) -> str:
 
 
 def by_attempt(ledger: Iterable[Begun]) -> dict[str, list[Begun]]:
-    """-> of each attempt its beginnings, the earliest first."""
+    """Return of each attempt its beginnings, the earliest first."""
     found: dict[str, list[Begun]] = {}
     for begun in sorted(ledger, key=lambda begun: begun.at):
         found.setdefault(begun.attempt, []).append(begun)

@@ -28,7 +28,7 @@ class Nursery:
     """Who has ended by itself, ever, and with which exit status."""
 
     def serve(self, orders: Connection) -> None:
-        """Until `quit`, or until nobody is there to give orders; nobody is left behind."""
+        """Serve until `quit`, or until the parent is gone; end every child process then."""
         try:
             while True:
                 verb, role, *rest = orders.recv()
@@ -69,7 +69,7 @@ class Nursery:
         self.pids[role] = pid
 
     def _end(self, role: str) -> int | None:
-        """-> whom this has ended; None if nobody was there any more."""
+        """Return the processes that this ended; None if the parent was gone."""
         if role not in self.pids or self._has_ended(role):
             return None
         pid = self.pids.pop(role)
@@ -78,7 +78,9 @@ class Nursery:
         return pid
 
     def _has_ended(self, role: str) -> bool:
-        """By itself. Asked before anybody is killed, or a crash would pass for a kill."""
+        """Return the processes that ended by themselves. Read before any kill, or a crash would
+        count as a kill.
+        """
         pid, status = os.waitpid(self.pids[role], os.WNOHANG)
         if pid == 0:
             return False
@@ -88,7 +90,7 @@ class Nursery:
 
 
 def fork(body: Body, log: Path) -> int:
-    """-> the number of a new process that does `body`, and ends."""
+    """Return the number of a new process that does `body`, and ends."""
     pid = os.fork()
     if pid == 0:
         run_and_exit(body, log)
@@ -99,7 +101,7 @@ def run_and_exit(body: Body, log: Path) -> None:
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
-    # What it says counts as said when it is killed in the next moment.
+    # Flushed at each line, so that its output survives a kill in the next moment.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     status = 1
     try:

@@ -1,4 +1,6 @@
-"""Who ends by itself is known, whenever it is killed after that; and what processes have said."""
+"""A process that ends by itself is recognised, also when it is killed later; and the output of
+processes is kept.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from tests.process.nursery import Nursery
 
 
 def _ends_with(status: int) -> int:
-    """-> the number of a process that has ended, and that nobody has asked about."""
+    """Return the number of a process that has ended without being waited for."""
     code = f"raise SystemExit({status})"
     pid = os.posix_spawn(sys.executable, [sys.executable, "-S", "-c", code], os.environ)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

@@ -17,7 +17,7 @@ SECONDS: Final = 10
 LIMITS: Final[dict[str, int]] = {
     "VISIBILITY_SECONDS": SECONDS,
     "VISIBILITY_EXTENSION_SECONDS": 4,
-    # A claim ends its grace after the attempt's time-out: ten seconds in all.
+    # The lease ends its grace after the attempt's time-out: ten seconds in all.
     "CLAIM_SECONDS_DEFAULT": 7,
     "CLAIM_GRACE_MS": 3_000,
     "SWEEP_SECONDS": SECONDS,
@@ -31,7 +31,7 @@ LIMITS: Final[dict[str, int]] = {
     # Workers die each second: four losses in a row are no sign of a task that kills its worker.
     "TAKEOVERS_MAX": 30,
 }
-#: A message whose workers died this often is a dead letter, and the sweeper's.
+#: A message whose workers crashed this often is a dead letter, and the sweeper's.
 RECEIVES_MAX: Final = 3
 #: Of one invocation, in place of Lambda's 15 minutes.
 INVOCATION_SECONDS: Final = 30

@@ -1,4 +1,6 @@
-"""What callers do and when, and what each execution has to come to: drawn from the seed alone."""
+"""The calls of callers, their times, and the required end of each execution: drawn from the seed
+alone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ LATE_MAX: Final = 40
 #: When they do, before the last fault: late enough to be open at it, and before the cloud stands
 #: still for the last time.
 LATE_SECONDS: Final = (12.0, 6.5)
-#: One execution in so many is started twice by its callers, who know nothing of each other.
+#: One execution in this many is started by two independent callers.
 TWICE: Final = 3
 
 
@@ -35,7 +37,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One execution: its calls, and how it must end. `output` counts if it succeeds."""
+    """One execution: its calls, and its required end. `output` counts if it succeeds."""
 
     name: str
     workflow: str
@@ -46,7 +48,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Where one execution is made: its name and time, and the choices of the seed."""
+    """The draft of one execution: its name and time, and the choices of the seed."""
 
     name: str
     at_seconds: float
@@ -63,7 +65,7 @@ class Draft:
         return Action(at_seconds, kind, self.name, request)
 
     def payment(self, key: str, amount: int, least: float, most: float) -> Action:
-        """Sometimes before anybody waits for it, sometimes before the execution has begun."""
+        """Add a payment, sometimes before the execution waits for it or has even begun."""
         request = {"name": "process.paid", "key": key, "data": {"amount": amount}, "id": key}
         return self.later(least, most, "event", request)
 
@@ -120,7 +122,7 @@ _KINDS: Final[tuple[Callable[[Draft, int], Planned], ...]] = (
 
 
 def make_plan(executions: int, seconds: float, seed: int) -> list[Planned]:
-    """-> executions of all kinds in turn: most begin evenly, the rest shortly before the end of
+    """Return executions of all kinds in turn: most begin evenly, the rest shortly before the end of
     `seconds`, at which faults end.
     """
     draw = random.Random(f"plan {seed}")
@@ -154,7 +156,7 @@ class Call:
 
 
 def calls_of(plan: list[Planned]) -> list[Call]:
-    """-> in the order of their times."""
+    """Return in the order of their times."""
     return sorted(
         Call(action.at_seconds, f"{one.name}.{place}", action)
         for one in plan
@@ -163,5 +165,5 @@ def calls_of(plan: list[Planned]) -> list[Call]:
 
 
 def is_first(key: str) -> bool:
-    """Whether the call is the one that begins its execution."""
+    """Return True when the call is the one that begins its execution."""
     return key.endswith(".0")

@@ -35,7 +35,7 @@ class Queues:
         )
 
     def depth(self, *urls: str) -> int:
-        """-> how many messages they hold: visible, in flight and delayed."""
+        """Return how many messages they hold: visible, in flight and delayed."""
         names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
         total = 0
         for url in urls:
@@ -44,7 +44,7 @@ class Queues:
         return total
 
     def settle(self) -> bool:
-        """Waits until they are all empty; -> False when they do not get there in time."""
+        """Waits until they are all empty; returns False when they do not get there in time."""
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
             if not self.depth(*self.live, *self.dead):
@@ -54,7 +54,9 @@ class Queues:
 
 
 def let_die(queues: Queues, bodies: list[str]) -> int:
-    """Puts messages into the work queue, which nobody serves; -> how many are dead letters now."""
+    """Put messages into the work queue, which no worker serves; return how many are dead letters
+    now.
+    """
     work, dead = queues.live[0], queues.dead[0]
     for start in range(0, len(bodies), BATCH):
         entries = [
@@ -72,7 +74,9 @@ def let_die(queues: Queues, bodies: list[str]) -> int:
 
 
 def move_back(queues: Queues, count: int) -> int:
-    """What StartMessageMoveTask does: each message is sent to where it came from, then deleted."""
+    """Do the work of StartMessageMoveTask: send each message to its source queue, then
+    delete it.
+    """
     work, dead = queues.live[0], queues.dead[0]
     moved = 0
     while moved < count:

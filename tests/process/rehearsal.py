@@ -53,7 +53,7 @@ class Rehearsal:
         return self.deployment.run_task(effect)
 
     def play(self, executions: int, seconds: float, seed: int) -> Scene:
-        """-> what is left of the plan of that seed, its last fault at the very end."""
+        """Return the results of the plan of that seed, its last fault at the very end."""
         for call in calls_of(make_plan(executions, seconds, seed)):
             self._later(call, int(call.at_seconds * 1_000))
         self.world.run()
@@ -120,7 +120,7 @@ class Rehearsal:
 
 
 def of_workflow(scene: Scene, workflow: str) -> Log:
-    """-> the first root of it."""
+    """Return the first root of it."""
     roots = (log for run, log in scene.found.logs.items() if "." not in run)
     return next(log for log in roots if log.state.workflow == workflow)
 

@@ -1,6 +1,6 @@
-"""What the processes do: workers and their queues, the sweeper, the callers.
+"""The work of the processes: workers and their queues, the sweeper, the callers.
 
-Each is written as if it could not die; that it can is everybody else's business.
+Each is written without regard to crashes; other processes handle those.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IDLE_SECONDS: Final = 0.4
 WAITING_MAX: Final = 60  # messages that no worker has taken yet
 LOOK_SECONDS: Final = 0.02
 NOTHING: Final = "-"
-AGAIN_SECONDS: Final = 0.7  # a caller who got no answer, or not the one that it needs
+AGAIN_SECONDS: Final = 0.7  # The delay of a caller that got no answer, or not the required one
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Post:
     parent: int
 
     def take_up(self) -> Host:
-        """Whoever stood here before is dead, and its hands are empty."""
+        """Take the place of a crashed process; its hands are empty."""
         self.hands.are_empty(self.role)
         return self.site.host(self._run_task)
 
@@ -56,7 +56,7 @@ class Post:
             return self.site.run_task(effect)
 
     def is_needed(self) -> bool:
-        """False when the parent is gone: then nobody would ever end this process."""
+        """Return False when the parent is gone: then no process would ever end this one."""
         return os.getppid() == self.parent
 
 
@@ -64,7 +64,7 @@ class Invocation:
     """The part of Lambda's context that the host reads."""
 
     def __init__(self) -> None:
-        # An owner begins with this: claims and records tell which process they are of.
+        # An owner begins with this: leases and records show their process.
         self.aws_request_id = f"{os.getpid():08x}{os.urandom(4).hex()}"
         self._end = time.monotonic() + INVOCATION_SECONDS
 
@@ -145,7 +145,9 @@ def sweep(post: Post) -> None:
 
 
 def call(post: Post, calls: list[Call], number: int, clock: Clock) -> None:
-    """Does what callers do, each call until it is answered. Who dies goes on where it was."""
+    """Run the caller: each call until it is answered. After a crash it continues at the
+    same call.
+    """
     sqs, url = post.site.clients.get("queues"), post.site.names.work_queue_url
     caller = Caller(post.take_up(), sqs, url)
     answered = {answer.key for answer in answers(post.site, number)}
@@ -170,7 +172,7 @@ def call(post: Post, calls: list[Call], number: int, clock: Clock) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`told`: to who started, the execution; to the others nothing."""
+    """The answer to one call. `told`: the execution for a start; nothing for other calls."""
 
     key: str
     at: float
@@ -182,7 +184,7 @@ class Answer:
 
 
 def answers(site: Site, number: int) -> list[Answer]:
-    """-> what the caller of that number was told, by all who have been it."""
+    """Return the answers to the caller of that number, over all its processes."""
     path = _answered_path(site, number)
     lines = path.read_text().splitlines() if path.exists() else []
     parts = (line.split(" ") for line in lines)
@@ -200,7 +202,7 @@ class Caller:
     url: str
 
     def answer_to(self, action: Action) -> str | None:
-        """-> what it was told; None: it has to ask again."""
+        """Return the answer; None: the caller has to ask again."""
         try:
             return self._does(action.kind)(action)
         except RequestError as error:
@@ -223,7 +225,9 @@ class Caller:
         return self.host.perform(handler)
 
     def _start(self, action: Action) -> str | None:
-        """None while so much waits to be begun that a machine this busy would drown in it."""
+        """Start the execution. Return None while so many starts wait that a busy machine could not
+        keep up.
+        """
         if self._waiting() > WAITING_MAX:
             return None
         front = self.host.front
@@ -234,7 +238,7 @@ class Caller:
         attribute = "ApproximateNumberOfMessages"
         try:
             answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=[attribute])
-        except BotoCoreError as error:  # a server that stands still answers nobody
+        except BotoCoreError as error:  # A stopped server does not answer
             raise fault("GetQueueAttributes", error) from error
         return int(answer["Attributes"][attribute])
 
@@ -248,7 +252,7 @@ class Caller:
         return NOTHING
 
     def _answer(self, action: Action) -> str | None:
-        """Whoever answers looks first for what is asked; None as long as nothing is."""
+        """Answer a question after finding it; None as long as there is none."""
         shown = self._ask(self.host.front.describe(TENANT_DEFAULT, action.name))
         tokens = [wait["token"] for wait in shown["waits"] if "token" in wait]
         if not tokens:

@@ -1,7 +1,7 @@
-"""All that is known of a trial when it is over: the logs, and beside them who saw what and when.
+"""The evidence of a trial when it is over: the logs, and the observations of other processes.
 
-Every time here is in seconds of the machine's one clock. A log itself tells only what its writers
-took for the time.
+Every time here is in seconds of the machine's one clock. A log itself has only the times of
+its writers' clocks.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Scene:
     last_at: float
 
     def arrivals(self, log: Log) -> list[float]:
-        """-> of each record when it came to the cloud."""
+        """Return the arrival time of each record at the cloud."""
         return [self.arrived.get(place(item), 0.0) for item in log.items]
 
     def events(self, log: Log) -> Iterator[tuple[float, Event]]:
-        """-> each event, and when its record came."""
+        """Yield each event, and when its record came."""
         for at, record in zip(self.arrivals(log), log.records, strict=True):
             for event in record.events:
                 yield at, event
 
     def state_at(self, log: Log, moment: float) -> Execution | None:
-        """-> what its records came to by then; None: it had none."""
+        """Return the state after its records up to then; None: it had none."""
         arrivals = zip(self.arrivals(log), log.records, strict=True)
         events = [event for at, record in arrivals if at <= moment for event in record.events]
         return fold(events) if events else None
@@ -59,7 +59,9 @@ class Scene:
 
     @cached_property
     def accepted(self) -> Mapping[str, float]:
-        """-> of each root when a caller was first told of it, or it first wrote."""
+        """Return, for each root, the time at which a caller first learned of it, or it
+        first wrote.
+        """
         found: dict[str, float] = {}
         seen = [(answer.told, answer.at) for answer in self.answers if answer.is_start]
         begun = [(log.run, self.arrivals(log)[0]) for log in self.found.logs.values()]

@@ -1,10 +1,10 @@
 """The cloud of the processes: moto on loopback behind one lock, in a process of its own.
 
 moto is not thread safe; the local cloud answers each request under its one lock. Beside moto's
-answers this keeps a journal of its own of who was let in, and when: for every record of a log the
-writer whose conditional put was accepted. moto cannot accept two without the journal knowing. How
-each execution stands by its newest record is there for whoever waits for the ends: reading that
-from the tables would keep the cloud busy.
+answers this keeps a journal of accepted writes with their times: for every record of a log, the
+writer whose conditional put was accepted. The journal would show it if moto accepted two. It also
+has the state of each execution after its newest record, for processes that wait for the ends:
+reading that from the tables would keep the cloud busy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def serve(ready: Connection) -> None:
 
 
 def _go_with(parent: int) -> None:
-    """Nobody else would end this process."""
+    """End with the parent: no other process would end this one."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
@@ -59,7 +59,7 @@ def _reached_at(url: str, names: ResourceNames) -> dict[str, str]:
 
 
 def _items(table: str) -> bytes:
-    """-> all items of the table, as moto holds them."""
+    """Return all items of the table, as moto holds them."""
     from moto.backends import get_backend
     from moto.core import DEFAULT_ACCOUNT_ID
 
@@ -94,7 +94,7 @@ class _Request(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(length)
         if len(body) < length:
-            self.close_connection = True  # its sender died: half a request is none
+            self.close_connection = True  # Its sender crashed: half a request is not a request
             return
         journal = self.server.journal
         own = {JOURNAL_PATH: journal.to_json, STATUSES_PATH: journal.statuses_json}

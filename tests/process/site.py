@@ -1,4 +1,4 @@
-"""What every process of the stack is made of: names, clients, compiled workflows, a ledger."""
+"""The parts of every process of the stack: names, clients, compiled workflows, a ledger."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Site:
 
 
 def append(path: Path, line: str) -> None:
-    """One write of one line: whole or not at all, whoever else writes and whoever dies."""
+    """Write one line at once: whole or not at all, in spite of other writers and crashes."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, f"{line}\n".encode())

@@ -62,7 +62,7 @@ class Stack:
         return self.orders.recv()
 
     def asked(self, path: str) -> dict[str, Any]:
-        """-> what the cloud knows beside what AWS would tell."""
+        """Return the facts of the cloud that AWS would not report."""
         with urllib.request.urlopen(self.url + path) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
@@ -73,7 +73,7 @@ class Stack:
         return found
 
     def answers(self) -> list[Answer]:
-        """-> what callers were told so far."""
+        """Return the answers that callers have got so far."""
         numbers = range(self.options.callers)
         return [answer for number in numbers for answer in roles.answers(self.site, number)]
 
@@ -82,7 +82,7 @@ class Stack:
         return [Begun.of(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def look(self) -> tuple[list[Item], Evidence]:
-        """-> all records, and what they and the mail come to."""
+        """Return all records, and the state of the logs and inboxes."""
         executions = self.items(self.site.names.executions_table)
         return executions, evidence_of(executions, self.items(self.site.names.mail_table))
 
@@ -92,7 +92,7 @@ class Stack:
 
 @contextmanager
 def raised(options: Options, folder: Path) -> Iterator[Stack]:
-    """A stack whose processes are all up. When it is over none of them is left."""
+    """Run a stack whose processes are all up. All of them have ended at its exit."""
     plan = make_plan(options.executions, options.seconds, options.seed)
     ready, readily = multiprocessing.Pipe(duplex=False)
     server = fork(partial(serve, readily), folder / "server.log")

@@ -1,4 +1,4 @@
-"""One trial: the stack is built, its processes are killed and frozen, what is left is judged."""
+"""One trial: build the stack, kill and freeze its processes, judge the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.process.scene import root_of
 from tests.process.server import STATUSES_PATH
 from tests.process.stack import Options, Stack, raised
 
-#: So long it is waited for the ends, to tell what is late from what is lost.
+#: The time to wait for the ends, to distinguish late executions from lost ones.
 PATIENCE_SECONDS: Final = 240
 
 
@@ -36,7 +36,7 @@ def run_trial(options: Options, folder: Path) -> Outcome:
 
 
 def _do_harm(stack: Stack) -> tuple[Chaos, float]:
-    """-> what was done, and when the last of it was over."""
+    """Return the faults, and the time at which the last of them was over."""
     options = stack.options
     wanted = Wanted(options.kills, options.freezes, options.stalls, options.seconds)
     draw = random.Random(f"targets {options.seed}")

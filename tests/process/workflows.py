@@ -1,6 +1,6 @@
-"""What the processes run: one small workflow for each thing that a crash could break.
+"""The workflows of the processes: one small workflow for each function that a crash could break.
 
-Every outcome follows from the input alone, whoever dies meanwhile, so that it can be foretold.
+Every outcome follows from the input alone, in spite of crashes, so that it can be predicted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where candidates come from: library functions, changed workflows, and the grammar itself."""
+"""The sources of candidates: library functions, changed workflows, and the grammar itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows that are nested more deeply than anybody writes them, and some that people do write."""
+"""Workflows with unusually deep nesting, and some with usual nesting."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ATTRIBUTES: Final = (
 )  # fmt: skip
 _PARAMETERS: Final = "order: Order, n: int, text: str, flag: bool, lines: list[Line], x: Any"
 
-#: More of what workflows are made of, less of what is refused at the first look.
+#: More of the constructs that workflows are made of, fewer of those that are refused at once.
 _WEIGHTS: Final = {
     ast.Assign: 8, ast.Expr: 5, ast.If: 4, ast.For: 4, ast.While: 2, ast.Try: 4, ast.With: 3,
     ast.Return: 2, ast.Raise: 2, ast.Match: 3, ast.AugAssign: 3, ast.FunctionDef: 2,
@@ -119,7 +119,9 @@ class Grammar:
 
 
 def _text(statement: ast.stmt) -> str | None:
-    """None when the tree is none that Python has a text for: `ast` checks less than the parser."""
+    """Return the text; None when Python has no text for the tree: `ast` checks less than the
+    parser.
+    """
     try:
         text = ast.unparse(ast.fix_missing_locations(statement))
         with warnings.catch_warnings():

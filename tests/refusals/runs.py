@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def run(kind: str, seed: int, programs: int, folder: Path) -> tuple[Counter[str], list[Broken]]:
-    """-> how the candidates ended, and what must not have happened."""
+    """Return the results of the candidates, and the forbidden ones."""
     counts: Counter[str] = Counter()
     broken: list[Broken] = []
     for candidate in islice(KINDS[kind](Random(seed)), programs):

@@ -1,4 +1,4 @@
-"""Whether code follows the help of a refusal: the same shape, whatever its names and values are."""
+"""The comparison of code with the help of a refusal: equal shape, with any names and values."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _is_open(shape: Any) -> bool:
 
 
 def _pairs(shapes: list[Any], nodes: list[Any]) -> Iterator[bool]:
-    """A body may go on; `…` stands for as much as there is."""
+    """Yield pairs of statements. A body may have more statements; `…` stands for any number."""
     for shape, node in zip_longest(shapes, nodes):
         if shape is None or _is_open(shape):
             return

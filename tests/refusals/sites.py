@@ -1,4 +1,6 @@
-"""Where the compiler refuses: every call that does, and those that a set of programs reaches."""
+"""The places of refusals in the compiler: every such call, and those that a set of programs
+reaches.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from holdfast.compiler.source import Span
 
 FOLDER: Final = Path(holdfast.compiler.__file__).parent
 _REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
-#: They hand on what they are given, or give refused names a value.
+#: They pass on their input, or give refused names a value.
 _PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})
-#: What other targets and the graph form refuse has tests of its own.
+#: Refusals of other targets and of the graph form have tests of their own.
 _ELSEWHERE: Final = frozenset({"targets", "graphs", "context.py", "dag.py"})
 
 

@@ -26,11 +26,11 @@ _numbers = itertools.count()
 
 
 class Broken(Exception):  # noqa: N818 - it says what the compiler did, not what went wrong here
-    """What the compiler must never do; the text that made it do so is the message."""
+    """A violation by the compiler; the message is the program that caused it."""
 
 
 def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
-    """Compiles the workflows of `text`, whose globals begin as `known`; raises Broken."""
+    """Compile the workflows of `text`, whose globals begin as `known`; raises Broken."""
     if not _is_python(text):
         return "not Python"
     name = f"candidate_{next(_numbers)}"
@@ -64,7 +64,9 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
 
 
 def _is_importable(loader: Loader, module: ModuleType) -> bool:
-    """Decorators and defaults are run by Python itself; what they raise is the author's."""
+    """Return True when the module can be imported. Python itself runs decorators and defaults;
+    their errors are the author's.
+    """
     try:
         loader.exec_module(module)
     except Exception:  # noqa: BLE001 - as above

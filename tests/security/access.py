@@ -1,4 +1,4 @@
-"""Who may do what: callers, verbs, paths and headers, at the things of somebody else."""
+"""The rights of callers: verbs, paths and headers, on another tenant's resources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERBS: Final = (
     "TRACE",
     "CONNECT",
 )
-#: What a caller writes may name a tenant as often as it likes.
+#: A tenant's name in a caller's request has no effect.
 SMUGGLED: Final[list[dict[str, str]]] = [
     {},
     {"x-tenant": "acme"},
@@ -72,7 +72,7 @@ def one_town() -> Town:
 
 
 def targets(shop: Shop) -> list[tuple[str, str, Any]]:
-    """-> method, path and body of every route, at this tenant's execution."""
+    """Return method, path and body of every route, at this tenant's execution."""
     found = []
     for route in ROUTES:
         method, path = route.split(" ")
@@ -89,7 +89,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
 
 
 def calls(shop: Shop) -> dict[str, dict[str, Any]]:
-    """-> a request of each operation that names this tenant's things."""
+    """Return a request of each operation that names this tenant's things."""
     machine, execution = shop.machine_arn, shop.execution_arn
     routing = [{"stateMachineVersionArn": f"{machine}:1", "weight": 100}]
     map_run = machine.replace("stateMachine", "mapRun") + "/x:4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1"
@@ -133,7 +133,7 @@ CALLERS: Final[dict[str, Authorizer]] = {
     "default": IAM,
 }
 CODES: Final = {400, 403, 404, 409, 413}
-#: Those that nobody can tell a tenant from.
+#: Claims without a tenant.
 _UNUSABLE: Final[list[Any]] = [
     "",
     None,
@@ -157,7 +157,7 @@ NOBODIES: Final[list[Authorizer]] = [
 
 @generator("api", full=10_000)
 def asked(draw: Random) -> Outcome:
-    """Whatever a caller asks for, nothing of `acme` is touched, and a refusal leaves nothing."""
+    """Check that no request touches data of `acme`, and that a refusal stores nothing."""
     town = one_town()
     doors = town.doors
     name = draw.choice(sorted(CALLERS))

@@ -1,4 +1,6 @@
-"""The doors know who asks from the verified identity alone, and show everybody only their own."""
+"""The API takes the caller from the verified identity alone, and shows each tenant only its own
+data.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from tests.security.access import (
 from tests.security.cases import Case, each, run_generated
 from tests.security.doors import IAM, Authorizer, Doors, opened, tenant
 
-#: What a caller is told of somebody else's execution, token or machine; the rest are its own.
+#: The answers about another tenant's execution, token or machine; the rest are the caller's own.
 REFUSED = {"{id}": (404, "HF207"), "/answers": (403, "HF230"), "/": (404, "HF208")}
 OWN = {"CreateStateMachineAlias", "DeleteActivity", "DeleteStateMachine", "ListTagsForResource"}
 NOT_THERE = {
@@ -86,7 +88,7 @@ def test_things_of_one_name_belong_to_two_tenants() -> None:
     assert town.doors.states("DescribeStateMachine", request, mallory)[0] == 400
 
 
-def test_the_page_of_one_tenant_does_not_go_on_for_another() -> None:
+def test_a_page_of_one_tenant_cannot_be_continued_by_another() -> None:
     town = a_town()
     for name in ("acme", "eve"):
         for number in range(3):
@@ -205,7 +207,7 @@ def test_a_path_that_leads_around_the_doors_leads_nowhere(case: Case) -> None:
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route != "POST /"])
 def test_a_target_in_a_header_opens_no_door_but_its_own(route: str) -> None:
-    """Who may only POST /answers must not delete a state machine there."""
+    """A caller that may only POST /answers must not delete a state machine there."""
     shop = opened(Doors())
     method, path = route.replace("{id}", shop.run).split(" ")
     body = {"stateMachineArn": shop.machine_arn}

@@ -1,4 +1,4 @@
-"""Bodies and payloads that nobody would send on purpose, as bytes."""
+"""Bodies and payloads, as bytes, that no client sends on purpose."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD_VALUES: Final[list[bytes]] = [
     b'"' + b"x" * 9_999 + b'"',
 ]  # fmt: skip
 ENCODINGS: Final = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig")
-#: Status and code of what is no body at all, or holds what cannot be kept.
+#: Status and code for an invalid body, or one with values that cannot be stored.
 CODES: Final = {(400, "HF242"), (400, "HF243"), (413, "HF241"), (413, "HF203")}
 
 #: How each door takes a value: path, and the body around it.
@@ -46,7 +46,7 @@ def around(path: str, value: bytes) -> bytes:
 
 
 def a_value(draw: Random, levels: int = 3) -> bytes:
-    """-> text of a value; about one in three is no JSON, or cannot be kept."""
+    """Return text of a value; about one in three is no JSON, or cannot be kept."""
     match draw.randrange(10):
         case 0:
             return draw.choice(BAD_VALUES)
@@ -89,7 +89,7 @@ def a_body(draw: Random, path: str) -> bytes:
 
 
 def is_kept(raw: bytes) -> bool:
-    """Whether the body is an object that can be kept: read by rules of its own."""
+    """Return True when the body is an object that can be stored, by rules written for this test."""
     try:
         value = json.loads(
             raw.decode("utf-8") or "{}", object_pairs_hook=_pairs, parse_constant=_refuse
@@ -129,7 +129,9 @@ def a_shop() -> Shop:
 
 @generator("payloads", full=20_000)
 def sent(draw: Random) -> Outcome:
-    """What cannot be kept is refused by every door, and what is refused leaves nothing."""
+    """Check that every operation refuses a value that cannot be stored, and that a refusal stores
+    nothing.
+    """
     doors = a_shop().doors
     if draw.random() < 0.3:
         return started(doors, a_value(draw))

@@ -101,7 +101,7 @@ def test_a_body_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -
 
 
 def text_of(size: int, unit: str = "x") -> str:
-    """-> JSON text of exactly so many bytes in UTF-8."""
+    """Return JSON text of exactly so many bytes in UTF-8."""
     count, rest = divmod(size - 2, len(unit.encode()))
     return f'"{unit * count}{"x" * rest}"'
 
@@ -120,7 +120,7 @@ def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(unit: str) -> None
         assert doors.http("POST", "/executions", raw)[0] == status
 
 
-def test_a_body_in_base64_counts_as_what_it_says() -> None:
+def test_a_body_in_base64_is_decoded() -> None:
     doors = Doors()
     raw = b'{"workflow": "none", "input": "%b"}'
     for size, code in ((1_000, "HF205"), (BODY_BYTES_MAX, "HF241")):

@@ -43,7 +43,7 @@ ACKERMANN: Final = (
     "($a := function($m, $n){$m = 0 ? $n + 1 : $n = 0 ? $a($m - 1, 1) : "
     "$a($m - 1, $a($m, $n - 1))}; $a(4, 4))"
 )
-#: What an expression would make.
+#: The results that an expression would make.
 MADE = [
     Case("a text of a gigabyte", "$pad('', 1000000000)", EXPRESSION),
     Case("a text doubled for ever", "($f := function($s){$f($s & $s)}; $f('x'))", EXPRESSION),

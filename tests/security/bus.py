@@ -1,4 +1,4 @@
-"""Events from the bus: whoever may put them there may write anything into them."""
+"""Events from the bus: a sender with the right to put events may write any content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECLARED: Final = {"paid", "signed"}
 
 
 def an_event(detail: Any, **fields: Any) -> dict[str, Any]:
-    """-> an event as EventBridge hands it to a function."""
+    """Return an event as EventBridge hands it to a function."""
     return {
         "version": "0",
         "id": "4f1f8a36-2b8a-4a54-a7f1-62f1a4b1f1a1",
@@ -35,14 +35,14 @@ def an_event(detail: Any, **fields: Any) -> dict[str, Any]:
 
 
 def arrive(doors: Doors, event: dict[str, Any]) -> str | None:
-    """-> the code under which the event was parked, None when it was stored as one."""
+    """Return the code under which the event was parked, None when it was stored as one."""
     doors.seen.clear()
     doors.site.host.events(event)
     assert doors.foreign("default") == []
     rows = [one.item for one in doors.wrote() if isinstance(one, Put) and "refused" in one.item]
     if not rows:
         return None
-    # One row for who looks after the stack, and nothing else that was not there: nobody is woken.
+    # One row for operators, and no other new item: no execution is woken.
     (row,) = rows
     assert {type(effect) for effect in doors.wrote()} <= {Put, PutIfAbsent}
     assert all(len(str(value)) <= 1_000 for value in row.values())

@@ -58,7 +58,7 @@ def deep(levels: int) -> Any:
     Case("an id of 81 characters", {**PAID, "id": "x" * 81}, "HF201"),
     Case("an id of a folder", {**PAID, "id": ".."}, "HF201"),
 )
-def test_an_event_that_is_none_is_parked_with_its_reason(case: Case) -> None:
+def test_an_invalid_event_is_stored_with_the_reason(case: Case) -> None:
     doors = Doors()
     with time_limit():
         assert arrive(doors, an_event(case.given)) == case.code
@@ -78,7 +78,7 @@ def test_an_event_that_is_none_is_parked_with_its_reason(case: Case) -> None:
     Case("fields that are strange", {"resources": deep(2_000), "time": None}, ""),
 )
 def test_the_envelope_decides_nothing(case: Case) -> None:
-    """Which events come at all is the rule's business, and who may put them that of the bus."""
+    """The rule decides on the events, and the bus on their senders."""
     doors = Doors()
 
     assert arrive(doors, an_event(PAID, **case.given)) is None
@@ -86,7 +86,7 @@ def test_the_envelope_decides_nothing(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", ["tenant", "t", "Tenant", "account"])
-def test_an_event_cannot_say_whose_it_is(name: str) -> None:
+def test_an_event_cannot_choose_its_tenant(name: str) -> None:
     doors = Doors()
     acme = opened(doors, "acme")
     before = doors.http("GET", f"/executions/{acme.run}", who=acme.who)

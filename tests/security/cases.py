@@ -1,4 +1,4 @@
-"""What a case of bad input is, and the count of what became of many generated ones.
+"""The form of a case of bad input, and the counted results of many generated ones.
 
 A class of bad input has its hand-written cases in a table of `Case` rows in a test file, and its
 generated ones from a function that is registered here:
@@ -7,8 +7,8 @@ generated ones from a function that is registered here:
     def forged(draw: Random) -> Outcome: ...
 
 It makes one case from `draw`, puts it to a door, asserts what must hold, and says what the door
-did. Whatever it raises is a finding, so what has to be refused raises where it is not: nobody else
-looks at what was accepted. Every case has a `Random` of its own, so that it can be
+did. Any exception is a finding. A case that must be refused raises if it is accepted, because no
+other code examines accepted input. Every case has a `Random` of its own, so that it can be
 repeated alone: `python -m tests.security --class tokens --seed 1 --first 4711 --cases 1`.
 """
 
@@ -29,8 +29,8 @@ import pytest
 Outcome: TypeAlias = Literal["refused", "accepted"]
 Generator: TypeAlias = Callable[[Random], Outcome]
 
-#: Of processor time: a machine that others use too does not make a case slow; who traces each line
-#: of it, for its coverage, does.
+#: Processor time, so that other processes on the machine do not count. Tracing for coverage makes a
+#: case slower.
 CASE_SECONDS_MAX: Final = 1.0 if sys.gettrace() is None else 20.0
 #: Of any time: a case that waits for a lock uses no processor.
 WAIT_SECONDS_MAX: Final = 30.0
@@ -42,7 +42,7 @@ FULL_CASES: Final[dict[str, int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A hand-written row: what is sent, and the code of the answer."""
+    """A hand-written row: the request, and the code of the answer."""
 
     name: str
     given: Any
@@ -50,7 +50,7 @@ class Case:
 
 
 def each(*cases: Case) -> pytest.MarkDecorator:
-    """-> the decorator that runs a test with every row as its argument `case`."""
+    """Return the decorator that runs a test with every row as its argument `case`."""
     names = [case.name for case in cases]
     assert len(set(names)) == len(names), "two rows have one name"
     return pytest.mark.parametrize("case", cases, ids=names)
@@ -105,10 +105,10 @@ def run_generated(name: str, cases: int, seed: int, *, first: int = 0) -> Tally:
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    """Raises TooSlow in the block. Only for the main thread, which is the one that has signals.
+    """Raise TooSlow in the block. Only for the main thread, the only one with signals.
 
-    What earlier tests left behind is kept from the collector: to look through it once may take
-    half of the limit. What the case itself makes is collected, and counts.
+    The garbage of earlier tests is frozen: a single collection of it may take half of the limit.
+    The garbage of the case itself is collected, and counts.
     """
 
     def ring(_number: int, _frame: Any) -> None:

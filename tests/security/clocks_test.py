@@ -55,7 +55,7 @@ def second_time(effect: RunTask) -> TaskSucceeded | TaskFailed:
 
 
 @pytest.mark.parametrize("now_ms", MOMENTS.values(), ids=MOMENTS.keys())
-def test_an_execution_of_any_year_comes_to_its_end_and_can_be_seen(now_ms: int) -> None:
+def test_an_execution_of_any_year_ends_and_can_be_described(now_ms: int) -> None:
     shop = Shop(WORK, tasks=second_time)
     shop.world.now_ms = now_ms
     run = shop.start({"n": 1})

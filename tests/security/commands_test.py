@@ -1,4 +1,4 @@
-"""Files, names and settings for the command line that nobody would give it on purpose."""
+"""Invalid files, names and settings for the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def closed(path: Path) -> None:
     path.symlink_to("/proc/self/mem")
 
 
-#: What the file is; the code, or a word, by which each command refuses it.
+#: The file; the code, or a word, of each command's refusal.
 FILES: Final = [
     Case("no file", lambda _: None, "HF282"),
     Case("a folder", Path.mkdir, "HF282"),
@@ -194,7 +194,7 @@ ENDPOINTS: Final = [
 
 
 @pytest.mark.parametrize("url", ENDPOINTS, ids=ascii)
-def test_an_endpoint_that_is_none_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_endpoint_is_refused(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["list", "--endpoint", url])
     told = capsys.readouterr()
 

@@ -1,4 +1,4 @@
-"""Stops and redrives: by whom, of what, in which state. A refused one leaves nothing behind."""
+"""Stops and redrives: by each caller, in each state. A refused one stores nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES: dict[str, Any] = {
     "Pass": {"Type": "Pass", "End": True},
     "Fail": {"Type": "Fail", "Error": "Broken", "Cause": "as it is"},
 }
-#: What has become of an execution before somebody comes to stop or redrive it.
+#: The life of an execution before its stop or redrive.
 LIVES = {
     "not begun": "Wait",
     "running": "Wait",
@@ -73,7 +73,7 @@ def staged(life: str) -> Stage:
     Case("failed", "failed", ""),
     Case("aborted", "aborted", ""),
 )
-def test_a_stop_ends_what_runs_and_leaves_what_has_ended(case: Case) -> None:
+def test_a_stop_ends_running_executions_and_no_others(case: Case) -> None:
     stage = staged(case.given)
     before = stage.status(), stage.history()
     status, answer = stage.call("StopExecution", error="Mine", cause="again")
@@ -104,10 +104,11 @@ def test_what_cannot_be_redriven_says_why_and_stays(case: Case) -> None:
     assert stage.doors.stored() == before
 
 
-def test_a_second_redrive_of_what_runs_again_is_refused() -> None:
+def test_a_second_redrive_of_a_redriven_execution_is_refused() -> None:
     stage = staged("aborted")
     assert stage.call("RedriveExecution")[0] == 200
-    assert stage.call("RedriveExecution")[0] == 200  # nobody has begun it: both ask for one thing
+    # No worker has begun it: both requests are the same
+    assert stage.call("RedriveExecution")[0] == 200
     stage.doors.site.work()
     shown = stage.call("DescribeExecution")[1]
 
@@ -117,7 +118,7 @@ def test_a_second_redrive_of_what_runs_again_is_refused() -> None:
 
 
 @pytest.mark.parametrize("behind_ms", [0, 1, 500, 1_000])
-def test_a_wish_is_not_lost_to_a_clock_that_is_behind(behind_ms: int) -> None:
+def test_a_request_is_not_lost_when_the_clock_is_behind(behind_ms: int) -> None:
     stage = staged("running")
     world = stage.doors.site.shop.world
     for operation, status in (
@@ -155,12 +156,14 @@ def test_an_express_execution_can_be_neither_stopped_nor_redriven() -> None:
         assert doors.wrote() == []
 
 
-# -- by whom ---------------------------------------------------------------------------------------
+# -- callers ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("life", sorted(LIVES))
 @pytest.mark.parametrize("operation", ["StopExecution", "RedriveExecution", "UpdateMapRun"])
-def test_nobody_stops_or_redrives_what_is_not_theirs(operation: str, life: str) -> None:
+def test_a_tenant_cannot_stop_or_redrive_another_tenants_execution(
+    operation: str, life: str
+) -> None:
     stage = staged(life)
     before = stage.doors.stored()
     map_run = stage.arn.replace(
@@ -227,7 +230,7 @@ def test_an_answer_that_is_an_output_and_an_error_is_neither() -> None:
     Case("null", {"now": None}, "HF233"),
 )
 def test_whether_a_stop_waits_for_the_undo_is_true_or_false(case: Case) -> None:
-    """Whatever else would pass for true cuts an undo that nobody meant to cut."""
+    """Any other true value would cut an undo by mistake."""
     shop = opened(Doors())
     before = shop.doors.stored()
     status, refusal = shop.doors.http("POST", f"/executions/{shop.run}/stop", case.given)

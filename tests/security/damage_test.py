@@ -1,4 +1,4 @@
-"""Stored items that are not as we wrote them: a code, no guess, no write, nobody else stopped."""
+"""Damaged stored items: an error code, no guess, no write, and other executions continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def _made() -> tuple[Belt, str, str, Callable[[], None]]:
 
 
 def world() -> tuple[Belt, str, str]:
-    """-> a stack with a long log, at rest, and another execution beside it: each time as new."""
+    """Return a stack with a long log, at rest, and another execution beside it: each time
+    as new.
+    """
     belt, run, other, restore = _made()
     restore()
     belt.shop.programs.add(belt.shop.definition)
@@ -67,7 +69,7 @@ def records(belt: Belt, run: str) -> list[Item]:
 
 
 def base(belt: Belt, run: str) -> Item:
-    """-> the record that a load begins with."""
+    """Return the record that a load begins with."""
     found = records(belt, run)
     return found[int(found[-1]["sn"])]
 
@@ -157,7 +159,9 @@ RECORDS = [
 
 
 def refused(belt: Belt, run: str, other: str, code: str) -> None:
-    """The execution stops with the code, by whoever looks; the other one goes on."""
+    """Check that the execution stops with the code for every reader, and the other one
+    continues.
+    """
     before = belt.stored()
     answer = wake(belt, run)
     assert answer.came_back == (0,)
@@ -310,7 +314,7 @@ def test_a_damaged_event_is_not_applied(case: Case) -> None:
     assert records(belt, run) == hurt
 
 
-def test_a_value_from_outside_whose_blob_has_changed_is_not_taken() -> None:
+def test_a_value_from_outside_with_a_changed_blob_is_refused() -> None:
     belt, run, _ = world()
     belt.shop.send_event(data={"text": noise(300_000)})
     (key,) = [key for key in belt.services.blobs() if "/events/" in key]
@@ -336,7 +340,7 @@ ROWS = [
 
 
 @each(*ROWS)
-def test_a_damaged_row_is_told_of_and_hides_no_other(case: Case) -> None:
+def test_a_damaged_row_is_reported_and_hides_no_other(case: Case) -> None:
     belt, run, other = world()
     damaged = _watch_row(belt, run)
     belt.put("mail", case.given({**damaged, "pk": _watch_row(belt, other)["pk"]}))
@@ -349,7 +353,7 @@ def test_a_damaged_row_is_told_of_and_hides_no_other(case: Case) -> None:
 
 
 @pytest.mark.parametrize("key", ["!", "x#y", "-5#default", "\u0660" * 15 + "#default", " ", "0"])
-def test_a_row_with_a_key_that_is_none_hides_no_other(key: str) -> None:
+def test_a_row_with_an_invalid_key_hides_no_other(key: str) -> None:
     belt, run, other = world()
     row = _watch_row(belt, other)
     belt.put("mail", {"pk": row["pk"], "sk": key})

@@ -1,4 +1,4 @@
-"""Definitions that were changed somewhere, and programs that nobody would write."""
+"""Definitions with one random change, and random programs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def changed_definition(draw: Random) -> Outcome:
     except DefinitionError as refused:
         assert refused.problems
     except (ValueError, RecursionError):
-        pass  # no JSON, so that nobody could have come this far
+        pass  # Not JSON, so no definition is possible
     return "refused"
 
 
@@ -81,14 +81,16 @@ def _folder() -> Any:
 
 @cache
 def _programs(kind: str) -> tuple[Random, Iterator[Candidate]]:
-    """To begin a kind takes long, so that there is one of each, drawing from what is set here."""
+    """Generate programs. The start of each kind takes long, so there is one of each, with the
+    values set here.
+    """
     drawn = Random(0)
     return drawn, KINDS[kind](drawn)
 
 
 @generator("python", full=20_000)
 def program_of_python(draw: Random) -> Outcome:
-    """What tests/refusals generates: refused with a place and a help, or compiled."""
+    """Check a program of tests/refusals: refused with a place and a help, or compiled."""
     drawn, programs = _programs(draw.choice(_PROGRAMS))
     drawn.setstate(draw.getstate())
     candidate = next(programs)

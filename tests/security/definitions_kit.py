@@ -1,4 +1,4 @@
-"""Definitions, quickly written: what the rows of bad ones are made of."""
+"""Short forms of definitions, for the rows of invalid ones."""
 
 from __future__ import annotations
 

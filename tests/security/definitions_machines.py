@@ -1,6 +1,6 @@
-"""Definitions that are none: their text, their top, their flow, and what Holdfast adds to them.
+"""Invalid definitions: their text, their top level, their flow, and Holdfast's extensions.
 
-The code is the first finding's, with its place: line and column of a text that is no JSON.
+The code is the first finding's, with its place: line and column of a text that is not JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is no definition is refused, and the first finding says what is wrong and where."""
+"""An invalid definition is refused, and the first finding names the error and its place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def code_of(found: tuple[DefinitionProblem, ...]) -> str:
 
 
 @each(*ROWS)
-def test_a_definition_is_refused_with_the_code_and_the_place_of_what_is_wrong(case: Case) -> None:
+def test_a_definition_is_refused_with_the_code_and_the_place_of_its_error(case: Case) -> None:
     text = case.given if isinstance(case.given, str) else json.dumps(case.given)
     with time_limit():
         assert code_of(diagnose(text)) == case.code
@@ -64,7 +64,9 @@ def test_a_document_that_is_refused_as_text_becomes_no_program_either(case: Case
 
 
 def _is_about_the_end(found: DefinitionProblem) -> bool:
-    """Such a definition is not taken in any more; one that was stored runs all the same."""
+    """Return True for a definition that is refused today; one that was stored earlier
+    still runs.
+    """
     return found.code == "MISSING_END_STATE" or found.message.endswith("is not reachable.")
 
 
@@ -74,5 +76,5 @@ def test_changed_definitions_are_refused_or_run() -> None:
     assert min(tally.refused, tally.accepted) > 10
 
 
-def test_programs_that_nobody_would_write_are_refused_or_compiled() -> None:
+def test_random_programs_are_refused_or_compiled() -> None:
     assert run_generated("python", 60, seed=1).refused > 10

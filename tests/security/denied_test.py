@@ -1,8 +1,8 @@
-"""A call that IAM does not allow: a named fault, nothing lost, and nobody else is kept waiting.
+"""A call that IAM does not allow: a named fault, no lost data, and no delay for other executions.
 
-Roles are listed in tests/infra/roles_test.py; this is what a right that is missing comes to. The
-doors are the bodies of the functions, on memory services that refuse one kind of call as botocore
-tells of it.
+Roles are listed in tests/infra/roles_test.py; these tests show the effect of a missing right.
+The doors are the bodies of the functions, on memory services that refuse one kind of call with
+botocore's error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ACTIONS: dict[type[Any], str] = {
 
 
 def deny(found: Site, kind: type[Any]) -> Callable[[], None]:
-    """Every effect of the kind is refused from now on; -> a function that allows it again."""
+    """Every effect of the kind is refused from now on; returns a function that allows it again."""
     allowed = found.ports.perform
 
     def perform(effect: Effect) -> Any:
@@ -108,7 +108,7 @@ def test_a_worker_without_a_right_gives_its_message_back_or_needs_it_not(kind: t
         require_named(error)
     assert bool(back) == bool([what for what, _ in found.faults if "message" in what])
 
-    # Nothing was lost: with the right in place, it goes on where it stands.
+    # Nothing was lost: with the right in place, the execution continues.
     allow()
     found.shop.world.now_ms += 3_600_000
     found.host.sweeper(Context())
@@ -158,7 +158,7 @@ def test_a_sweep_without_a_right_says_so_and_ends(kind: type[Any]) -> None:
         ("GET", "/workflows", None),
     ],
 )
-def test_the_api_answers_what_it_may_not_do_with_a_code_and_no_traceback(
+def test_the_api_answers_a_missing_right_with_a_code_and_no_traceback(
     kind: type[Any], method: str, path: str, body: Any
 ) -> None:
     found = site(chain(1))
@@ -169,5 +169,5 @@ def test_the_api_answers_what_it_may_not_do_with_a_code_and_no_traceback(
     if status >= 500:
         assert answer["error"]["code"] == "HF323"
     assert "Traceback" not in str(answer)
-    # What AWS says of roles and tables is for the log, not for callers.
+    # AWS's messages about roles and tables belong in the log, not in answers.
     assert "not authorized" not in str(answer)

@@ -1,7 +1,7 @@
-"""The HTTP doors of one stack in memory: who asks, what it touches, and what was left behind.
+"""The HTTP doors of one stack in memory: the callers, the touched items, and the stored data.
 
-Requests have the form in which API Gateway hands them on; who has verified the caller is a part of
-them that the caller cannot write.
+Requests have the form in which API Gateway passes them on; the verified identity is a part
+that the caller cannot write.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
+from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES
 from tests.builders import ask, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
 from tests.unit.states_kit import PASS, PLACE, ROLE
@@ -38,11 +39,11 @@ Json = Any
 Authorizer = Mapping[str, Any] | None
 
 WRITES: Final = (Put, PutIfAbsent, Replace, Delete, Unlist, Extend, PutBlob, Send, Publish)
-#: Partitions that all tenants' requests may read: the stack's format, and what is due when.
+#: Partitions that all tenants' requests may read: the stack's format, and the due rows.
 READ_BY_ALL: Final = ("~ctl", "~due#")
-#: What was quarantined of no tenant is for who runs the stack.
+#: Quarantined messages without a tenant are for operators of the stack.
 OPERATORS: Final = ("~#",)
-#: Who signs as IAM does: the tenant `default`.
+#: A caller that signs with IAM: the tenant `default`.
 IAM: Final[Authorizer] = {"iam": {"userArn": "arn:aws:iam::123456789012:user/clerk"}}
 BOTH: Final = machine(
     {
@@ -59,7 +60,7 @@ BOTH: Final = machine(
 
 
 def tenant(name: Any) -> Authorizer:
-    """-> what API Gateway says of a caller whose JWT it has verified."""
+    """Return API Gateway's claims for a caller whose JWT it has verified."""
     return {"jwt": {"claims": {"sub": "somebody", "tenant": name}, "scopes": None}}
 
 
@@ -93,7 +94,7 @@ class Doors:
         who: Authorizer = IAM,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Json]:
-        """-> status and answer. `target`: path and query as sent; `body`: bytes, or JSON."""
+        """Return status and answer. `target`: path and query as sent; `body`: bytes, or JSON."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         event = event_of(method, target, headers or {}, raw, self.site.shop.world.now_ms)
         if who is not None:
@@ -105,23 +106,23 @@ class Doors:
     def states(
         self, operation: str, body: Json, who: Authorizer = IAM, target: str = "/"
     ) -> tuple[int, Json]:
-        """-> status and answer of an operation of Step Functions."""
+        """Return status and answer of an operation of Step Functions."""
         headers = {"x-amz-target": f"AWSStepFunctions.{operation}"}
         return self.http("POST", target, body, who, headers)
 
     def stored(self) -> Json:
-        """-> everything that the stack holds."""
+        """Return everything that the stack holds."""
         services = self.services
-        queues = ("work", "single", "work-dlq", "single-dlq")
+        queues = (*WORK_QUEUES, *DEAD_LETTERS)
         items = [services.items(table) for table in ("executions", "mail")]
         return items, services.blobs(), [services.depth(queue) for queue in queues]
 
     def wrote(self) -> list[Effect]:
-        """-> what the last request asked to be written or sent."""
+        """Return the writes and messages of the last request."""
         return [effect for effect in self.seen if isinstance(effect, WRITES)]
 
     def foreign(self, name: str) -> list[Effect]:
-        """-> effects of the last request that touch what is not this tenant's."""
+        """Return effects of the last request on data of other tenants."""
         own = (f"{name}#", f"{name}/", *(OPERATORS if name == TENANT_DEFAULT else ()))
         return [effect for effect in self.seen for key in _keys(effect) if not key.startswith(own)]
 
@@ -147,12 +148,12 @@ def _keys(effect: Effect) -> Iterator[str]:
             yield from (f"{message.body['t']}#" for message in messages)
 
 
-# -- what stands in a stack before bad input comes -------------------------------------------------
+# -- the stack before bad input --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shop:
-    """One tenant's things: an execution that waits, its token, and what the API has made."""
+    """One tenant's data: a waiting execution, its token, and items of the API."""
 
     doors: Doors
     name: str
@@ -168,7 +169,7 @@ class Shop:
 
 
 def opened(doors: Doors, name: str = TENANT_DEFAULT) -> Shop:
-    """-> a tenant with one of each kind."""
+    """Return a tenant with one of each kind."""
     who = IAM if name == TENANT_DEFAULT else tenant(name)
     start = {"workflow": "flow", "input": {"n": 0}, "name": "order-1"}
     run = doors.http("POST", "/executions", start, who)[1]["execution"]

@@ -1,4 +1,4 @@
-"""Work messages that nobody of ours has sent: each is given back alone, and nothing comes of it."""
+"""Work messages from foreign senders: each is given back alone, without any effect."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ FIELDS = [
     Case("a recover of a text", recover(of="m1"), BUG),
     Case("a recover of numbers", recover(of=[1, 2]), BUG),
 ]
-#: Of an execution that is there; what each key names is not, or is not a key.
+#: Keys of an existing execution; the item that a key names is missing, or the key is invalid.
 KEYS = [
     Case("an answer without numbers", "t#x.y", "absent"),
     Case("an answer of nothing", "t#", "absent"),
@@ -175,7 +175,7 @@ def refused(belt: Belt, text: Any, code: str) -> None:
 
     assert answer.came_back == (0,)
     assert belt.stored() == before
-    if code == NEWER:  # newer code will take it: that is nobody's fault
+    if code == NEWER:  # Newer code will take the message: that is not an error
         assert (answer.codes, belt.hidden) == ([], [60])
     else:
         assert answer.codes == [code]
@@ -183,7 +183,7 @@ def refused(belt: Belt, text: Any, code: str) -> None:
 
 
 @each(*TEXTS)
-def test_what_is_no_json_comes_back_and_is_told_of(case: Case) -> None:
+def test_a_message_that_is_not_json_comes_back_and_is_logged(case: Case) -> None:
     belt = Belt()
     before = belt.stored()
     answer = belt.deliver(case.given)
@@ -216,7 +216,7 @@ def test_a_dead_letter_that_is_not_ours_is_not_sent_round(case: Case) -> None:
 
 
 @each(*KEYS)
-def test_a_wake_for_mail_that_is_not_there_changes_nothing(case: Case) -> None:
+def test_a_wake_for_a_missing_inbox_message_changes_nothing(case: Case) -> None:
     belt = Belt()
     run = belt.start({"n": 1}, "order-1")
     before = belt.stored()
@@ -267,7 +267,7 @@ def test_nine_good_messages_pass_beside_one_that_is_poison(place: int) -> None:
     for number in range(9):
         belt.shop.world.now_ms += 1
         runs.append(belt.shop.start({"n": number}, f"order-{number}"))
-    bodies = [as_text(received.body) for received in belt.services.receive("work")]
+    bodies = [as_text(received.body) for received in belt.services.receive("starts")]
     poison = TEXTS[place].given
     answer = belt.deliver(*bodies[:place], poison, *bodies[place:])
 
@@ -320,12 +320,14 @@ def envelope(draw: Random) -> Outcome:
 
 @functools.cache
 def _resting() -> tuple[Belt, str, str, str, Callable[[], None]]:
-    """-> an execution at rest, another one's id and start message, and the way back to here."""
+    """Return a waiting execution, the id and start message of another, and the function that
+    restores this state.
+    """
     belt = Belt()
     run = belt.start({"n": 1}, "order-1")
     belt.shop.world.now_ms += 1
     good_run = belt.shop.start({"n": 2}, "order-2")
-    (good,) = [as_text(received.body) for received in belt.services.receive("work")]
+    (good,) = [as_text(received.body) for received in belt.services.receive("starts")]
     return belt, run, good_run, good, belt.save()
 
 

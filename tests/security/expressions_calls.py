@@ -1,7 +1,7 @@
 """JSONata that calls one function with large values, again and again.
 
-Each function takes its own time to go through what it is given; whoever forgets to pay for it is
-found by calling all of them.
+Each function takes its own time to read its arguments. Calling all of them finds a function without
+a price.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _VALUES: Final = {
     "f": _CALLABLE,
     "b": ["true", "false"],
 }
-#: Of each function what it takes: a text or a function is `sf`.
+#: The parameters of each function: a text or a function is `sf`.
 FUNCTIONS: Final = {
     name: tuple(kinds.split())
     for name, kinds in {
@@ -98,7 +98,7 @@ _OFTEN: Final = [
 
 
 def calls(draw: Random) -> str:
-    """-> a function or an operation, its arguments made once, called up to 70,000 times."""
+    """Return a function or an operation, its arguments made once, called up to 70,000 times."""
     if draw.random() < 0.7:
         name, kinds = draw.choice(list(FUNCTIONS.items()))
         given = tuple(f"$p{at}" for at in range(draw.randint(min(1, len(kinds)), len(kinds))))

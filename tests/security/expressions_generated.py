@@ -1,4 +1,4 @@
-"""Expressions that nobody would write, at three doors: paths, JSONata, intrinsic functions."""
+"""Random expressions for three parsers: paths, JSONata, intrinsic functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSONata that is meant to hold a worker, or is none. The code is JSONata's; U1001: stopped."""
+"""JSONata that tries to occupy a worker, or is invalid. The code is JSONata's; U1001: stopped."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ _ONE_HASH: Final = (
 _WIDE: Final = "$p := $reduce([1..15], function($a, $i){{'a': $a, 'b': $a}}, [0])"
 #: 2 ** 60 values when it is written down.
 _ENDLESS: Final = "$e := $reduce([1..60], function($a, $i){{'a': $a, 'b': $a}}, [0]); "
-#: What a function may be slow at.
+#: Texts at which a function may be slow.
 REPEATED: Final = (
     *(
         Case(
@@ -330,7 +330,7 @@ REPEATED: Final = (
         )
     ),
 )
-#: What would be written into an error, and what is read or written in quadratic time.
+#: Large texts for an error message, and input that is read or written in quadratic time.
 ENDLESS: Final = (
     *(
         Case(f"a value without end as {name}", f"({_ENDLESS}{use})", code)

@@ -1,4 +1,4 @@
-"""What expressions are evaluated on, and what an evaluation may come to."""
+"""The input of expressions, and the bounds of an evaluation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BINDINGS: Final[dict[str, Any]] = {
     "a": [{"x": 1, "t": "b"}, 2, None],
     "v": {"x": [1, 2, 3]},
 }
-#: Of what an expression makes: far more than a state may hand on, far less than a worker has.
+#: The result of an expression: far more than a state may return, far less than a worker's memory.
 RESULT_CHARACTERS_MAX: Final = 64_000_000
 
 
@@ -32,7 +32,7 @@ def scope() -> PathScope:
 
 
 def evaluated(text: str) -> Any:
-    """-> the value of JSONata in a field, which can be written down. Raises as a field does."""
+    """Return the value of JSONata in a field, which can be written down. Raises as a field does."""
     value = compile_template(f"{{%{text}%}}", "/States/A/Output").evaluate(BINDINGS, MOMENT)
     assert len(json.dumps(value, allow_nan=False)) < RESULT_CHARACTERS_MAX
     return value

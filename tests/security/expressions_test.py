@@ -77,7 +77,7 @@ def jsonata_code(text: str) -> str:
 
 
 @each(*expressions_paths.SYNTAX, *expressions_paths.FOUND)
-def test_a_path_that_is_none_or_leads_nowhere_is_refused(case: Case) -> None:
+def test_an_invalid_path_or_one_without_a_file_is_refused(case: Case) -> None:
     with time_limit():
         assert path_code(case.given) == case.code
 

@@ -174,7 +174,7 @@ def require_safe_svg(svg: str) -> None:
 
 
 def require_safe_mermaid(text: str) -> None:
-    """Every line is one that the plain drawing has too, but for what stands between quotes."""
+    """Check that every line is also in the plain drawing, except for the text between quotes."""
     assert [_skeleton(line) for line in text.split("\n")] == [
         _skeleton(line) for line in PLAIN[1].split("\n")
     ]

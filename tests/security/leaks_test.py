@@ -71,7 +71,7 @@ BODIES: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_the_log_says_nothing_of_what_a_message_held(name: str) -> None:
+def test_the_log_never_quotes_a_message(name: str) -> None:
     watched = Watched()
     body = BODIES[name]
     watched.deliver(body if isinstance(body, str) else as_text(body))
@@ -109,7 +109,7 @@ DAMAGES: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_the_log_says_nothing_of_what_a_damaged_item_held(name: str) -> None:
+def test_the_log_never_quotes_a_damaged_item(name: str) -> None:
     watched = Watched()
     run = watched.waiting()
     newest = watched.services.items("executions")[-1]
@@ -120,7 +120,7 @@ def test_the_log_says_nothing_of_what_a_damaged_item_held(name: str) -> None:
     watched.sweep()
 
     assert watched.lines
-    if name == "a blob's name":  # a hash, of which somebody has to know which one it is
+    if name == "a blob's name":  # A hash, useful only to a caller that knows which one it is
         return
     watched.require_silence()
 
@@ -148,7 +148,7 @@ REQUESTS: Final[dict[str, tuple[str, str, Any, dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", REQUESTS)
 @pytest.mark.parametrize("is_down", [False, True], ids=["up", "down"])
-def test_the_log_says_nothing_of_what_a_request_held(name: str, is_down: bool) -> None:
+def test_the_log_never_quotes_a_request(name: str, is_down: bool) -> None:
     watched = Watched()
     if is_down:
         ports: Any = watched.site.ports
@@ -181,7 +181,7 @@ def test_a_token_is_stored_nowhere_and_logged_nowhere() -> None:
     assert token not in str(watched.stored()) + json.dumps(history) + "".join(watched.lines)
 
 
-def test_what_botocore_says_of_a_request_is_not_told() -> None:
+def test_botocores_message_about_a_request_is_not_shown() -> None:
     report = f"Invalid type for parameter Item.ev, value: {CANARY}, type: <class 'int'>"
     errors = [
         ParamValidationError(report=report),
@@ -193,7 +193,7 @@ def test_what_botocore_says_of_a_request_is_not_told() -> None:
         assert CANARY not in str(fault("put_item", error))
 
 
-def test_an_exception_that_nobody_expected_is_logged_by_its_kind_and_a_code() -> None:
+def test_an_unexpected_exception_is_logged_by_its_kind_and_a_code() -> None:
     lines: list[str] = []
     telemetry.log_fault("it failed", ValueError(CANARY), lines.append, message_id="m1")
 
@@ -206,7 +206,7 @@ def test_an_exception_that_nobody_expected_is_logged_by_its_kind_and_a_code() ->
     }
 
 
-def test_a_task_that_cannot_be_run_for_what_it_was_given_logs_nothing_of_it() -> None:
+def test_a_task_that_refuses_its_arguments_logs_none_of_them() -> None:
     watched = Watched()
 
     def broken(effect: Effect) -> Any:
@@ -215,7 +215,7 @@ def test_a_task_that_cannot_be_run_for_what_it_was_given_logs_nothing_of_it() ->
         return watched.services.perform(effect)
 
     watched.shop.start({"secret": CANARY})
-    (body,) = [received.body for received in watched.services.receive("work")]
+    (body,) = [received.body for received in watched.services.receive("starts")]
     ports: Any = watched.site.ports
     ports.perform = broken
     watched.deliver(as_text(body))
@@ -225,7 +225,7 @@ def test_a_task_that_cannot_be_run_for_what_it_was_given_logs_nothing_of_it() ->
 
 
 @pytest.mark.parametrize("option", ["--input", "--data", "--output"])
-def test_the_command_line_does_not_repeat_what_it_could_not_read(
+def test_the_command_line_does_not_quote_unreadable_input(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commands = {

@@ -1,4 +1,4 @@
-"""Names, ids and keys that nobody would choose: refused, or stored as exactly what was sent."""
+"""Unusual names, ids and keys: refused, or stored exactly as sent."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ OTHERS: Final[list[Any]] = [5, -1, 1.5, True, [], ["a"], {}, {"a": "b"}]
 
 
 def is_plain(name: Any) -> bool:
-    """What a name of Holdfast's own may be, said once more and otherwise than in the product."""
+    """Return True for a valid name of Holdfast, by rules written for this test."""
     is_right = isinstance(name, str) and 1 <= len(name) <= 80 and set(name) <= PLAIN
     return is_right and name not in {".", ".."}
 
 
 def is_states_name(name: Any) -> bool:
-    """What AWS documents of the names of state machines, activities and executions."""
+    """Return True for a valid name of state machines, activities and executions, by AWS's
+    documentation.
+    """
     refused = set('<>{}[]?*"#%\\^|~`$&,;:/\ufffe\uffff')
     return (
         isinstance(name, str)
@@ -90,7 +92,7 @@ def event_with_id(doors: Doors, event_id: Any) -> Outcome:
     body = {"name": "paid", "key": "k", "data": 1, "id": event_id}
     status, answer = doors.http("POST", "/events", body)
     if status == 200:
-        # What is no id at all is as none: the event gets one.
+        # An invalid id counts as none: the event gets one.
         assert is_plain(event_id) or not event_id
         return "accepted"
     assert not is_plain(event_id)
@@ -108,7 +110,7 @@ def event_with_key(doors: Doors, key: Any) -> Outcome:
 
 
 def looked_up(doors: Doors, name: Any) -> Outcome:
-    """What stands in a path may also lead nowhere."""
+    """Check a name in a path. The path may also lead nowhere."""
     path = f"/executions/{quote(str(name), safe='')}"
     status, answer = doors.http("GET", path)
     if status == 200:  # of the empty name: the list
@@ -132,7 +134,7 @@ def machine_named(doors: Doors, name: Any) -> Outcome:
 
 
 def claimed(doors: Doors) -> list[str]:
-    """-> the partitions in which the last request asked to put something new."""
+    """Return the partitions in which the last request asked to put something new."""
     return [str(one.item["pk"]) for one in doors.wrote() if isinstance(one, PutIfAbsent)]
 
 

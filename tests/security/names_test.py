@@ -1,4 +1,4 @@
-"""Names, ids and keys: a small grammar, and what it lets through is kept letter by letter."""
+"""Names, ids and keys: a small grammar; accepted names are stored letter by letter."""
 
 from __future__ import annotations
 

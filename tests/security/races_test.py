@@ -1,4 +1,6 @@
-"""Many callers start under one name at once: one execution, and everybody is told the truth."""
+"""Many callers start under one name at once: one execution, and every caller gets the right
+answer.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,9 @@ INPUTS: dict[str, Callable[[int], int]] = {
 def side_by_side(
     draw: Random, perform: Callable[[Any], Any], calls: list[Call], deaths: int = 0
 ) -> list[Any]:
-    """-> what each call came to, when their effects take place in any order.
+    """Return the result of each call when their effects take place in any order.
 
-    Up to so many calls die where they stand; their result is None.
+    Up to this many calls crash in the middle; their result is None.
     """
     results: list[Any] = [None] * len(calls)
     answers: dict[int, Any] = dict.fromkeys(range(len(calls)))
@@ -116,7 +118,9 @@ def test_one_name_is_one_execution_of_a_state_machine(inputs: str, callers: int)
         assert check(office.world) == []
 
 
-def test_a_door_that_does_not_claim_the_name_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_does_not_reserve_the_name_would_be_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from holdfast.runtime.commands import start
 
     def unclaimed(_tenant: str, wanted: Any, _data: Any) -> Any:

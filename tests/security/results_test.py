@@ -1,4 +1,4 @@
-"""What tasks return and raise that nothing can be done with: it fails their attempt, no worker."""
+"""Unusable results and errors of tasks: they fail the attempt, never the worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEPLOYMENT: Final = Deployment(Registry({"odd": odd}, {}), {})
 
 
 def performed(does: Callable[[], Any]) -> TaskResult:
-    """-> what the engine is told of a task whose body is `does`."""
+    """Return the engine's view of a task whose body is `does`."""
     _DOES[:] = [does]
     return DEPLOYMENT.run_task(asked({"kind": 0}))
 
@@ -54,7 +54,7 @@ def raises(error: BaseException | type[BaseException]) -> Callable[[], Any]:
     return does
 
 
-# -- what is returned ------------------------------------------------------------------------------
+# -- returned values -------------------------------------------------------------------------------
 
 
 def cyclic() -> Any:
@@ -95,7 +95,7 @@ RETURNED = [
     Case("bytes that are no text", lambda: b"\xff\xfe", "InvalidResult"),
     Case("an enumeration of objects", lambda: Colour.RED, "InvalidResult"),
 ]
-#: What has a plain form is taken in it.
+#: A value with a plain form is accepted in that form.
 KEPT = [
     Case("a decimal", lambda: decimal.Decimal("1.50"), "1.50"),
     Case("a complex number", lambda: 1j, "1j"),
@@ -122,7 +122,7 @@ def test_what_has_a_plain_form_is_taken_in_it(case: Case) -> None:
     assert performed(case.given) == TaskSucceeded(case.code)
 
 
-# -- what is raised --------------------------------------------------------------------------------
+# -- raised errors ---------------------------------------------------------------------------------
 
 
 class UnprintableError(Exception):
@@ -230,12 +230,12 @@ def test_whatever_is_raised_is_the_error_of_the_attempt(case: Case) -> None:
     plain_text([found.error, found.cause], "the failure")
 
 
-def test_somebody_at_the_keyboard_is_heard() -> None:
+def test_an_interrupt_from_the_keyboard_works() -> None:
     with pytest.raises(KeyboardInterrupt):
         performed(raises(KeyboardInterrupt))
 
 
-# -- what the engine makes of it -------------------------------------------------------------------
+# -- the engine's results --------------------------------------------------------------------------
 
 CATCH_ALL = {"ErrorEquals": ["States.ALL"], "Next": "caught"}
 RETRY_NONE = {"ErrorEquals": ["States.Timeout"], "MaxAttempts": 1, "IntervalSeconds": 1}

@@ -1,4 +1,4 @@
-"""Numbers of seconds, attempts and rates that nobody can mean: refused, or an error with a name."""
+"""Senseless numbers of seconds, attempts and rates: refused, or an error with a name."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_same_as_text_is_refused_in_the_same_words(case: Case) -> None:
     assert diagnose(json.dumps(case.given)) == diagnose(case.given)
 
 
-#: What expressions give when it is too late to refuse the definition.
+#: Results of expressions, when it is too late to refuse the definition.
 EVALUATED = [
     -1, 0.5, "5", "", None, True, [], [5], {}, 10**9, 10**30, STATE_SECONDS_MAX + 1, -0.5, "NaN",
     "1e9", 1e300,
@@ -178,7 +178,7 @@ _NUMBERS: Final[list[Any]] = [
 
 @generator("retry fields", full=10_000)
 def fields(draw: Random) -> Outcome:
-    """A task with numbers of any kind; what is not refused is run through some failures."""
+    """Check a task with numbers of any kind; an accepted one runs through some failures."""
 
     def number() -> Any:
         return junk(draw, 1) if draw.random() < 0.1 else draw.choice(_NUMBERS)

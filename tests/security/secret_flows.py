@@ -1,4 +1,4 @@
-"""Workflows whose secrets go everywhere that a value can go."""
+"""Workflows whose secrets go to every place that a value can reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, RootModel, SecretStr
 
 from holdfast import ask, each, pure, task, wait_for_event, workflow
 
-#: What tasks were given, in clear: only a test would keep it.
+#: The tasks' inputs in clear text: only a test may keep them.
 seen: list[str] = []
 
 
@@ -24,7 +24,7 @@ class Pin(BaseModel):
 
 
 class Pair(RootModel[dict[str, SecretStr]]):
-    """Its fields are not for the compiler to see."""
+    """A model whose fields the compiler must not read."""
 
 
 @task

@@ -1,4 +1,6 @@
-"""Twenty secrets through the whole door: tasks see them, and nothing that is kept or told does."""
+"""Twenty secrets through the whole API: tasks see them, and no stored or printed text contains
+them.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ class Bank:
         return self.call(self.front.event(TENANT, request, CHANCE))
 
     def everything(self) -> str:
-        """What was noted, and the logs unpacked: records are compressed."""
+        """Return everything written, and the logs unpacked: records are compressed."""
         logs = [repr((history.state, history.records)) for history in histories(self.world)]
         stored = [repr(item) for table in ("mail", "executions") for item in self._items(table)]
         return "\n".join([*self.noted, *logs, *stored])
@@ -129,7 +131,7 @@ def test_no_answer_of_the_door_holds_a_sealed_text() -> None:
     assert "holdfast.secret" not in json.dumps(answers)
 
 
-def test_an_exception_that_quotes_a_secret_is_told_without_it() -> None:
+def test_an_exception_that_quotes_a_secret_is_reported_without_it() -> None:
     bank = Bank(LocalVault())
     run = bank.start("fail", {"token": CANARIES[7]})
     bank.world.run()
@@ -161,7 +163,7 @@ class Dice:
         return self.own.open(tenant, sealed)[4:]
 
 
-def test_who_sends_a_secret_twice_is_told_yes_twice() -> None:
+def test_a_secret_that_is_sent_twice_is_accepted_twice() -> None:
     bank = Bank(Dice())
     run = visited(bank)
     again = bank.start("visit", given(CANARIES), "visit-1")
@@ -219,7 +221,7 @@ def test_a_question_of_a_workflow_is_not_answered_past_its_type_by_the_api_of_st
         (5, "valid string"),
     ],
 )
-def test_the_door_says_why_it_does_not_take_a_secret_and_never_what_it_was(
+def test_the_refusal_of_a_secret_gives_the_reason_and_never_the_secret(
     secret: Any, expected: str
 ) -> None:
     bank = Bank(LocalVault())
@@ -229,7 +231,7 @@ def test_the_door_says_why_it_does_not_take_a_secret_and_never_what_it_was(
     assert str(secret) not in str(refused.value)
 
 
-def test_a_stack_without_a_key_takes_no_secret_in_and_names_what_it_lacks() -> None:
+def test_a_stack_without_a_key_refuses_secrets_and_names_the_missing_key() -> None:
     bare = Bank(NO_VAULT)
     with pytest.raises(VaultFault, match="no key for secrets") as refused:
         bare.start("lend", {"token": CANARIES[0]})

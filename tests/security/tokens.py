@@ -45,7 +45,7 @@ def decoded(token: str) -> bytes:
 
 
 def fields(shop: Shop) -> list[str]:
-    """-> tenant, format, key, run, entry, attempt, expiry, MAC."""
+    """Return tenant, format, key, run, entry, attempt, expiry, MAC."""
     return decoded(shop.token).decode().split(".")
 
 
@@ -81,7 +81,9 @@ def replaced(place: int, make: Callable[[Random, str], str]) -> Forgery:
 
 
 def resigned(place: int, value: str, secret: bytes = SECRET) -> Forgery:
-    """One field is another, and the MAC is right: what only a mistake of ours could make."""
+    """Return the token with one other field and a right MAC: only a fault of our own could
+    make it.
+    """
 
     def forge(_: Random, shop: Shop) -> str:
         found = fields(shop)[:-1]
@@ -207,7 +209,7 @@ FORGERIES: Final[dict[str, Forgery]] = {
     "a genuine token of another tenant": _other_tenant,
 }
 
-#: What the door of Step Functions calls each of them; its shapes bound the length.
+#: Step Functions' names for these errors; its shapes bound the length.
 STATES_CODES: Final = {"InvalidToken", "ValidationException", "TaskTimedOut"}
 
 
@@ -220,7 +222,7 @@ def refused_by_holdfast(shop: Shop, token: object) -> None:
 
 
 def refused_by_states(shop: Shop, operation: str, token: object) -> str:
-    """-> the code. Nothing is read here either."""
+    """Return the code. Nothing is read here either."""
     members = {"SendTaskSuccess": {"output": "1"}, "SendTaskFailure": {"error": "E"}}
     request = {"taskToken": token, **members.get(operation, {})}
     status, answer = shop.doors.states(operation, request, shop.who)

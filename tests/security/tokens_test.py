@@ -129,7 +129,7 @@ def test_no_token_of_another_tenant_is_good_here_nor_ours_there() -> None:
     Case("another attempt", lambda token: replace(token, attempt=2), "HF232"),
     Case("no such child", lambda token: replace(token, run=token.run + ".0.1"), "HF232"),
 )
-def test_a_signed_token_for_what_nobody_waits_for_changes_nothing(case: Case) -> None:
+def test_a_signed_token_without_a_waiting_execution_changes_nothing(case: Case) -> None:
     shop = a_shop()
     before = shop.doors.stored()
     changed: Token = case.given(genuine(shop))
@@ -159,7 +159,7 @@ def test_guesses_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["tokens", "guesses"])
-def test_a_door_that_takes_what_is_forged_or_guessed_is_a_finding(
+def test_accepting_a_forged_or_guessed_token_is_a_finding(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     genuine_one = genuine(a_shop())
@@ -260,7 +260,9 @@ def test_an_id_that_an_older_key_signed_is_known_while_the_key_is_listed() -> No
 
 
 def separation(first: str, second: str, rounds: int) -> float:
-    """-> how often the second takes longer than the first; 0.5: nobody can tell."""
+    """Return how often the second takes longer than the first; 0.5: no difference can be
+    measured.
+    """
     draw, times = Random(0), {first: [0] * rounds, second: [0] * rounds}
     for number in range(rounds):
         for text in draw.sample((first, second), 2):
@@ -281,7 +283,7 @@ def separation(first: str, second: str, rounds: int) -> float:
 
 
 def wrong_from(place: int) -> str:
-    """-> the token with a MAC that is right up to a place."""
+    """Return the token with a MAC that is right up to a place."""
     shop = a_shop()
     mac = list(hmac.new(KEYS.secret, f"token:{body(shop)}".encode(), "sha256").hexdigest())
     for later in range(place, len(mac)):
@@ -290,7 +292,7 @@ def wrong_from(place: int) -> str:
 
 
 def test_how_much_of_a_mac_is_right_cannot_be_measured() -> None:
-    # A leak shows each time; what else the machine does, not.
+    # A leak shows each time; other work of the machine does not.
     measured = (separation(wrong_from(0), wrong_from(63), 4_000) for _ in range(3))
     assert any(abs(one - 0.5) < 0.1 for one in measured)
 

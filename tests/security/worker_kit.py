@@ -1,4 +1,4 @@
-"""The worker function with its doors open: any bytes as messages, any damage to what is stored."""
+"""The worker function with arbitrary input: any bytes as messages, any damage to stored data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ ARN: Final = "arn:aws:sqs:eu-west-1:111111111111:holdfast-"
 
 
 def waiting_machine() -> Machine:
-    """A task, then an event, then a question: whoever starts it comes to rest at the event."""
+    """Return a machine with a task, then an event, then a question: an execution waits at the
+    event.
+    """
     return machine({"step": call("step", "event"), "event": wait_for("paid", "ask"), "ask": ask()})
 
 
@@ -34,7 +36,9 @@ def echo(effect: RunTask) -> TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`came_back`: by number, the messages that the worker did not take. `faults`: what it said."""
+    """The worker's answer. `came_back`: by number, the messages that it did not take. `faults`: its
+    logged errors.
+    """
 
     came_back: tuple[int, ...]
     faults: tuple[Exception, ...]
@@ -65,14 +69,14 @@ class Belt:
         return self.shop.world.services
 
     def _perform(self, effect: Effect) -> Any:
-        """No message of these is in a queue: what hides it has nothing to hide."""
+        """Perform an effect. None of these messages is in a queue, so hiding has no effect."""
         if isinstance(effect, SetVisibility):
             self.hidden.append(effect.seconds)
             return None
         return self.site.ports.perform(effect)
 
     def start(self, data: Any, name: str) -> str:
-        """-> an execution that rests at its first wait."""
+        """Start an execution and return it at its first wait."""
         run = self.shop.start(data, name)
         self.shop.world.run(until_ms=self.shop.world.now_ms)
         return run
@@ -104,7 +108,7 @@ class Belt:
         return self.shop.history(run).state.frames[ROOT].position
 
     def stored(self) -> tuple[Any, ...]:
-        """All that is durable: what is refused must leave it as it was."""
+        """Return all durable data: a refused request must not change it."""
         services = self.services
         return services.items("executions"), services.items("mail"), services.blobs(), self.sent()
 
@@ -114,7 +118,7 @@ class Belt:
         return [sorted(queues[name].messages) for name in sorted(queues)]
 
     def put(self, table: Any, item: Mapping[str, Any]) -> None:
-        """Stores an item past all checks, as somebody with other software might."""
+        """Store an item past all checks, as other software might."""
         store = self.services._tables[table]
         there = store.get(item["pk"], item["sk"])
         if there is not None:
@@ -122,7 +126,7 @@ class Belt:
         store.add(dict(item))
 
     def save(self) -> Callable[[], None]:
-        """-> what makes all that is stored, and the time, as they are now. Items never change."""
+        """Return a function that restores the stored data and the time. Items never change."""
         services, world = self.services, self.shop.world
         now_ms, task_runs = world.now_ms, dict(world.task_runs)
         blobs = dict(services._blobs)
@@ -161,7 +165,9 @@ def _queue_parts(queue: MemoryQueue) -> tuple[Any, Any]:
 
 
 def damaged(draw: Random, whole: Any) -> Any:
-    """-> a copy of a JSON value in which one place is missing, is junk, or has a new neighbour."""
+    """Return a copy of a JSON value in which one place is missing, is junk, or has a new
+    neighbour.
+    """
     found = copy.deepcopy(whole)
     place, key = draw.choice(list(_places(found)))
     match draw.randrange(8):
@@ -185,7 +191,7 @@ def _places(value: Any) -> Any:
 
 
 def damaged_text(draw: Random, text: str) -> str:
-    """-> the text cut, or with one character changed, doubled or gone."""
+    """Return the text cut, or with one character changed, doubled or gone."""
     at = draw.randrange(len(text) + 1)
     match draw.randrange(4):
         case 0:

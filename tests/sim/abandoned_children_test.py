@@ -109,9 +109,9 @@ class Play:
         self.family.settle(20 * 60)
 
     def assert_nothing_lost(self, note: object = None) -> None:
-        """What the children do is asked while the parent naps: its end would stop them as well."""
+        """The children are examined while the parent waits: its end would stop them too."""
         statuses = {child.state.status for child in self.family.children}
-        assert statuses <= {"ABORTED"}, note  # none: its parent went on before it could begin
+        assert statuses <= {"ABORTED"}, note  # None: its parent continued before it could begin
         assert not self.family.outer.state.children or self.family.outer.state.is_ended, note
         self._world.run()
         assert self.family.is_sound(), note
@@ -122,7 +122,9 @@ class Play:
         return TaskFailed("Broken", None) if effect.entry == self._failing else TaskSucceeded(None)
 
     def _redrive(self) -> None:
-        """As soon as the end is in the log: what it owes may not have been done."""
+        """Redrive as soon as the end is in the log: its follow-ups may not have been
+        carried out.
+        """
         if not any(found.state.resting for found in histories(self._world)):
             self._world.at(self._world.now_ms + 100, self._redrive)
             return

@@ -1,7 +1,8 @@
-"""What is answered later, killed at every effect: callback, nested execution, job and activity.
+"""Tasks that are answered later, with a crash at every effect: callback, nested execution,
+job and activity.
 
-Whoever answers tries again until it was heard, as in life. A poller that dies has taken the
-activity's task along: its time-out and a retry see to it.
+A sender repeats an answer until it is accepted. A poller that crashes keeps the activity's task:
+its time-out and a retry complete it.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ OUTPUT = {"before": {"inner": {"slept": True}, "build": "built"}, "packed": "par
 
 
 class Firm:
-    """One world with both machines, one who answers, one who polls, and slow builds."""
+    """A world with both machines, a person, a poller, and slow builds."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         programs = Programs()
@@ -105,7 +106,7 @@ class Firm:
             self.insist("CreateStateMachine", name=name, definition=text, roleArn=ROLE)
 
     def run(self) -> Any:
-        """-> the outer execution's output, or its error."""
+        """Return the outer execution's output, or its error."""
         self.insist("StartExecution", stateMachineArn=PLACE.machine("outer"), name="e1", input="{}")
         self.world.at(self.world.now_ms + 30_000, self._poll)
         self.world.run()
@@ -148,7 +149,7 @@ class Firm:
             assert fault.code == "TaskTimedOut"  # it was answered before
 
     def _poll(self) -> None:
-        """Takes a task and answers it, every half minute, until nobody needs it any more."""
+        """Take a task and answer it, every half minute, until no execution needs it."""
         task: dict[str, Any] = {}
         try:
             task = self._call("GetActivityTask", {"activityArn": ACTIVITY})
@@ -175,7 +176,7 @@ class Firm:
         return run(self._api.call(operation, request, chance, parent), self._perform)
 
     def _perform(self, effect: Effect) -> Any:
-        """Nobody here waits for an answer: a poll that finds nothing comes again."""
+        """Perform an effect without waiting: a poll that finds nothing comes again."""
         return self.world.now_ms if isinstance(effect, Deadline) else self.world.perform(effect)
 
 
@@ -184,7 +185,7 @@ def _parent(effect: RunTask) -> Any:
 
 
 def told(firm: Firm) -> Counter[tuple[str, str]]:
-    """-> what the bus was told, by machine and status."""
+    """Return the events on the bus, by machine and status."""
     return Counter(
         (event.detail["stateMachineArn"].rpartition(":")[2], event.detail["status"])
         for event in firm.world.services.published
@@ -195,7 +196,7 @@ EVENTS = {(name, status) for name in ("outer", "inner") for status in ("RUNNING"
 
 
 def assert_whole(firm: Firm, note: object = None) -> None:
-    """One child, one notice, everything in the log once, the bus told of everything."""
+    """Check: one child, one notice, everything in the log once, all events on the bus."""
     assert [child.state.status for child in firm.children] == ["SUCCEEDED"], note
     notices = [
         item
@@ -207,7 +208,7 @@ def assert_whole(firm: Firm, note: object = None) -> None:
     assert set(told(firm)) == EVENTS, note
 
 
-def test_everything_is_answered_and_told_once() -> None:
+def test_every_task_is_answered_and_every_end_reported_once() -> None:
     firm = Firm()
     assert firm.run() == OUTPUT
     assert_whole(firm)

@@ -21,14 +21,14 @@ UNDONE = ["refund", "release", "notify"]
 
 
 class CancellingShop:
-    """One order, and what its customer says about it: events and when they come."""
+    """One order, and the messages of its customer: events and their times."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._shop = OrderShop(hook, "cancellable_order")
         self.world = self._shop.world
 
     def run(self, fate: Fate, *said: tuple[str, int, Any]) -> tuple[str, list[str]]:
-        """-> the reason in the outcome, and the tasks that succeeded, in order."""
+        """Return the reason in the outcome, and the tasks that succeeded, in order."""
         request = an_order(fate)
         for number, (event, after_ms, data) in enumerate(said):
             detail = {"name": event, "key": request.name, "data": data}

@@ -1,4 +1,4 @@
-"""Races, quorums and deadlines through the real worker, whoever dies meanwhile."""
+"""Races, quorums and deadlines through the real worker, with crashes at every place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def deadline() -> Machine:
     )
 
 
-#: Long enough that a task whose worker died has been taken over before the time is up.
+#: Long enough that another worker takes over a crashed worker's task before the time is over.
 CASES = {"race": race(), "siblings": siblings(), "deadline": deadline()}
 
 
@@ -78,7 +78,7 @@ def run(name: str, hook: Hook = no_faults) -> tuple[Shop, StoredHistory]:
 
 
 def outcome(history: StoredHistory) -> tuple[Any, ...]:
-    """-> status, output, and the tasks that ended, in order."""
+    """Return status, output, and the tasks that ended, in order."""
     ended = [event for event in history.events if event.type in {"TaskSucceeded", "TaskFailed"}]
     return (
         history.state.status,
@@ -95,7 +95,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_cancelled_is_undone_before_the_rest_goes_on(name: str) -> None:
+def test_a_cancelled_lane_is_undone_before_the_rest_continues(name: str) -> None:
     shop, history = run(name)
 
     assert outcome(history) == ("SUCCEEDED", "then done", EXPECTED[name])

@@ -1,6 +1,7 @@
-"""Workflows that call workflows, killed at every effect: start, submission, end of a child, stop.
+"""Workflows that call workflows, with a crash at every effect: start, submission, end of a child,
+stop.
 
-One child for each call, whatever dies; it ends once, and its parent hears of it once.
+One child for each call, in spite of crashes; it ends once, and reports to its parent once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SHOP = {
             "declined": call("note", Arguments={"n": "{% $states.input %}"}),
         }
     ),
-    # A child that rests, and calls another.
+    # A child that waits, and calls another.
     "ship": machine(
         {
             "rest": {"Type": "Wait", "Seconds": 5, "Next": "pack"},
@@ -58,7 +59,7 @@ def shop(hook: Hook = no_faults) -> Family:
 
 
 def assert_whole(family: Family, note: object = None) -> None:
-    """A child for each call, each end told once, everything in the logs once."""
+    """Check: a child for each call, each end reported once, everything in the logs once."""
     children = [(child.state.workflow, child.state.status) for child in family.children]
     expected = [("bill", "FAILED"), ("pack", "SUCCEEDED"), ("ship", "SUCCEEDED")]
     assert sorted(children) == expected, note
@@ -93,7 +94,7 @@ def assert_stopped(family: Family, note: object = None) -> None:
     assert family.is_sound(), note
 
 
-def test_children_are_started_and_heard_of_once() -> None:
+def test_children_start_once_and_report_their_end_once() -> None:
     family = shop()
     assert family.run().state.output == OUTPUT
     assert_whole(family)

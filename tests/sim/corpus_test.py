@@ -1,4 +1,4 @@
-"""The corpus: every scenario is valid, says what it is about, and ends as the reference says."""
+"""The corpus: every scenario is valid, names its subject, and ends as the reference predicts."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def test_a_scenario_ends_as_the_reference_says(scenario: Scenario) -> None:
     except Undecided:
         return
     assert alone is not None
-    # The cause of a failed expression tells of an event by its number, which a history gives.
+    # The cause of a failed expression names an event by its number, which depends on the history.
     assert (alone.status, alone.output, alone.error) == (root.status, root.output, root.error)

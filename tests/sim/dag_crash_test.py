@@ -122,7 +122,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
 
 
 def test_crashes_at_random_change_nothing() -> None:
-    """Few enough of them: who loses one worker more in a row has rightly failed."""
+    """Few enough of them: an execution that loses one more worker in a row fails rightly."""
     kills = 0
     for seed in range(40):
         print(f"seed {seed}")

@@ -1,5 +1,5 @@
-"""What a delivery makes of those before it and beside it: who died with its message, who opened the
-same execution, what came while nobody was told.
+"""The effects of earlier and concurrent deliveries of a message: crashed workers, concurrent starts
+of one execution, and messages whose wake was lost.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def is_record(effect: Effect) -> bool:
     return isinstance(effect, PutIfAbsent) and effect.table == "executions"
 
 
-# -- who died with the message ---------------------------------------------------------------------
+# -- crashed workers of the message ----------------------------------------------------------------
 
 
 class Seen(SimulatorWorld):
-    """Notes how each worker had got the message that it died of."""
+    """Records how each crashed worker had received its message."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class Seen(SimulatorWorld):
         return is_done
 
 
-def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
+def test_a_worker_that_crashes_at_a_handed_over_task_is_counted_and_the_task_isolated() -> None:
     """The second task is begun by another invocation: its time-out does not fit into the first."""
 
     def kill(effect: RunTask) -> TaskResult:
@@ -73,15 +73,13 @@ def test_who_dies_of_what_was_handed_on_is_counted_and_then_alone() -> None:
     assert [queue for _, queue in world.deaths] == ["work", "work", "single", "single"]
     assert world.deaths[0] == ("go", "work")
     assert state.stopped_ms is not None
-    assert state.stopped_ms - START_MS < 600_000  # nobody waits until what was claimed lapses
+    assert state.stopped_ms - START_MS < 600_000  # No worker waits until the lease lapses
     assert check(world) == []
 
 
-def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_handed_it_on() -> (
-    None
-):
-    """More branches than places. The first worker dies of one, the second hands the last one on,
-    and who gets that dies, too.
+def test_an_isolated_task_does_not_wait_for_the_lease_of_its_former_worker() -> None:
+    """More branches than places. The first worker crashes at one branch, the second hands the last
+    one over, and the worker that receives it crashes too.
     """
 
     def work(_: RunTask) -> TaskResult:
@@ -106,12 +104,12 @@ def test_what_was_handed_on_and_goes_alone_does_not_wait_for_the_claim_of_who_ha
     assert check(world) == []
 
 
-# -- who opened the same execution -----------------------------------------------------------------
+# -- concurrent starts of one execution ------------------------------------------------------------
 
 
-def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> None:
-    """The twin is frozen at record 0, writes it at last, and dies. Meanwhile there is no log, and
-    the wake of the stop has nobody to stop.
+def test_a_worker_that_loses_record_0_to_a_concurrent_delivery_reads_the_stops() -> None:
+    """The concurrent worker is frozen at record 0, writes it at last, and crashes. Meanwhile there
+    is no log, and the wake of the stop finds no execution to stop.
     """
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 30 * DAY_SECONDS, "End": True}}))
     records: list[Effect] = []
@@ -121,7 +119,7 @@ def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> No
             return
         records.append(effect)
         if len(records) == 1:
-            raise Killed  # as far as anybody can see
+            raise Killed  # Nothing else shows this crash
         if len(records) == 2:
             world.services.perform(records[0])
 
@@ -136,8 +134,8 @@ def test_who_finds_that_a_twin_has_opened_the_execution_looks_for_a_stop() -> No
 
 
 def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
-    """One name, twice the same input with another secret in it: whose record 0 comes first decides,
-    and the other has run its first task by then.
+    """One name, twice the same input with different ciphertexts of a secret: the first record 0
+    decides, and the other worker has run its first task by then.
     """
     first, second = (Sealed("k1", data, 3).text for data in (b"one", b"two"))
     shop = Shop(
@@ -153,7 +151,8 @@ def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
         ran.append(effect.arguments)
         if len(ran) == 1:
             shop.start(second)
-            # Who has to fetch the definition writes record 0 first: the task is claimed, not over.
+            # A worker that has to read the definition writes record 0 first: the task has a lease
+            # and is not over.
             world.setting = WorkerConfig(Programs(), knowing.knows, knowing.keys)
             (other,) = world.services.receive("starts")
             world.deliver(other, "starts")
@@ -182,7 +181,7 @@ def test_the_result_of_a_start_that_did_not_count_does_not_count() -> None:
 def test_a_lane_whose_first_task_depends_on_the_time_begins_it_after_its_record(
     said: str, waits: bool
 ) -> None:
-    """Its start may be sent again, in another time: which of the two counts, the record says."""
+    """Its start may be sent again, at another time: the record decides which of the two counts."""
     task = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
     arguments = {"FunctionName": "f", "Payload": said}
     processor = {
@@ -205,7 +204,7 @@ def test_a_lane_whose_first_task_depends_on_the_time_begins_it_after_its_record(
     assert check(stack.world) == []
 
 
-# -- what came while nobody was told ---------------------------------------------------------------
+# -- messages whose wake was lost ------------------------------------------------------------------
 
 
 def _event(shop: Shop, _run: str) -> None:
@@ -222,7 +221,7 @@ def _answer(shop: Shop, run: str) -> None:
 def test_what_is_stored_wins_against_the_time_out_of_the_whole_execution(
     wait: Any, bring: Any
 ) -> None:
-    """R14. Who brought it dies before he tells anybody, and does not come back."""
+    """R14. The sender of the answer crashes before it sends the wake, and does not come back."""
     shop = Shop(machine({"wait": wait}, TimeoutSeconds=60))
 
     def die_before_telling(_world: SimulatorWorld, effect: Effect, when: When) -> None:

@@ -25,7 +25,7 @@ def _traces(count: int) -> list[str]:
 
 
 def _hash_of_all(count: int, hash_seed: str) -> str:
-    """What a process of its own says."""
+    """Return the hash that a separate process computes."""
     done = subprocess.run(
         [sys.executable, "-m", "holdfast_simulator", "--hashes", "--schedules", str(count)],
         env=os.environ | {"PYTHONHASHSEED": hash_seed},

@@ -1,4 +1,4 @@
-"""What the doctor says where an execution waits for others, and where it cannot look."""
+"""The report of the doctor on executions that wait for others, and on logs that it cannot read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = ("inner", "outer")
 
 
 def waiting_for_a_child() -> tuple[Family, str]:
-    """-> `outer`, which waits for `inner`, which waits for an event; and the child's id."""
+    """Return `outer`, which waits for `inner`, which waits for an event; and the child's id."""
     outer = machine({"it": call_of("inner")})
     family = Family({"outer": outer, "inner": machine({"it": wait_for("paid")})})
     family.start()
@@ -53,8 +53,8 @@ def test_of_a_child_in_quarantine_nothing_is_said_twice() -> None:
     assert reasons(family.world, NAMES) == {(child, "QUARANTINED")}
 
 
-def test_of_a_child_whose_end_rests_in_quarantine_its_parent_is_told_as_well() -> None:
-    """Who asks for the parent alone has to learn why it waits."""
+def test_a_quarantined_end_of_a_child_is_also_reported_for_its_parent() -> None:
+    """A report on the parent alone has to say why it waits."""
     family, child = waiting_for_a_child()
 
     def die(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -70,7 +70,7 @@ def test_of_a_child_whose_end_rests_in_quarantine_its_parent_is_told_as_well() -
     assert expected <= reasons(family.world, NAMES)
 
 
-def test_of_a_child_whose_log_cannot_be_read_nothing_is_said_twice() -> None:
+def test_a_child_with_an_unreadable_log_is_reported_once() -> None:
     family, child = waiting_for_a_child()
     items = family.world.services.items("executions")
     newest = next(item for item in reversed(items) if str(item["pk"]).endswith(child))
@@ -80,7 +80,7 @@ def test_of_a_child_whose_log_cannot_be_read_nothing_is_said_twice() -> None:
     assert reasons(family.world, NAMES) == {(child, "UNREADABLE_LOG")}
 
 
-def test_of_a_child_whose_blob_is_gone_nothing_is_said_twice() -> None:
+def test_a_child_with_a_missing_blob_is_reported_once() -> None:
     family, child = waiting_for_a_child()
     items = family.world.services.items("executions")
     newest = next(item for item in reversed(items) if str(item["pk"]).endswith(child))

@@ -1,4 +1,4 @@
-"""Worlds in which something is stuck, each made by hand: what the doctor says of them."""
+"""Worlds with a stuck execution, each made by hand: the doctor's reports on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAP = {"Type": "Wait", "Seconds": 300}
 def findings(
     world: SimulatorWorld, *, is_repairing: bool = False, names: tuple[str, ...] = ()
 ) -> list[Any]:
-    """-> the whole report, as the command line puts it together. `names` are the workflows."""
+    """Return the whole report, as the command line puts it together. `names` are the workflows."""
     found: list[Any] = []
     after: str | None = None
     while True:
@@ -66,7 +66,7 @@ def settle(world: SimulatorWorld, seconds: float = 1) -> None:
 
 
 def lose_all(world: SimulatorWorld, *, seconds: float = 1) -> None:
-    """Things go on for so long; then all messages vanish, and nobody sweeps for ten minutes."""
+    """Run for this long; then all messages vanish, and no sweep runs for ten minutes."""
     settle(world, seconds)
     vanish(world)
 
@@ -91,7 +91,7 @@ class PurgeOnce:
 
 @dataclass
 class DieOnce:
-    """A hook: the process dies at the first effect that fits."""
+    """A hook: the process crashes at the first effect that fits."""
 
     is_fit: Callable[[Effect], bool]
     when: When = "after"
@@ -104,7 +104,7 @@ class DieOnce:
 
 
 def is_record(sequence: int) -> Callable[[Effect], bool]:
-    """The nth record of an execution that is nobody's child."""
+    """Return a test for the nth record of an execution without a parent."""
 
     def is_fit(effect: Effect) -> bool:
         if not isinstance(effect, PutIfAbsent) or effect.table != "executions":
@@ -131,7 +131,7 @@ class Stuck:
         return histories(self.world)
 
 
-# -- what time asks for ----------------------------------------------------------------------------
+# -- dues ------------------------------------------------------------------------------------------
 
 
 def record_full() -> Stuck:
@@ -245,7 +245,7 @@ def execution_timed_out() -> Stuck:
     return Stuck(shop.world, statuses=frozenset({"TIMED_OUT"}))
 
 
-# -- what mail asks for ----------------------------------------------------------------------------
+# -- inbox messages --------------------------------------------------------------------------------
 
 
 def _waiting(state: Machine) -> tuple[Shop, str]:
@@ -299,7 +299,7 @@ def unknown_function() -> Stuck:
     return Stuck(shop.world)
 
 
-# -- what is written down beside the log -----------------------------------------------------------
+# -- items beside the log --------------------------------------------------------------------------
 
 
 def not_watched() -> Stuck:

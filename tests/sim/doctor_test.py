@@ -1,6 +1,6 @@
-"""Everything that can be stuck, made by hand: found, said, repaired, and it ends well.
+"""Every kind of stuck execution, made by hand: found, reported, repaired, and it ends well.
 
-The other half: of a world in which all goes well, or waits for people, nothing is ever said.
+The other half: a sound world, or one that waits for people, is never reported.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_what_is_stuck_is_found_repaired_and_ends(
 ) -> None:
     stuck = make()
     found = findings(stuck.world, names=stuck.names)
-    # A child that died before it told its parent had not left the list either.
+    # A child that crashed before it reported to its parent had not left the list either.
     also = {Symptom.LIST_STALE.name} if reason is Symptom.CHILD_UNTOLD else set[str]()
     assert {row["reason"] for row in found} == {reason.name, *also}
     assert reason.value in [row["says"] for row in found]
@@ -65,7 +65,7 @@ def test_what_is_stuck_is_found_repaired_and_ends(
     assert findings(stuck.world, names=stuck.names) == []
 
 
-# -- what cannot be set going ----------------------------------------------------------------------
+# -- faults without a repair -----------------------------------------------------------------------
 
 
 def one(shop: Shop, identifier: str, *, is_repairing: bool = False) -> Any:
@@ -74,7 +74,7 @@ def one(shop: Shop, identifier: str, *, is_repairing: bool = False) -> Any:
     return shop.world.call(made)
 
 
-def test_a_redrive_that_nobody_has_seen_is_found_by_the_id_of_what_has_ended() -> None:
+def test_an_unread_redrive_is_found_by_the_id_of_the_ended_execution() -> None:
     stuck = kit.redrive_unseen()
     run = stuck.histories[0].run
     asked = doctor.report_one("default", run, None, is_repairing=True)
@@ -135,7 +135,7 @@ def test_a_stop_that_came_after_the_end_is_no_finding() -> None:
     assert answer["findings"][0]["since"] < iso_time(stored_ms)
 
 
-def test_who_asks_for_an_execution_that_nobody_started_is_told_so() -> None:
+def test_a_report_on_an_unknown_execution_says_so() -> None:
     with pytest.raises(RequestError, match="there is no execution 'order-9'"):
         one(Shop(chain(1)), "order-9")
 
@@ -167,7 +167,7 @@ def test_a_log_that_cannot_be_read_is_said_with_its_code_and_left_alone(
     assert shop.world.services.depth("work") == 0
 
 
-def test_what_is_in_quarantine_and_cannot_be_read_any_more_is_still_there() -> None:
+def test_an_unreadable_execution_stays_in_quarantine() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     kit.settle(shop.world)
@@ -215,7 +215,7 @@ def test_mail_that_cannot_be_read_is_said_and_hides_no_other_execution(
     assert found == {hurt: reason, late: "TIMER_OVERDUE"}
 
 
-def test_a_dead_letter_that_nobody_can_read_is_named_for_as_long_as_it_is_there() -> None:
+def test_an_unreadable_dead_letter_is_reported_while_it_exists() -> None:
     shop = Shop(chain(1))
     letter = sweeper.StoredDeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
     with pytest.raises(Exception, match="of no kind"):
@@ -270,7 +270,7 @@ def test_of_many_executions_that_wait_for_people_and_time_nothing_is_said() -> N
         assert {should_move_since(state, shop.world.now_ms) for state in states} == {None}
 
 
-def test_what_is_young_is_nobodys_concern_and_late_is_late_to_the_second() -> None:
+def test_a_fault_is_reported_from_the_exact_second_on() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 100, "End": True}}))
     shop.start()
     kit.settle(shop.world)
@@ -304,7 +304,7 @@ def test_page_by_page_everything_is_found_once(
 
 @pytest.mark.parametrize("examined_max", [1, 2, 7, 40])
 @pytest.mark.parametrize("names", [(), ("other",), ("flow",), ("flow", "other")])
-def test_page_by_page_what_is_deployed_no_more_is_found_once_beside_what_is(
+def test_pages_show_deployed_and_removed_workflows_once_each(
     names: tuple[str, ...], examined_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "DOCTOR_EXAMINED_MAX", examined_max)

@@ -1,4 +1,4 @@
-"""Races in races through the real handlers: whoever dies meanwhile, a document ends in one way."""
+"""Races inside races through the real handlers: in spite of crashes, a document ends in one way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIGNERS = ["ada", "bob", "cyd"]
 
 
 class Office:
-    """One document for three signers, and what is said about it: event, key, minutes, data."""
+    """One document for three signers, and the messages about it: event, key, minutes, data."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         deployed = deployment("document_signing")
@@ -36,7 +36,9 @@ class Office:
         )
 
     def run(self, needed: int, *said: tuple[str, str, int, Any]) -> tuple[Any, ...]:
-        """-> the status, the reason, who signed, and the tasks after the first three letters."""
+        """Return the status, the reason, the signers, and the tasks after the first three
+        letters.
+        """
         given = {"doc_id": "d1", "signers": SIGNERS, "needed": needed}
         asked = {"workflow": "document_signing", "name": "d1", "input": given}
         for number, (event, key, minutes, data) in enumerate(said):
@@ -80,8 +82,8 @@ def withdrawn(minutes: int) -> tuple[str, str, int, Any]:
     return "document.withdrawn", "d1", minutes, {"reason": "a mistake"}
 
 
-#: How many are needed, what is said, and how it ends. What a dead worker did is done again within
-#: the hour, so these stories do not depend on who dies.
+#: The number of signatures, the messages, and the end. The work of a crashed worker is repeated
+#: within the hour, so these stories do not depend on crashes.
 STORIES = [
     pytest.param(
         2,

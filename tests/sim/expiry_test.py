@@ -1,4 +1,6 @@
-"""TTL in the simulator: what it takes, when, and that a renewed log outlives its first records."""
+"""TTL in the simulator: the deleted items, the times, and that a renewed log outlives its first
+records.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ EVER: Item = MappingProxyType({"pk": "p", "sk": "ever"})
 SEEDS = 8
 
 
-def test_what_is_past_its_time_is_gone_for_all_but_those_who_look_back() -> None:
+def test_expired_items_are_visible_only_to_invariants() -> None:
     services = Services(lambda: NOW_SECONDS * 1_000)
     for item in (YOUNG, OLD, EVER):
         services.perform(Put("mail", item))

@@ -43,7 +43,7 @@ RELEASE_1: Final = Formats(oldest=1, newest=1, asked=1)
 RELEASE_2: Final = Formats(oldest=1, newest=2, asked=1)
 RELEASE_3: Final = Formats(oldest=2, newest=3, asked=2)
 TENANT: Final = "default"
-#: What still waits then is stopped; nothing is left soon after.
+#: Executions that wait longer are stopped; all end soon after.
 PATIENCE_MS: Final = 40 * 86_400_000
 _STOPS_MAX: Final = 4
 
@@ -139,7 +139,7 @@ class Company:
         return self.fleet.call(handler)
 
     def ask_for(self, number: int, release: Formats = FORMATS) -> Any:
-        """What `holdfast format --set` does."""
+        """Do the work of `holdfast format --set`."""
         return run(format_control.ask({"format": number}, release), self.fleet.services.perform)
 
     # -- what the hosts meet -----------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Company:
     # -- going on ----------------------------------------------------------------------------------
 
     def finish(self) -> Company:
-        """Answers what is asked, and stops what nobody ends, until nothing is left to happen."""
+        """Answer all questions, and stop every execution without an end, until no event is left."""
         for _ in range(_STOPS_MAX):
             self.go_on(PATIENCE_MS)
             still_open = [found for found in self.histories if not found.state.is_ended]
@@ -191,7 +191,7 @@ class Company:
                     with suppress(RequestError):
                         self.call(self.front.answer(TENANT, request))
 
-    # -- what it came to ---------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def histories(self) -> list[StoredHistory]:
@@ -199,21 +199,22 @@ class Company:
 
     @property
     def formats(self) -> list[list[int]]:
-        """-> the format of every record, execution by execution."""
+        """The format of every record, execution by execution."""
         return [[int(item["f"]) for item in found.items] for found in self.histories]
 
     def story(self) -> list[tuple[str, list[tuple[str, Any]]]]:
-        """-> of each execution what has happened, without who did it when."""
+        """Return the events of each execution, without the workers and the times."""
         return [
             (found.run, [(event.type, event.details) for event in found.events])
             for found in self.histories
         ]
 
     def agrees_with(self, other: Company) -> bool:
-        """Whether both have one story: all of it, or until the execution's time is over in one.
+        """Return True when both have one story: all of it, or until the execution's time is over in
+        one.
 
-        What a crash has delayed is met when somebody looks. A release that moves executions to
-        another format looks sooner, and may still be in time: both are as soon as is promised.
+        A delay after a crash ends at a check. A release that moves executions to another format
+        checks earlier, and may still be in time: both results keep the promise.
         """
         return all(
             run == its_run and told[:end] == its_told[:end]
@@ -231,7 +232,7 @@ class Company:
 
 
 def _time_over(*histories: StoredHistory) -> int | None:
-    """-> the first event that says so in any of them."""
+    """Return the first event that says so in any of them."""
     said = (
         at
         for history in histories
@@ -245,7 +246,7 @@ def _time_over(*histories: StoredHistory) -> int | None:
 def stopped_after(
     number: int, releases: Iterable[Formats], asks_for: int | None = None
 ) -> Callable[[Company, int], None]:
-    """After so many commits every process dies; others of `releases` take over."""
+    """Crash every process after this many commits; other `releases` take over."""
 
     def switch(company: Company, commits: int) -> None:
         if commits == number:

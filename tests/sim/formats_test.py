@@ -144,7 +144,7 @@ STOPS_MAX: Final = 8
 
 
 def stops(scenario: Scenario) -> Iterator[int]:
-    """-> after how many commits the release changes: every one, or some of very many."""
+    """Yield after how many commits the release changes: every one, or some of very many."""
     total = Company(scenario, [RELEASE_1]).finish().commits
     yield from range(1, total + 1, max(1, total // STOPS_MAX))
 
@@ -157,7 +157,7 @@ def never_falls(formats: list[list[int]]) -> bool:
 
 
 @each_scenario
-def test_code_that_reads_both_goes_on_after_any_record_as_the_old_code_would(name: str) -> None:
+def test_code_for_both_formats_continues_after_any_record_as_the_old_code_would(name: str) -> None:
     for number in stops(ALL[name]):
         plain = Company(ALL[name], [RELEASE_1], stopped_after(number, [RELEASE_1])).finish()
         upgraded = Company(ALL[name], [RELEASE_1], stopped_after(number, [RELEASE_2])).finish()
@@ -168,7 +168,7 @@ def test_code_that_reads_both_goes_on_after_any_record_as_the_old_code_would(nam
 
 
 @each_scenario
-def test_once_it_is_asked_for_executions_go_on_in_the_new_format(name: str) -> None:
+def test_executions_continue_in_the_new_format_once_it_is_requested(name: str) -> None:
     written = set()
     for number in stops(ALL[name]):
         plain = Company(ALL[name], [RELEASE_1], stopped_after(number, [RELEASE_1])).finish()
@@ -200,7 +200,7 @@ def test_a_log_that_has_changed_its_format_needs_nothing_older() -> None:
 @pytest.mark.parametrize(
     "rest", [wait_for("paid"), {"Type": "Wait", "Seconds": 20 * 86_400, "End": True}]
 )
-def test_an_execution_that_rests_is_moved_on_within_a_week(rest: dict[str, Any]) -> None:
+def test_an_idle_execution_is_converted_within_a_week(rest: dict[str, Any]) -> None:
     company = Company(scenario("rests", machine({"a": rest}), events=LATE), [RELEASE_2])
     company.go_on(DAY_MS)
     company.ask_for(2)
@@ -265,7 +265,7 @@ def test_asked_too_early_the_old_hosts_write_nothing_more_and_the_new_ones_do_th
 
 
 @each_scenario
-def test_a_rollback_before_the_new_format_was_asked_for_goes_on(name: str) -> None:
+def test_a_rollback_before_the_new_format_is_requested_works(name: str) -> None:
     for number in stops(ALL[name]):
         plain = Company(ALL[name], [RELEASE_1], stopped_after(number, [RELEASE_1])).finish()
         back = Company(ALL[name], [RELEASE_2], stopped_after(number, [RELEASE_1])).finish()

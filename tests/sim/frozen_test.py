@@ -1,4 +1,4 @@
-"""Hosts that stand still, functions whose time is up, and what is asked after the last fault."""
+"""Hosts that freeze, functions whose time is over, and messages after the last fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EFFECTS_MAX: Final = 40
 
 
 def _frozen(kind: str, milliseconds: int, program: int = CHAIN) -> Tally:
-    """Whoever is about to do something is frozen for so long, each in a schedule of its own."""
+    """Freeze each process before each effect, each in a schedule of its own."""
     freeze = ("freeze", 0, FREEZES_MS.index(milliseconds))
     faults = levels.faults_of(program, [kind], None)
     tapes = [(choice, freeze) for choice, *_ in faults]
@@ -61,7 +61,7 @@ def test_a_crash_whose_recovery_takes_half_a_day_is_seen_wherever_it_is(
     assert any("its log begins" in text for text in said)
 
 
-def test_faults_end_with_what_is_written_last() -> None:
+def test_faults_end_with_the_last_entry_of_the_tape() -> None:
     kill = ("effect", 1, "killed before")
     tape = WrittenTape([kill])
     assert not tape.is_spent
@@ -81,7 +81,7 @@ def test_faults_end_with_what_is_written_last() -> None:
 
 @pytest.mark.parametrize("milliseconds", [130_000, 1_000_000, 7_200_000])
 @pytest.mark.parametrize("kind", ["frozen before", "frozen after"])
-def test_who_thaws_after_its_time_goes_on_and_nothing_is_lost(kind: str, milliseconds: int) -> None:
+def test_a_worker_that_continues_after_its_time_loses_nothing(kind: str, milliseconds: int) -> None:
     tally = _frozen(kind, milliseconds)
     assert [(name, one.violations) for name, one in tally.failures] == []
     if kind == "frozen before":
@@ -116,7 +116,7 @@ def _answered_ms(evidence: Evidence, door: LambdaFunction) -> int:
     return next(one.at_ms for one in evidence.told if one.what == "event")
 
 
-def test_a_caller_whose_door_freezes_is_told_once_of_the_one_execution() -> None:
+def test_a_caller_of_a_frozen_api_gets_the_same_execution() -> None:
     freeze = ("freeze", 0, FREEZES_MS.index(7_200_000))
     for number in range(3):
         evidence = _after_a_day(CHAIN, [("effect", number, "frozen before"), freeze])

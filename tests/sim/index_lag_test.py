@@ -33,7 +33,9 @@ class Stack:
 
 @pytest.fixture
 def stack() -> Stack:
-    """Listed as running for ten seconds, then as what it came to."""
+    """Return a stack whose list shows an execution as running for ten seconds, then with
+    its end.
+    """
     stack = Stack()
     stack.put(0, "RUNNING", "RUNNING")
     stack.after(10)
@@ -52,7 +54,7 @@ def stack() -> Stack:
         (21_000, [], []),
     ],
 )
-def test_a_list_that_lags_shows_what_there_was(
+def test_a_list_that_lags_shows_an_earlier_state(
     stack: Stack, lag_ms: int, running: list[str], succeeded: list[str]
 ) -> None:
     assert stack.listed("RUNNING", lag_ms) == running

@@ -1,4 +1,4 @@
-"""The list of invariants: whole, and none of them hides what another one has found."""
+"""The list of invariants: complete, and none of them hides another's violation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_invariants_are_numbered_from_1_to_21() -> None:
     assert [one.number for one in invariants.ALL] == [f"I{n}" for n in range(1, 22)]
 
 
-def test_a_check_that_is_at_a_loss_has_found_something_and_the_others_go_on(
+def test_a_crash_of_one_invariant_is_a_finding_and_the_others_continue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def is_at_a_loss(case: Any) -> Any:
@@ -45,7 +45,7 @@ def test_a_check_that_is_at_a_loss_has_found_something_and_the_others_go_on(
 
 
 def test_an_event_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
-    """It may have come long before, and been used for another."""
+    """The event may be much older than its wait, and may have been used for another one."""
 
     def kill(_: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, Query) and effect.begins_with == keys.EVENT_PREFIX:

@@ -1,4 +1,6 @@
-"""An execution of a hundred thousand steps costs at its end what it cost at its beginning."""
+"""An execution of a hundred thousand steps has the same cost per step at its end as at its
+beginning.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ def _run(steps: int) -> tuple[Meter, Shop]:
 
 
 @pytest.mark.slow
-def test_the_last_thousand_of_100_000_steps_cost_what_the_first_thousand_did() -> None:
+def test_the_last_thousand_of_100_000_steps_cost_as_much_as_the_first() -> None:
     ratios = []
     for _ in range(ROUNDS):
         meter, _ = _run(STEPS)

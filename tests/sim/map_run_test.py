@@ -87,7 +87,7 @@ def test_every_child_runs_once_and_its_result_counts_once(
 
 
 def test_a_map_of_a_workflow_runs_as_that_of_a_state_machine() -> None:
-    """Its children call services though no ARN of a machine says in which region."""
+    """Its children call services although no ARN of a machine gives a region."""
     shop = Shop(machine({"all": {**MANY, "End": True}}), work)
     history = shop.run(ITEMS)
     assert history.state.output == [2 * n for n in range(7)]
@@ -97,7 +97,7 @@ def test_a_map_of_a_workflow_runs_as_that_of_a_state_machine() -> None:
     assert (check(shop.world), lost(shop.world)) == ([], [])
 
 
-#: What is read and written goes through all that the others go through, but one child of a child.
+#: Reading and writing pass through all stages of the others except a child of a child.
 CRASHED = [
     pytest.param(*param.values, id=param.id, marks=[pytest.mark.slow] * (param.id != WHOLE))
     for param in MAPS
@@ -128,7 +128,7 @@ def test_crashes_at_random_lose_no_child() -> None:
         assert stack.is_sound
 
 
-# -- what ends with the parent ---------------------------------------------------------------------
+# -- children that end with the parent -------------------------------------------------------------
 
 
 def test_a_parent_that_is_stopped_stops_its_children() -> None:

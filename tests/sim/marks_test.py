@@ -21,7 +21,7 @@ SOURCES: Final = Path(holdfast_simulator.__file__).parent
 STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
 SEEDS_MAX: Final = 30_000
 FAST: Final = 40
-#: What seldom comes by itself -> the program that is aimed at it.
+#: Rare situations, each with the program that causes it.
 AIMED: Final = {
     Read.ANSWER_IN_WINDOW: "child out of time",
     Read.ANSWER_BEFORE_WAIT: "an answer before the call is over",

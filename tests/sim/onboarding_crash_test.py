@@ -36,7 +36,7 @@ HIRE = {
     "systems": ["mail", "repositories"],
     "starts_at": STARTS_AT.isoformat(),
 }
-#: Nobody answers a question, so that every deadline but the contract's runs out.
+#: No question is answered, so every deadline except the contract's passes.
 SIGNED = (2, "contract.signed", "contract-p1", {"signed_at": "today"})
 WITHDREW = (20, "candidate.withdrew", "p1", {"reason": "another offer"})
 TAKEN_BACK = ["take_laptop_back", "close_accounts", "void_contract"]
@@ -62,7 +62,7 @@ class Company:
         self.world = SimulatorWorld(setting, deployment().run_task, hook)
 
     def onboard(self, *events: tuple[int, str, str, Any]) -> StoredHistory:
-        """-> the parent's history, after all that happens."""
+        """Return the parent's history, after all that happens."""
         given = {"workflow": "hr_onboarding", "name": "p1", "input": {"hire": HIRE}}
         self._insist(lambda: self.front.start(TENANT, given, CHANCE))
         for day, name, key, data in events:

@@ -21,7 +21,7 @@ DAYS = {"2010-12-01": 143, "2010-12-02": 167}
 
 
 def an_order(fate: Fate, lines: int = 3) -> OrderRequest:
-    """An order of three lines to which the simulated world does what `fate` says."""
+    """Return an order of three lines; `fate` selects the outcome of the simulated world."""
     number = next(n for n in range(10_000, 90_000) if fate_of(str(n)) is fate)
     articles = [
         Line(sku=f"sku{n}", description="A CANDLE", qty=n + 1, unit_pence=250) for n in range(lines)

@@ -1,4 +1,6 @@
-"""When the judges excuse whoever went on with a message that another had deleted, and failed."""
+"""The invariants excuse a worker that continued with a message that another had deleted, and
+failed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Hands:
         assert not self.evidence.unhidden
 
 
-def test_who_fails_after_he_wrote_under_a_message_that_is_gone_has_lost_it() -> None:
+def test_a_worker_that_fails_after_writing_under_a_deleted_message_has_lost_it() -> None:
     hands = Hands()
     hands.delete()
     hands.write("a")
@@ -65,7 +67,7 @@ def test_a_start_that_is_deleted_before_there_is_a_log_is_never_excused() -> Non
     hands.require_strict()
 
 
-def test_who_saw_the_other_ones_record_is_excused_for_what_he_has_claimed_alone() -> None:
+def test_a_worker_that_read_the_other_record_is_excused_only_for_its_own_leases() -> None:
     hands = Hands()
     hands.write("b")
     hands.delete()

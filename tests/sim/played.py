@@ -1,4 +1,4 @@
-"""A scenario played through the real worker without faults, and what the reference says of it."""
+"""A scenario played through the real worker without faults, and the reference's prediction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TENANT = "default"
 
 
 class Played:
-    """`stop_after_seconds`: when somebody stops the execution that was started."""
+    """One played scenario. `stop_after_seconds`: the time of a stop of the started execution."""
 
     def __init__(self, scenario: Scenario, stop_after_seconds: float | None = None) -> None:
         self.scenario = scenario
@@ -127,7 +127,7 @@ class Played:
         self.world.call(pollers.answer(self.front, _TENANT, said))
 
     def _answer(self) -> None:
-        """Whoever is asked, by what is new, will answer when they have thought about it."""
+        """Schedule an answer to each new question after its thinking time."""
         changed = sorted(self.changed) if self._asks else []
         self.changed.clear()
         for run in changed:
@@ -136,7 +136,7 @@ class Played:
                     self._ask(wait["state"], wait["token"])
 
     def _ask(self, state_name: str, text: str) -> None:
-        token = require_token(text, KEYS, _TENANT, 0)  # whose time is over is told so by the door
+        token = require_token(text, KEYS, _TENANT, 0)  # The API reports an expired time
         place = (token.run, token.entry, token.attempt)
         if place in self.asked:
             return
@@ -149,11 +149,11 @@ class Played:
         request: dict[str, Any] = {"output": answer.output}
         if answer.error is not None:
             request = {"error": answer.error, "cause": answer.cause or ""}
-        # Whoever thinks for too long is told that nobody waits any more.
+        # The API refuses an answer that comes too late.
         with contextlib.suppress(RequestError):
             self._call("answer", {"token": token, **request})
 
-    # -- what it came to ---------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def histories(self) -> list[StoredHistory]:
@@ -163,7 +163,7 @@ class Played:
         return rulings_of(self.histories)
 
     def ends(self) -> Iterator[tuple[Ruling, RuledEnd]]:
-        """For each execution: what was decided in it, and how it ended."""
+        """Return for each execution its recorded decisions and its end."""
         rulings = self.rulings()
         for history in self.histories:
             yield rulings[history.run], ended(history.events)

@@ -1,4 +1,6 @@
-"""What kills its worker, always: it ends or rests by name, and nobody else has to wait for it."""
+"""A message that always crashes its worker ends or is quarantined by name, and no other execution
+waits for it.
+"""
 
 from __future__ import annotations
 
@@ -62,9 +64,9 @@ def test_a_task_that_always_kills_its_worker_fails_by_its_fourth_owner(
 
 
 class Company(SimulatorWorld):
-    """Workers take ten messages at once, and who is in a batch with the poison dies with it.
+    """Workers take ten messages at once, and the others in a batch with the poison crash with it.
 
-    The worst that can be: nobody's task is over before the poison strikes.
+    The worst case: no other task is over before the poison crashes the worker.
     """
 
     poison = ""
@@ -148,11 +150,11 @@ def test_without_a_batch_of_its_own_the_poison_takes_the_others_along(
     assert problems_of_company(9) != []
 
 
-# -- what cannot be evaluated ----------------------------------------------------------------------
+# -- executions that cannot be evaluated -----------------------------------------------------------
 
 
 class Bomb:
-    """The state «bomb» kills whoever evaluates it, until it is mended."""
+    """The state «bomb» crashes every worker that evaluates it, until it is repaired."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.is_armed = True
@@ -190,7 +192,7 @@ def listed(shop: Shop, **wanted: Any) -> list[Any]:
 
 
 @BOTH
-def test_what_kills_whoever_evaluates_it_rests_in_quarantine_where_everybody_sees_it(
+def test_an_execution_that_crashes_every_worker_is_quarantined_and_listed(
     definition: Machine, bomb: Bomb
 ) -> None:
     shop, run = quarantined(definition)
@@ -254,7 +256,7 @@ def test_what_is_repaired_and_not_mended_comes_back_into_quarantine(
 
 
 @BOTH
-def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> None:
+def test_a_stop_ends_a_quarantined_execution(definition: Machine, bomb: Bomb) -> None:
     shop, run = quarantined(definition)
     shop.stop(run)
     shop.world.run()
@@ -264,7 +266,7 @@ def test_a_stop_ends_what_is_in_quarantine(definition: Machine, bomb: Bomb) -> N
     assert check(shop.world) == []
 
 
-def test_a_stop_ends_what_is_in_quarantine_also_if_its_wake_becomes_a_dead_letter(
+def test_a_stop_ends_a_quarantined_execution_also_if_its_wake_becomes_a_dead_letter(
     bomb: Bomb,
 ) -> None:
     shop, run = quarantined(AT_ONCE)
@@ -289,7 +291,7 @@ def test_a_wake_that_names_a_stop_that_is_not_there_leaves_it_in_quarantine(bomb
 
 @pytest.mark.parametrize("minutes", [1, 70, 170])
 def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb) -> None:
-    """Who gets the start evaluates before he reads mail, and dies of that."""
+    """The worker of the start evaluates before it reads the inbox, and crashes."""
     shop = Shop(AT_ONCE)
     run = shop.start({"secret": "hunter2"})
     settle(shop.world, minutes * 60)
@@ -334,7 +336,7 @@ def quarantine_items(world: SimulatorWorld) -> list[Any]:
     return [item for item in world.services.items("mail") if item["pk"] == keys.QUARANTINE]
 
 
-def test_a_start_in_quarantine_is_not_replaced_by_what_fails_later(bomb: Bomb) -> None:
+def test_a_start_in_quarantine_is_not_replaced_by_a_later_failure(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     later = messages.recover(shop.tenant, run, ("a", "b"))
     shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(later, "c")))
@@ -358,7 +360,7 @@ def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
 def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     bomb.is_armed = False
-    assert shop.start({"secret": "hunter2"}) == run  # nobody waits for a repair
+    assert shop.start({"secret": "hunter2"}) == run  # No worker waits for a repair
     shop.world.run()
     assert shop.history(run).state.status == "SUCCEEDED"
     shop.world.now_ms += 91 * DAY_SECONDS * 1_000
@@ -372,7 +374,7 @@ def test_a_start_whose_log_may_be_gone_by_ttl_is_not_begun_again(bomb: Bomb) -> 
 
 
 def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
-    """A name is kept for 75 days; whoever starts it again after that starts another execution."""
+    """A name is kept for 75 days; a later start under it makes another execution."""
     shop, first = quarantined(AT_ONCE)
     expire_daily(shop.world, 80)
     shop.world.run(until_ms=START_MS + 80 * DAY_SECONDS * 1_000)
@@ -388,7 +390,7 @@ def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
     assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
 
 
-def test_a_start_whose_name_goes_while_it_is_released_stays_where_it_is(bomb: Bomb) -> None:
+def test_a_start_whose_name_expires_during_its_release_stays_in_quarantine(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     held = shop.world.call(quarantine.find(shop.tenant, run))
     assert shop.world.call(quarantine.refusal(held, shop.world.now_ms)) is None
@@ -429,7 +431,7 @@ def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> N
 
 
 def redriven(bomb: Bomb) -> tuple[Shop, str]:
-    """Its only task has failed; then whoever redrives it dies."""
+    """Its only task has failed; then the worker of its redrive crashes."""
     results = iter([TaskFailed("Broken", None)])
     shop = Shop(machine({"bomb": call("ship")}), tasks=lambda _: next(results, TaskSucceeded(1)))
     bomb.is_armed = False
@@ -482,8 +484,8 @@ def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> N
     assert findings(shop.world, names=("flow",)) == []
 
 
-def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
-    """Who only looks may have no right to."""
+def test_a_report_does_not_delete_ended_quarantine_rows() -> None:
+    """A caller that may only read may lack the right to delete."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
     run = shop.start()
     settle(shop.world, 1)
@@ -496,7 +498,7 @@ def test_a_repair_deletes_what_is_in_quarantine_no_more() -> None:
     assert quarantine_items(shop.world) == []
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- retention -------------------------------------------------------------------------------------
 
 
 def test_a_start_that_has_begun_is_not_kept_as_one() -> None:
@@ -532,7 +534,7 @@ def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
     assert found == {run: reason, other: "QUARANTINED"}
 
 
-def test_what_rests_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
+def test_an_execution_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
     shop, run = quarantined(LATER)
     expire_daily(shop.world, 180)
     shop.world.run(until_ms=START_MS + 180 * DAY_SECONDS * 1_000)

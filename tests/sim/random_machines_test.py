@@ -12,7 +12,7 @@ from holdfast_simulator.world import Hook, RandomCrashes, no_faults
 from tests.builders import machine, wait_for
 from tests.unit.child_kit import Family
 
-#: Ends only by a stop: whoever calls it and goes on without it has to see to that.
+#: Ends only by a stop: its caller has to stop it when it continues without it.
 PATIENT = machine({"wait": wait_for("never")})
 _END_MS = 60_000 * SECONDS_MAX
 

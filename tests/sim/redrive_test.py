@@ -45,7 +45,7 @@ BOTH = {"Type": "Parallel", "Branches": [branch("sound"), branch("broken")], "En
 
 
 class Repair:
-    """Of two branches one fails, until somebody repairs what it calls."""
+    """One of two branches fails, until the service that it calls is repaired."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._is_broken = True
@@ -58,7 +58,7 @@ class Repair:
         return TaskSucceeded(name)
 
     def run(self) -> Any:
-        """-> status and output after the redrive."""
+        """Return status and output after the redrive."""
         arn = self.stack.start(None)
         self.stack.world.run()
         assert self.stack.parent.state.status == "FAILED"
@@ -84,7 +84,9 @@ def test_the_branch_that_had_ended_is_not_run_again() -> None:
     assert repair.stack.is_sound
 
 
-def test_a_redrive_whose_worker_died_behind_its_watch_row_is_found_without_its_message() -> None:
+def test_a_redrive_whose_worker_crashed_after_its_watchdog_row_is_found_without_its_message() -> (
+    None
+):
     rows: list[Item] = []
 
     def loses_the_wake(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -124,7 +126,7 @@ def test_of_its_records_it_is_listed_by_the_last_alone() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_it_is_not_listed_as_running_though_both_of_its_ends_were_cut_short(number: int) -> None:
-    """The first worker dies before it takes the entry out of the list, as does the one after the
+    """The first worker crashes before it removes the entry from the list, as does the one after the
     redrive: by then the execution has ended again, in the record that opens it.
     """
     seen: list[Effect] = []
@@ -163,7 +165,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
         assert repair.stack.is_sound, number
 
 
-def test_its_time_out_is_asked_for_again_when_the_worker_that_redrove_it_dies() -> None:
+def test_its_time_out_is_requested_again_when_the_worker_of_the_redrive_crashes() -> None:
     """The wake comes back, and the time-out of an execution has no entry by which to know it."""
 
     def die(world: SimulatorWorld, effect: Effect, when: When) -> None:

@@ -185,7 +185,7 @@ def test_a_distributed_map_ends_as_the_reference_says(state: Machine, data: obje
         assert expected(played.scenario, ruling) == came
 
 
-# -- it sees what is wrong -------------------------------------------------------------------------
+# -- planted errors are found ----------------------------------------------------------------------
 
 
 def test_a_wrong_output_of_a_task_is_seen() -> None:
@@ -228,7 +228,7 @@ def _without_the_last(
     return [{"Items": items[:-1]}], [len(items) - 1]
 
 
-#: What is wrong in the engine, and the scenario of the corpus in which the reference sees it.
+#: The bug in the engine, and the scenario of the corpus in which the reference finds it.
 PLANTED = [
     ("holdfast.core.cancelling._next_undo", _nothing, "block undone"),
     ("holdfast.core.cancelling._is_shielded", _never, "late behind a shield"),

@@ -50,7 +50,7 @@ def nap(days: int, target: str) -> Machine:
 
 
 def expire_daily(world: SimulatorWorld, days: int) -> None:
-    """DynamoDB's TTL, once a day: what is over goes."""
+    """Run DynamoDB's TTL, once a day: expired items are deleted."""
 
     def expire() -> None:
         for table in ("executions", "mail"):
@@ -83,7 +83,7 @@ def test_a_wait_longer_than_the_life_of_a_record_ends_well() -> None:
     assert shop.insist(lambda: shop.front.history("default", run))["events"] != []
 
 
-def test_the_history_begins_at_a_snapshot_whose_record_refers_to_what_ttl_has_taken() -> None:
+def test_the_history_begins_at_a_snapshot_that_refers_to_deleted_records() -> None:
     """On day 15 a record is so large that it takes a snapshot, and in it is the order of day 0."""
     draws = random.Random(1)
     junk = ["".join(draws.choices("0123456789abcdefghijklmnopqrstuv", k=9_000)) for _ in range(6)]
@@ -161,7 +161,7 @@ def test_an_ended_execution_does_not_come_back_through_a_half_deleted_log() -> N
 
 
 def test_a_name_belongs_to_its_execution_for_as_long_as_that_is_open() -> None:
-    """The worker that renews the log dies before it renews the name."""
+    """The worker that renews the log crashes before it renews the name."""
     shop = Shop(machine({"nap": nap(130, "done"), "done": {"Type": "Succeed"}}))
     killed: list[int] = []
 
@@ -209,7 +209,9 @@ def test_a_stop_ends_a_loop_that_never_waits() -> None:
 
 
 def test_crashes_do_not_multiply_the_messages_of_forty_polling_lanes() -> None:
-    """A message that comes back repeats what its own records ask for, not every open timer."""
+    """A message that is delivered again repeats the commands of its own records, not every open
+    timer.
+    """
     lane = machine(
         {
             "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "nap"},
@@ -348,7 +350,7 @@ def test_a_task_with_a_long_time_out_is_begun_though_visibility_is_short() -> No
 
 
 def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
-    """It writes snapshots of its own and waits for timers alone: nobody has to recover it."""
+    """It writes snapshots of its own and waits for timers alone: no recovery is needed."""
     flow = machine(
         {
             "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "nap"},
@@ -370,9 +372,9 @@ def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
     assert [row["execution"] for row in listed["executions"]] == [run]
 
 
-def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() -> None:
-    """Its worker wrote record 0, died before it registered the wait, and each later one died too:
-    the same start once more would find a log, and nothing to do.
+def test_the_repair_of_a_start_whose_log_has_begun_carries_out_its_commands() -> None:
+    """Its worker wrote record 0, crashed before it registered the wait, and each later one crashed
+    too: the same start once more would find a log, and no work.
     """
     shop = Shop(machine({"wait": wait_for("paid")}))
     starts: list[Message] = []
@@ -384,7 +386,7 @@ def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() ->
     shop.world.hook = see
     run = shop.start()
     shop.world.run(until_ms=START_MS + 1_000)
-    shop.world.now_ms += HOUR_MS // 2  # nobody has a message any more
+    shop.world.now_ms += HOUR_MS // 2  # No worker has a message now
     (registered,) = [item for item in shop.world.services.items("mail") if item["sk"] == f"w#{run}"]
     shop.world.services.perform(Delete("mail", str(registered["pk"]), str(registered["sk"])))
     shop.world.call(quarantine.put(starts[0].body, ("a", "b", "c"), shop.world.now_ms))
@@ -396,9 +398,7 @@ def test_the_repair_of_a_start_whose_log_has_begun_carries_out_what_is_owed() ->
     assert f"w#{run}" in {item["sk"] for item in shop.world.services.items("mail")}
 
 
-def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_dead_letters() -> (
-    None
-):
+def test_a_released_execution_does_not_wait_for_the_leases_of_its_dead_letters() -> None:
     wait = {"Type": "Wait", "Seconds": 60, "Next": "work"}
     flow = machine({"nap": wait, "work": call("work", TimeoutSeconds=840)})
     shop = Shop(flow, tasks=lambda _: TaskSucceeded(None))
@@ -428,7 +428,7 @@ def test_what_is_released_from_quarantine_does_not_wait_for_the_claims_of_its_de
 
 @pytest.mark.parametrize("name", ["race of children", "slow child undoes", "undo at a stop"])
 def test_who_is_stopped_in_place_of_another_first_try_leaves_nothing_behind(name: str) -> None:
-    """A start whose worker dies is a dead letter, and is stopped when it would go round."""
+    """A start whose worker crashes is a dead letter, and is stopped when it would be sent again."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == name]
     swarm = Swarm(safety_ms=1_000_000, receives_max=1, stop_percent=100)
     for effect in range(3, 11):
@@ -514,7 +514,7 @@ def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_d
         assert result.steps < 10_000, seed
 
 
-def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_out() -> None:
+def test_an_answer_during_the_call_is_read_before_the_execution_times_out() -> None:
     """Its wait and the end of the execution's time were written at once (I7)."""
     for milliseconds in range(20_980, 21_010):
         tasks = {"lambda:invoke": [{"output": 1, "seconds": milliseconds / 1_000}]}
@@ -524,7 +524,7 @@ def test_what_was_answered_during_its_call_is_heard_before_the_execution_times_o
         assert judged(flow, swarm, EARLY, tasks=tasks, answers=answers) == (), milliseconds
 
 
-def test_children_are_told_by_each_delivery_of_a_parent_that_hosts_freeze_over() -> None:
+def test_each_delivery_of_a_frozen_parent_sends_to_its_children() -> None:
     """The judge counted that for something that the children had caused (I20)."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "race of children"]
     rates = {"frozen after": 0.3, "sent twice": 0.1, "answer lost": 0.1}
@@ -547,7 +547,7 @@ def test_who_has_hardly_any_time_left_when_the_faults_end_may_begin_nothing() ->
 
 
 def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
-    """It came before its call was over (I17)."""
+    """The answer came before its call was over (I17)."""
     for seconds in (309.990, 309.993):
         tasks = {"lambda:invoke": [{"output": 1, "seconds": seconds}]}
         answers = {"ask": {"output": "x", "seconds": 1}}
@@ -557,7 +557,7 @@ def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
 
 
 def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop() -> None:
-    """Hours after, both: the judge of what was never asked for knew one of them (I4)."""
+    """Hours after, both: the invariant on unrequested attempts had one of them (I4)."""
     lanes = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     flow = machine({"both": {"Type": "Parallel", "Branches": lanes, "End": True}})
     choices: list[DrawnChoice] = [
@@ -577,7 +577,7 @@ def unread(*_: object) -> Any:
     yield
 
 
-def test_a_child_whose_workers_were_lost_says_so_to_a_parent_that_has_lost_fewer(
+def test_a_child_with_lost_workers_reports_them_to_a_parent_with_fewer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""

@@ -1,6 +1,7 @@
-"""What is seen of an execution from its start until nothing is left of it, while TTL deletes.
+"""The visible data of an execution from its start until its last item is deleted, while TTL
+deletes.
 
-DynamoDB deletes what is over up to two days late, and in any order.
+DynamoDB deletes expired items up to two days late, and in any order.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def flow(**wait: Any) -> Machine:
 
 
 class Ttl:
-    """Each day what is over goes; what is `late` may stay for two days more."""
+    """Delete expired items each day; `late` ones may stay for two days more."""
 
     def __init__(self, world: SimulatorWorld, seed: int | None) -> None:
         self._world = world
@@ -61,9 +62,9 @@ class Ttl:
 
 @dataclass
 class Seen:
-    """What people saw on one day; None: there is no such execution.
+    """The view of people on one day; None: there is no such execution.
 
-    `started` is what a start with its name and input gave, None once the name has gone.
+    `started` is the result of a start with its name and input, None once the name has gone.
     """
 
     day: int
@@ -201,7 +202,7 @@ def test_a_record_that_an_ended_log_lacks_is_damage_until_ttl_may_have_taken_it(
 
 
 def listed(shop: Shop) -> list[tuple[int, str]]:
-    """-> the records by which the one execution is listed, and as what."""
+    """Return the records by which the one execution is listed, with the listed status."""
     items = shop.world.services.items("executions")
     return [(int(item["sk"]), str(item["st"])) for item in items if "lp" in item]
 
@@ -262,7 +263,7 @@ def test_what_is_renewed_is_listed_once_whatever_goes_wrong_meanwhile(
     assert listed(shop) == [(shop.history(run).records[-1].sequence, "SUCCEEDED")]
 
 
-def test_what_is_redriven_by_a_record_with_a_snapshot_is_listed_once_whoever_dies(
+def test_an_execution_redriven_in_a_record_with_a_snapshot_is_listed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
@@ -281,10 +282,10 @@ def test_what_is_redriven_by_a_record_with_a_snapshot_is_listed_once_whoever_die
 # -- quarantine ------------------------------------------------------------------------------------
 
 
-def test_what_was_never_opened_and_rests_in_quarantine_outlives_its_records(
+def test_a_quarantined_execution_that_was_never_opened_outlives_its_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its first record is full, and whoever evaluates what follows dies of it."""
+    """Its first record is full, and every worker that evaluates the next state crashes."""
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 2)
     bomb = Bomb(monkeypatch)
     plain = [{"Type": "Pass", "Next": "b"}, {"Type": "Pass", "Next": "bomb"}]
@@ -310,7 +311,7 @@ def test_what_was_never_opened_and_rests_in_quarantine_outlives_its_records(
 # -- the bus ---------------------------------------------------------------------------------------
 
 
-def test_the_bus_hears_of_what_stands_in_a_record_with_a_snapshot_whoever_dies(
+def test_the_events_of_a_record_with_a_snapshot_are_published_in_spite_of_crashes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)

@@ -44,7 +44,7 @@ RATES: Final = {"not done": 0.05, "late": 0.3, "duplicated": 0.2, "delivered aga
 
 
 def believe_a_doubt(patch: pytest.MonkeyPatch) -> None:
-    """Whoever gets no answer goes on as if the record had been written."""
+    """Continue without an answer as if the record had been written."""
 
     def believe(table: Any, item: Any) -> Any:
         try:
@@ -53,7 +53,7 @@ def believe_a_doubt(patch: pytest.MonkeyPatch) -> None:
             return True
 
     patch.setattr(log, "put_surely", believe)
-    # A log that nobody can read keeps everybody busy for weeks.
+    # A log that cannot be read keeps every worker busy for weeks.
     patch.setattr(simulation, "TURNS_MAX", 500)
 
 

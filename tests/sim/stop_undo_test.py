@@ -1,4 +1,4 @@
-"""An order that is stopped before it ships: what was done is taken back, whoever dies meanwhile."""
+"""An order that is stopped before it ships: finished work is undone, in spite of crashes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LOOK_MS = 10_000
 
 
 class ClosingShop:
-    """One order whose bank takes its time. It is stopped as soon as it waits for the bank."""
+    """One order with a slow bank. It is stopped as soon as it waits for the bank."""
 
     def __init__(self, hook: Hook = no_faults) -> None:
         self._shop = OrderShop(hook)
         self.world = self._shop.world
 
     def run(self) -> tuple[Any, ...]:
-        """-> status, error, cause, and the tasks that ran after the stop, in order."""
+        """Return status, error, cause, and the tasks that ran after the stop, in order."""
         self.world.at(self.world.now_ms + LOOK_MS, self._stop)
         self._shop.fulfil([an_order(Fate.LATE)])
         history = self.history

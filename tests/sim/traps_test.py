@@ -120,7 +120,7 @@ def test_a_write_in_doubt_is_read_again_and_not_believed() -> None:
 
 
 def test_a_start_that_is_repeated_sends_its_message_again() -> None:
-    """R12: the first caller stored the name and died before it told anybody."""
+    """R12: the first caller stored the name and crashed before it sent the message."""
 
     def is_name(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and "#n#" in str(effect.item["pk"])
@@ -146,7 +146,7 @@ def test_a_start_that_is_repeated_sends_its_message_again() -> None:
     caught(schedule, plant)
 
 
-def test_a_name_is_claimed_before_anything_runs() -> None:
+def test_a_name_is_reserved_before_anything_runs() -> None:
     """Two starts of one name with different inputs: one execution, and one refusal."""
 
     def schedule() -> list[str]:
@@ -233,7 +233,7 @@ def test_an_event_is_used_once_in_an_execution() -> None:
 
 
 def test_a_stored_event_beats_the_time_out_that_comes_after_it() -> None:
-    """R14: its wake was never sent, because who brought it died."""
+    """R14: its wake was never sent, because its sender crashed."""
 
     def is_event(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("e#")
@@ -301,7 +301,7 @@ def test_a_parked_execution_is_watched_before_its_message_is_gone() -> None:
     caught(schedule, lambda patch: patch.setattr(watchdog, "watch", forget))
 
 
-def test_a_visit_looks_at_control_mail_though_only_a_timer_is_open() -> None:
+def test_a_delivery_reads_control_messages_though_only_a_timer_is_open() -> None:
     """The wake of a stop was lost; without the look a long wait would ignore it to its end."""
 
     def is_control(effect: Effect) -> bool:
@@ -425,7 +425,7 @@ def test_unlisting_never_creates_an_empty_record() -> None:
     caught(schedule, plant)
 
 
-def test_who_gets_a_run_handed_on_takes_the_claim_that_the_message_names() -> None:
+def test_a_worker_that_is_handed_a_run_takes_the_lease_in_the_message() -> None:
     timeout: dict[str, Any] = {"TimeoutSeconds": 90, "Arguments": {"n": 1}}
     flow = machine({"one": call("slow", "two", **timeout), "two": call("slow", **timeout)})
 

@@ -1,7 +1,7 @@
-"""One message in the hands of two, one of whom deletes it while the other goes on with it.
+"""One message delivered to two workers: one deletes it while the other continues with it.
 
-What the other one writes then is guarded by no message: whatever keeps him from doing what it asks
-for, somebody has to come for it within the stated time.
+No message guards the records that the other worker then writes. If it cannot carry out their
+commands, the sweeper has to find the execution within the stated time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def one_lane(work: dict[str, Machine]) -> Machine:
 
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
-def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(fault: str) -> None:
+def test_commands_written_beside_a_concurrent_delivery_are_carried_out_without_the_message(
+    fault: str,
+) -> None:
     states = {"a": wait_for("paid", "work"), "work": call("work", "nap"), "nap": NAP}
     played = deployed(machine(states), events=[PAID], tasks=WORK)
     for effect in range(11, 50):
@@ -72,7 +74,7 @@ def test_what_is_asked_for_beside_a_twin_is_done_though_its_message_is_gone(faul
 
 
 @pytest.mark.parametrize("fault", ["killed before", "killed after", "throttled"])
-def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(
+def test_a_lease_without_a_message_lasts_until_its_time_out_and_no_longer(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The start came again to a worker of the release before, which deleted the message."""
@@ -96,15 +98,15 @@ def test_a_claim_without_a_message_is_left_to_its_time_out_and_no_longer(
     assert any(violations(played, tape) for tape in tapes), "the case is not met any more"
 
 
-def test_who_may_not_hide_his_message_any_more_has_a_successor_in_time() -> None:
-    """Nobody dies: his function's time is over in the middle of the next task."""
+def test_a_worker_that_can_no_longer_hide_its_message_has_a_successor_in_time() -> None:
+    """No worker crashes: the function's time is over in the middle of the next task."""
     states = {"a": wait_for("paid", "work"), "work": call("work", "long"), "long": call("long")}
     tasks = {**WORK, "long": [{"output": 1, "seconds": 150}]}
     require_clean(deployed(machine(states), events=[PAID], tasks=tasks), OLD_TWIN)
 
 
-def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
-    """He froze before his last effect, and knows nothing of the younger one's record."""
+def test_the_sweeper_finds_an_execution_whose_message_an_earlier_delivery_deleted() -> None:
+    """The first worker froze before its last effect, and has not read the second one's record."""
     lanes = [
         {"StartAt": "a", "States": {"a": wait_for("paid", "nap"), "nap": {**NAP, "Seconds": 300}}},
         {
@@ -131,7 +133,7 @@ def test_whose_elder_twin_deletes_the_message_is_looked_after() -> None:
         require_clean(played, [*twins, ("effect", effect, "throttled")])
 
 
-def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -> None:
+def test_the_sweeper_checks_a_record_after_the_time_of_its_writer() -> None:
     paid = {**PAID, "after_seconds": 400}
     tasks = {"work": [{"output": 1, "seconds": 100}]}
     flow = machine({"work": call("work", "a"), "a": wait_for("paid")})
@@ -146,7 +148,7 @@ def test_the_sweeper_comes_when_the_record_is_no_longer_left_to_who_wrote_it() -
 
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
-def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fault: str) -> None:
+def test_a_second_start_does_not_complete_an_unpublished_end(fault: str) -> None:
     twins: list[DrawnChoice] = [
         ("effect", 6, "sent twice"),
         ("message", 2, "late"),
@@ -163,8 +165,8 @@ def test_a_second_start_does_not_finish_an_end_that_the_bus_has_not_heard_of(fau
 def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody is registered when the event comes, and the second start finds it. The first one finds
-    all of that done, and deletes the message; the second one is throttled.
+    """No wait is registered when the event comes, and the second start finds the event. The first
+    one finds all of that done, and deletes the message; the second one is throttled.
     """
     signing = "document_signing 3"
     (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]
@@ -201,7 +203,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
 
 
 def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
-    """-> tasks in a row, and what they say: so much that snapshots are taken of it."""
+    """Return a sequence of tasks with results large enough to cause snapshots."""
     draws = Random(1)
     letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"
     said = ["".join(draws.choices(letters, k=9_000 if n < 4 else 100)) for n in range(count)]
@@ -209,8 +211,8 @@ def talkative(count: int) -> tuple[dict[str, Machine], dict[str, Any]]:
     return states, {f"t{n}": [{"output": text, "seconds": 1}] for n, text in enumerate(said)}
 
 
-def test_what_replaces_a_dead_letter_knows_what_was_begun_under_it_long_before() -> None:
-    """By then records of others have hidden the beginning, which the bus has not heard of."""
+def test_a_replaced_dead_letter_keeps_the_attempts_that_it_began() -> None:
+    """By then records of others hide the beginning, of which the bus has no event."""
     states, tasks = talkative(14)
     played = deployed(one_lane(states), tasks=tasks)
     for second in range(45, 60):
@@ -241,7 +243,9 @@ def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it
 
 
 def test_what_replaces_a_dead_letter_knows_that_the_attempt_was_handed_on() -> None:
-    """Else it is left to a claim of a quarter of an hour, and then to a look an hour away."""
+    """Otherwise it would wait for the end of a lease of a quarter of an hour, and then for a check
+    an hour later.
+    """
     states = {"a": wait_for("paid", "first"), "first": call("first", "long")}
     long = call("long", TimeoutSeconds=840)
     tasks = {"first": [{"output": 1, "seconds": 70}], "long": [{"output": 2}]}

@@ -1,4 +1,4 @@
-"""Who performs a task, and what that costs a process that never calls a service."""
+"""The performer of a task, and its cost in a process that never calls a service."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def never() -> TaskPerformer:
 
 
 @pytest.mark.parametrize("kind", ["task", "pure"])
-def test_own_code_runs_without_making_what_calls_services(kind: TaskKind) -> None:
+def test_own_code_runs_without_the_performer_of_service_calls(kind: TaskKind) -> None:
     assert TaskRunner(own_code, never).perform(asked(kind)) == TaskSucceeded("own code")
 
 
@@ -83,7 +83,7 @@ def test_without_a_way_to_services_a_job_is_asked_again_and_a_task_comes_again()
     assert tasks.perform(asked("service")) == TaskSucceeded("service")
 
 
-def test_a_worker_starts_without_what_only_state_machines_need() -> None:
+def test_a_worker_starts_without_the_modules_of_state_machines() -> None:
     late = ["holdfast.integrations", "holdfast.stepfunctions", "holdfast.aws.protocol", "botocore"]
     program = (
         "import sys; import holdfast.aws.entry; "

@@ -1,4 +1,4 @@
-"""Bad input for the API: values, definitions and requests that nobody would send on purpose.
+"""Invalid input for the API: values, definitions and requests that no client sends on purpose.
 
 Everything is drawn from a `random.Random`: the same seed gives the same input.
 """
@@ -52,7 +52,7 @@ def deep(levels: int) -> Json:
 
 
 def junk(draw: Random, levels: int = 2) -> Json:
-    """-> any value of JSON, most of them where they do not belong."""
+    """Return any value of JSON, most of them where they do not belong."""
     match draw.randrange(12):
         case 0 | 1:
             return draw.choice(NUMBERS)
@@ -200,7 +200,7 @@ def state(draw: Random, levels: int, language: str, follows: Json) -> Json:
 
 
 def definition(draw: Random, levels: int = 2, language: str = "JSONPath") -> dict[str, Json]:
-    """-> a machine of at most three states, most of them near to what is allowed."""
+    """Return a machine of at most three states, most of them nearly valid."""
     names = "ABC"[: draw.choice([1, 1, 2, 3])]
     made: dict[str, Json] = {"StartAt": "A" if draw.random() < 0.9 else draw.choice(names)}
     if language == "JSONPath" and draw.random() < 0.4:
@@ -221,7 +221,7 @@ def _exit(draw: Random, following: str | None) -> Json:
 
 
 def _places(value: Json) -> list[tuple[Json, Json]]:
-    """-> every (container, key) in the value."""
+    """Return every (container, key) in the value."""
     found: list[tuple[Json, Json]] = []
     open_ones = [value]
     while open_ones:
@@ -233,8 +233,9 @@ def _places(value: Json) -> list[tuple[Json, Json]]:
 
 
 def mutated(draw: Random, document: Json) -> Json:
-    """-> a copy with up to two of its values replaced, left out, doubled or renamed,
-    or the same."""
+    """Return a copy with up to two of its values replaced, left out, doubled or renamed, or the
+    same.
+    """
     made = copy.deepcopy(document)
     for _ in range(draw.choice([0, 1, 1, 1, 2])):
         places = _places(made)
@@ -259,7 +260,7 @@ def _keys(container: Json) -> Json:
 
 
 def text_of(draw: Random, document: Json) -> str:
-    """-> its JSON, at times cut, with a field twice, or with a byte that is wrong."""
+    """Return its JSON, at times cut, with a field twice, or with a byte that is wrong."""
     text = json.dumps(document, ensure_ascii=draw.random() < 0.5)
     match draw.randrange(40):
         case 0:
@@ -291,7 +292,7 @@ ARNS: list[Json] = [
 
 
 def request(draw: Random, operation: str) -> Json:
-    """-> a request of the operation: members of the right names, values of any kind."""
+    """Return a request of the operation: members of the right names, values of any kind."""
     if draw.random() < 0.02:
         return junk(draw)
     made = _shaped(draw, input_shape(operation), 3)

@@ -102,7 +102,7 @@ def factorial(n: int) -> int:
         return 1
     return n * factorial(n - 1)
 """
-#: The module is imported, and what it defines is not.
+#: The module is imported without the objects that it defines.
 APART = """
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def compiled(workflow: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def outcome(workflow: str, data: Any) -> Any:
-    """-> what it came to on workers of a deployment, and how many children there were."""
+    """Return the result on workers of a deployment, and the number of children."""
     deployment = Deployment.from_modules(MODULES, compiled)
     programs = deployment.programs()
     world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), deployment.run_task)
@@ -224,7 +224,7 @@ def test_each_item_is_a_child_of_its_own(shop: ModuleType) -> None:
     assert children == 2
 
 
-def test_a_workflow_that_calls_itself_gives_what_the_function_gives(shop: ModuleType) -> None:
+def test_a_workflow_that_calls_itself_gives_the_result_of_the_function(shop: ModuleType) -> None:
     assert outcome("factorial", {"n": 6}) == (shop.factorial(6), 5) == (720, 5)
 
 

@@ -28,7 +28,9 @@ def call_of(workflow: str, target: str | None = None, **fields: Any) -> Machine:
 
 
 class Family:
-    """`known` may change while the world goes on: it is what is deployed."""
+    """A world of parents and children. `known` may change while time passes: it is the deployed
+    code.
+    """
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Family:
         return self.known[name]
 
     def _fitted(self, _tenant: str, _workflow: str, value: Any) -> Any:
-        """The types of every workflow here: an object whose `n`, if any, is a number."""
+        """Return the types of every workflow here: an object whose `n`, if any, is a number."""
         if not isinstance(value, dict) or not isinstance(value.get("n", 0), int | float):
             raise RequestError("HF210", "n: input should be a number")
         return value
@@ -73,7 +75,7 @@ class Family:
         return self.insist(lambda: self.front.event(TENANT, request, CHANCE))
 
     def insist(self, make: Callable[[], Any]) -> Any:
-        """As a caller does who tries again until an answer comes."""
+        """Call as a caller that retries until it gets an answer."""
         for _ in range(10):
             try:
                 return self.world.call(make())
@@ -84,7 +86,7 @@ class Family:
     # -- what has happened -------------------------------------------------------------------------
 
     def run(self, data: Any = None) -> StoredHistory:
-        """-> the history of `outer`, from its start until nothing is left to happen."""
+        """Return the history of `outer`, from its start until nothing is left to happen."""
         self.start(data)
         self.world.run()
         return self.outer

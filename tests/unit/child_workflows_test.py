@@ -1,4 +1,4 @@
-"""A workflow that calls a workflow: what comes back, who is stopped, what is shown and parked."""
+"""A workflow that calls a workflow: results, stops, displays and missing workflows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def outcome(inner: Machine, outer: Machine = OUTER) -> Any:
     return state.output if state.status == "SUCCEEDED" else (state.error, state.cause)
 
 
-# -- what comes back -------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def test_the_result_is_the_output_of_the_child_itself() -> None:
@@ -62,7 +62,7 @@ def test_a_failure_passes_on_the_childs_own_error_and_cause() -> None:
     assert outcome(failing("OutOfStock", "only nine")) == ["OutOfStock", "only nine"]
 
 
-def test_what_nobody_catches_ends_the_parent_with_the_childs_error() -> None:
+def test_an_uncaught_error_of_a_child_ends_the_parent() -> None:
     outer = machine({"call": call_of("inner", Arguments={})})
     assert outcome(failing("OutOfStock", "only nine"), outer) == ("OutOfStock", "only nine")
 
@@ -108,7 +108,7 @@ def test_a_retry_starts_another_child() -> None:
     assert family.is_sound()
 
 
-# -- what is given ---------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
@@ -121,7 +121,7 @@ def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
     assert family.children == []
 
 
-def test_a_vault_that_cannot_seal_what_a_child_is_given_fails_the_step_by_name() -> None:
+def test_a_vault_that_cannot_seal_a_childs_input_fails_the_step_by_name() -> None:
     def sealed(_tenant: str, _workflow: str, _value: Any) -> Any:
         raise VaultFault("HF327", "the vault is closed")
 
@@ -174,7 +174,7 @@ def test_a_child_runs_the_newest_definition_and_keeps_it() -> None:
     assert family.is_sound()
 
 
-#: More states than one record holds: whoever loads the log goes on from within.
+#: More states than one record holds: a reader of the log continues from within.
 COUNTS = machine(
     {
         "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "count"},
@@ -191,7 +191,9 @@ COUNTS = machine(
 
 @dataclass
 class NewerComesFirst:
-    """As the old one is about to write the child's record 0, a newer host writes it, and dies."""
+    """While the old host is about to write the child's record 0, a newer host writes it, and
+    crashes.
+    """
 
     family: Family
     newer: str = ""
@@ -232,7 +234,7 @@ def test_of_two_definitions_that_were_sent_the_childs_own_record_decides() -> No
     assert family.is_sound()
 
 
-# -- who is stopped --------------------------------------------------------------------------------
+# -- stops -----------------------------------------------------------------------------------------
 
 
 def test_a_stop_of_the_parent_stops_the_child_and_its_child() -> None:
@@ -273,7 +275,7 @@ def test_a_branch_that_fails_stops_the_child_of_its_sibling() -> None:
         pytest.param({}, id="all are waited for"),
     ],
 )
-def test_a_child_that_nobody_needs_any_more_is_stopped(extension: Machine) -> None:
+def test_a_child_without_a_waiting_parent_is_stopped(extension: Machine) -> None:
     waits = {"StartAt": "call", "States": {"call": call_of("inner", Arguments={})}}
     quick = {"StartAt": "rest", "States": {"rest": {"Type": "Wait", "Seconds": 5, "End": True}}}
     both: Machine = {"Type": "Parallel", "Branches": [waits, quick], "Next": "after"}
@@ -303,7 +305,7 @@ def test_a_stop_undoes_the_parent_and_stops_its_child_at_once() -> None:
 
 
 def with_an_undo(**top: Any) -> tuple[Family, str, str]:
-    """-> a child that takes a minute to undo what it does; the ids of its parent and its own."""
+    """Return a child that takes a minute for its undo; the ids of its parent and its own."""
     states = {
         "wait": wait_for("paid"),
         "undo": {"Type": "Wait", "Seconds": 60, "Next": "over"},
@@ -342,7 +344,7 @@ def test_stops_of_a_child_that_its_parent_has_left_wait_for_its_undo_unless_they
 
 
 def test_a_stop_of_the_parent_that_does_not_wait_lets_its_child_undo() -> None:
-    """It says nothing of the executions that were called."""
+    """The request does not mention the called executions."""
     family, parent, _ = with_an_undo()
     family.stop(parent, now=True)
     family.settle(10)
@@ -373,7 +375,7 @@ def test_the_time_out_of_a_call_stops_the_child() -> None:
     assert family.statuses() == ("SUCCEEDED", ["ABORTED"])
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 def test_the_parent_names_the_child_and_the_child_its_parent() -> None:
@@ -422,7 +424,7 @@ def test_a_child_that_no_worker_has_begun_is_known_and_one_that_was_made_up_is_n
 
 
 def _told_and_left() -> tuple[Family, str]:
-    """-> the child has ended, the parent counted it and goes on."""
+    """Return once the child has ended, and the parent has counted it and continued."""
     nap = {"Type": "Wait", "Seconds": 3_600, "End": True}
     outer = machine({"it": call_of("inner", "nap", Arguments={}), "nap": nap})
     family = Family({"outer": outer, "inner": machine({"it": {"Type": "Succeed"}})})
@@ -470,7 +472,7 @@ def test_an_end_that_comes_again_wakes_a_parent_whose_log_cannot_be_read() -> No
     assert family.world.faults == []
 
 
-# -- what is not known -----------------------------------------------------------------------------
+# -- unknown workflows -----------------------------------------------------------------------------
 
 
 def test_an_unknown_workflow_parks_the_parent_named_until_a_worker_knows_it() -> None:
@@ -486,11 +488,11 @@ def test_an_unknown_workflow_parks_the_parent_named_until_a_worker_knows_it() ->
     assert family.is_sound()
 
 
-# -- what it costs ---------------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------------
 
 
 def bill_of(calls: int) -> Any:
-    """-> what a chain of so many calls costs, of a child of one task."""
+    """Return the cost of a chain of this many calls of a child with one task."""
     following = {number: f"call {number + 1}" for number in range(calls - 1)}
     states = {
         f"call {number}": call_of("inner", following.get(number), Arguments={})
@@ -508,7 +510,8 @@ def bill_of(calls: int) -> Any:
 def test_a_call_of_a_child_of_one_task_costs_six_write_units_and_two_messages() -> None:
     (before_one, one), (before_two, two) = bill_of(1), bill_of(2)
 
-    # The parent's two records, the mail between them; the child's two records, its listing.
+    # The parent's two records, the inbox message between them; the child's two records, its
+    # listing.
     one_writes = one.write_units - before_one.write_units
     assert two.write_units - before_two.write_units - one_writes == 6
     one_reads = one.read_units - before_one.read_units

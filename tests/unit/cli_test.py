@@ -103,7 +103,7 @@ def test_compile_leaves_a_file_that_is_current_alone(holdfast: Project) -> None:
     assert (holdfast.folder / "hello.asl.json").stat().st_mtime_ns == written
 
 
-def test_compile_check_names_what_is_stale_and_writes_nothing(holdfast: Project) -> None:
+def test_compile_check_names_stale_files_and_writes_nothing(holdfast: Project) -> None:
     holdfast.module("greeting", GREETING)
     holdfast("compile", "greeting")
     assert holdfast("compile", "--check", "greeting") == 0
@@ -125,7 +125,7 @@ def test_the_modules_of_the_project_are_the_default_also_from_a_folder_below(
 
 
 @pytest.mark.parametrize("command", ["compile", "check"])
-def test_a_module_without_workflows_is_told_so(holdfast: Project, command: str) -> None:
+def test_a_module_without_workflows_is_reported(holdfast: Project, command: str) -> None:
     holdfast.module("forgotten", "def hello(name: str) -> str: ...\n")
     assert holdfast(command, "forgotten") == 0
     assert holdfast.printed == "no workflows in forgotten\n"
@@ -193,7 +193,7 @@ MACHINE = """{
 """
 
 
-def test_check_says_what_aws_would_say_of_a_machine_with_line_and_column(
+def test_check_prints_the_findings_of_aws_with_line_and_column(
     holdfast: Project,
 ) -> None:
     (holdfast.folder / "machine.json").write_text(MACHINE)
@@ -215,7 +215,7 @@ def test_check_says_what_aws_would_say_of_a_machine_with_line_and_column(
     ]
 
 
-def test_check_prints_what_it_found_as_json(holdfast: Project) -> None:
+def test_check_prints_its_findings_as_json(holdfast: Project) -> None:
     holdfast.module("refused", REFUSED)
     (holdfast.folder / "broken.json").write_text('{"StartAt": x}')
     assert holdfast("check", "--json", "broken.json", "refused") == 1
@@ -276,7 +276,7 @@ def test_a_refused_module_is_not_compiled(holdfast: Project) -> None:
     assert holdfast.printed == ""
 
 
-def test_two_modules_that_use_one_name_are_told_apart(holdfast: Project) -> None:
+def test_two_modules_that_use_one_name_are_distinguished(holdfast: Project) -> None:
     holdfast.module("greeting", GREETING)
     holdfast.module("farewell", GREETING)
     assert holdfast("check", "greeting", "farewell") == 1
@@ -392,7 +392,7 @@ def test_without_an_api_a_command_names_both_ways_to_one(
     assert "--endpoint URL or --stack NAME" in holdfast.complaints
 
 
-def test_an_endpoint_that_nobody_answers_is_named(holdfast: Project) -> None:
+def test_an_endpoint_without_an_answer_is_named(holdfast: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     assert holdfast("list", "--endpoint", url) == 2
@@ -515,7 +515,7 @@ class Script:
         return subprocess.CompletedProcess(words, status)
 
     def __call__(self, *arguments: str) -> list[str]:
-        """-> the command that it becomes."""
+        """Return the command that it becomes."""
         self._argv(["./holdfast", *arguments])
         self.module.main()
         return self.ran[-1]
@@ -541,7 +541,7 @@ def test_the_script_installs_uv_without_ensurepip(script: Script, tmp_path: Path
     assert str(tmp_path / ".tools") in script.ran[1][script.ran[1].index("--target") :]
 
 
-def test_the_script_says_how_to_go_on_when_uv_cannot_be_installed(script: Script) -> None:
+def test_the_script_says_how_to_continue_when_uv_cannot_be_installed(script: Script) -> None:
     script.failing = {"pip"}
     with pytest.raises(SystemExit, match=r"not install uv into .*astral\.sh/uv.* try again"):
         script("demo")

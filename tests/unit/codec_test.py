@@ -1,4 +1,4 @@
-"""Records and snapshots as items: what is written once, what goes to S3, what is refused."""
+"""Records and snapshots as items: values written once, values in S3, refused values."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_an_order_that_goes_through_ten_states_is_written_once() -> None:
     assert tape.read() == case.state
 
 
-def test_a_value_is_found_again_by_what_it_is_not_only_by_identity() -> None:
+def test_a_value_is_found_again_by_its_content_not_only_by_identity() -> None:
     text = noise(5_000)
     tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start({"text": text})
     tape.write(case)
@@ -341,7 +341,7 @@ def test_events_are_left_out_whose_values_hold_an_older_one() -> None:
     assert reader.state == case.state
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_a_newer_format_is_refused_with_its_code() -> None:

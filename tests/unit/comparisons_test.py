@@ -92,7 +92,7 @@ def test_rules_nest() -> None:
     assert decide({"Not": {"Or": [one, two]}}, {"v": 2}) is True
 
 
-def test_a_rule_stops_at_what_decides_it() -> None:
+def test_a_rule_stops_at_the_part_that_decides_it() -> None:
     missing = {"Variable": "$.no", "NumericEquals": 1}
     assert decide({"Or": [{"Variable": "$.v", "IsPresent": True}, missing]}, {"v": 1}) is True
     assert decide({"And": [{"Variable": "$.no", "IsPresent": True}, missing]}, {}) is False

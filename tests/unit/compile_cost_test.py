@@ -1,4 +1,4 @@
-"""What compiling costs: how often the compiler looks at a step, however it is nested."""
+"""The cost of compiling: how often the compiler visits a step, at any nesting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def flow(xs: list[int]) -> str:
 
 
 def _nested(loop: str, before: str, innermost: str) -> str:
-    """-> a workflow of six loops, each in the one before it."""
+    """Return a workflow of six loops, each in the one before it."""
     lines = [f"    {before}"]
     lines += [f"{'    ' * (level + 1)}{loop.format(level)}" for level in range(DEPTH)]
     return "\n".join([HEADER, *lines, f"{'    ' * (DEPTH + 1)}{innermost}", "    return text"])

@@ -23,7 +23,7 @@ def size(value: Any) -> int:
 
 
 @pytest.mark.parametrize("bytes_max", range(26, 70))
-def test_a_batch_holds_what_fits_and_not_one_item_less(bytes_max: int) -> None:
+def test_a_batch_holds_as_many_items_as_fit(bytes_max: int) -> None:
     batcher = {"MaxInputBytesPerBatch": bytes_max}
     batches: Any = begun(ITEMS, ItemBatcher=batcher).children.inputs
 

@@ -56,7 +56,7 @@ def test_what_is_being_undone_is_not_cancelled_a_second_time() -> None:
     assert case.succeed(at="undo a").succeed(at="undo b").status == "ABORTED"
 
 
-def test_the_losers_of_a_race_are_undone_before_the_winner_goes_on() -> None:
+def test_the_losers_of_a_race_are_undone_before_the_winner_continues() -> None:
     case = Case(side_by_side("a", "b", "c", Holdfast={"Needed": 1})).start().succeed(7, at="b")
 
     assert sorted(case.positions) == ["undo a", "undo c"]
@@ -90,7 +90,7 @@ def test_a_time_out_of_the_execution_is_undone_as_a_stop_is() -> None:
     assert case.status == "TIMED_OUT"
 
 
-def test_a_stop_lets_finish_what_a_time_out_undoes() -> None:
+def test_a_stop_lets_the_undo_of_a_time_out_finish() -> None:
     definition = side_by_side("a", "b") | {"TimeoutSeconds": 60}
     case = Case(definition).start().after(61).offer(STOP)
 
@@ -188,14 +188,14 @@ def timed(body: Machine, *names: str, seconds: Any = 60, **deadline: Any) -> Mac
 BODY = {"one": call("one", "two"), "two": call("two", "after")}
 
 
-def test_a_block_that_is_over_in_time_goes_on() -> None:
+def test_a_block_that_ends_in_time_continues() -> None:
     case = Case(timed({**BODY}, "one", "two")).start().after(50).succeed().succeed()
 
     assert case.after(60).positions == ["after"]
     assert case.frame("after").deadlines == ()
 
 
-def test_a_block_that_is_late_goes_on_where_its_error_is_handled() -> None:
+def test_a_late_block_continues_at_the_handler_of_its_error() -> None:
     assign = {"err": "{% $states.errorOutput %}"}
     case = Case(timed({**BODY}, "one", "two", Assign=assign)).start().succeed().after(61)
 
@@ -203,7 +203,7 @@ def test_a_block_that_is_late_goes_on_where_its_error_is_handled() -> None:
     assert case.frame("late").variables["err"] == {"Error": "BlockTimeout", "Cause": ""}
 
 
-def test_nobody_who_handles_it_fails_the_line() -> None:
+def test_an_unhandled_error_fails_the_line() -> None:
     definition = timed({**BODY}, "one", "two")
     del definition["Holdfast"]["Deadlines"][0]["Next"]
     case = Case(definition).start().after(61)
@@ -212,7 +212,7 @@ def test_nobody_who_handles_it_fails_the_line() -> None:
 
 
 def test_a_line_whose_wait_is_over_with_its_block_has_been_cancelled() -> None:
-    """It does nothing more of its own, and what comes next is begun once."""
+    """It does nothing more of its own, and the next step begins once."""
     body = {"one": {"Type": "Wait", "Seconds": 60, "Next": "after"}}
     case = Case(timed(body, "one")).start().after(61)
 
@@ -245,7 +245,7 @@ def test_a_time_that_no_block_can_have_fails_it(seconds: str) -> None:
     assert case.last("EvaluationFailed").details["location"] == "Seconds"
 
 
-def test_the_clock_starts_anew_each_time_the_block_is_entered() -> None:
+def test_the_clock_restarts_each_time_the_block_is_entered() -> None:
     body = {"one": call("one", "two"), "two": call("two", "block")}
     case = Case(timed(body, "one", "two")).start()
     for _ in range(3):
@@ -255,7 +255,7 @@ def test_the_clock_starts_anew_each_time_the_block_is_entered() -> None:
     assert len(case.frame("one").deadlines) == 1
 
 
-def test_a_wait_in_a_late_block_is_not_answered_any_more() -> None:
+def test_a_wait_in_a_late_block_accepts_no_answer() -> None:
     case = Case(timed({"one": wait_for("paid", "after")}, "one")).start().after(61)
 
     assert case.positions == ["late"]
@@ -312,7 +312,7 @@ def test_an_inner_deadline_leaves_the_outer_one_running() -> None:
     assert case.after(30).positions == ["late"]
 
 
-def test_a_stop_cancels_what_a_deadline_has_begun_to_undo() -> None:
+def test_a_stop_cancels_the_undo_of_a_deadline() -> None:
     states, undo = part("one", "after")
     body = {**states, "Holdfast": {"Undo": [undo]}}
     case = Case(timed(body, "one", "undo one", "one undone")).start().after(61).offer(STOP)
@@ -355,13 +355,13 @@ def test_a_line_that_ends_in_a_shielded_part_of_a_late_block_has_not_ended() -> 
     assert Case(timed({**body}, "one")).start().after(61).fail("Broken").positions == ["late"]
 
 
-def test_a_late_block_does_not_go_on_into_another_shielded_part() -> None:
+def test_a_late_block_does_not_enter_another_shielded_part() -> None:
     body = {"one": call("one", "after"), "Holdfast": {"Shielded": [["one"], ["after"]]}}
 
     assert Case(timed(body, "one")).start().after(61).succeed().positions == ["late"]
 
 
-def test_a_redrive_gives_a_block_its_time_anew() -> None:
+def test_a_redrive_gives_a_block_its_whole_time_again() -> None:
     case = Case(timed({**BODY}, "one", "two")).start().after(50).fail("Broken")
     assert case.status == "FAILED"
 
@@ -427,7 +427,7 @@ def test_a_deadline_in_a_shielded_part_passes_though_the_one_around_it_has() -> 
     assert case.succeed().positions == ["late"]
 
 
-def test_a_deadline_around_a_shielded_part_waits_for_what_is_left_of_it() -> None:
+def test_a_deadline_around_a_shielded_part_waits_for_its_end() -> None:
     case = Case(nested_blocks(100, 60)).start().after(61)
     assert case.positions == ["early"]
 
@@ -442,7 +442,7 @@ def test_a_stop_lets_the_deadline_in_a_shielded_part_pass() -> None:
     assert case.succeed().status == "ABORTED"
 
 
-def test_a_deadline_around_a_shielded_part_does_not_end_what_a_stop_leaves_to_it() -> None:
+def test_a_deadline_around_a_shielded_part_does_not_end_it_after_a_stop() -> None:
     case = Case(nested_blocks(60, 1_000)).start().offer(STOP).after(61)
 
     assert case.positions == ["one"]

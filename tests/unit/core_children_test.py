@@ -1,4 +1,4 @@
-"""Which children the state still owes a stop, by what has closed the wait for them."""
+"""The children that the state still has to stop, by the event that closed the wait for them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_child_that_is_waited_for_is_owed_nothing() -> None:
     assert stops(called(is_begun=False)) == stops(called()) == []
 
 
-def test_a_child_whose_end_is_told_is_over() -> None:
+def test_a_child_with_a_reported_end_is_over() -> None:
     for case in (called().succeed("done"), called().fail("Broken")):
         assert (case.positions, stops(case), case.state.children) == (["nap"], [], frozenset())
 
@@ -45,8 +45,8 @@ def test_a_child_of_a_wait_that_timed_out_is_owed_a_stop() -> None:
     assert stops(called().after(11)) == [FIRST]
 
 
-def test_a_child_may_have_been_begun_by_a_call_that_nobody_saw_the_end_of() -> None:
-    """Whoever repeats the call may fail for another reason than the first."""
+def test_a_call_without_a_known_end_may_have_started_a_child() -> None:
+    """A repeated call may fail for another reason than the first."""
     failed = called(is_begun=False)
     failed.offer(FailedWith(*FIRST, "InvalidArguments", "n: a number"))
     late = called(is_begun=False)
@@ -63,7 +63,7 @@ def test_the_end_closes_every_wait() -> None:
     assert (case.status, stops(case)) == ("ABORTED", [FIRST])
 
 
-def test_what_was_told_to_stop_is_owed_nothing_more() -> None:
+def test_a_stopped_child_gets_no_second_stop() -> None:
     case = called().after(11)
     case.offer(ChildrenStopped((FIRST,)))
     assert (case.types[-1], stops(case), case.state.children) == (
@@ -111,7 +111,7 @@ def test_a_job_that_is_asked_for_is_no_child() -> None:
     assert len(stops(case)) == 1
 
 
-def test_a_call_needs_somebody_who_can_make_its_token() -> None:
+def test_a_call_needs_a_worker_that_can_make_its_token() -> None:
     with pytest.raises(
         HoldfastBug, match=r": a token was asked for, of 0\.1, by whom none can be made\n"
     ):

@@ -1,4 +1,4 @@
-"""Everything that time can ask of an execution: in which words, of whom, and from when on."""
+"""Every due of an execution: its words, its frame, and the time from which it is overdue."""
 
 from __future__ import annotations
 

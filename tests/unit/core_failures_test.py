@@ -1,4 +1,4 @@
-"""Retry and Catch: who takes an error, how often, and how long it waits."""
+"""Retry and Catch: the handler of an error, the number of retries, and their delays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_retry_is_the_next_attempt_of_the_same_entry_and_begins_at_its_time() 
     assert case.succeed("late").output == "late"
 
 
-def test_a_retry_that_is_due_at_once_is_claimed_at_once() -> None:
+def test_a_retry_that_is_due_at_once_gets_a_lease_at_once() -> None:
     case = Case(one(call("ship", Retry=[retry(JitterStrategy="FULL")])), draw=lambda: 0.0).start()
 
     assert case.fail("Busy").waiting().claim is not None
@@ -103,7 +103,7 @@ def test_full_jitter_draws_between_nothing_and_the_whole_delay(drawn: float) -> 
     assert delay_seconds(case.start().fail("Busy")) == pytest.approx(10 * drawn)
 
 
-def test_every_retry_draws_anew() -> None:
+def test_every_retry_draws_another_random_number() -> None:
     drawn: list[float] = []
 
     def draw() -> float:
@@ -139,7 +139,7 @@ def test_a_retrier_that_is_used_up_does_not_pass_the_error_to_the_next() -> None
     assert case.fail("Busy").fail("Busy").status == "FAILED"
 
 
-def test_the_number_of_retries_is_in_the_context_and_starts_anew_in_the_next_state() -> None:
+def test_the_number_of_retries_is_in_the_context_and_starts_at_zero_in_the_next_state() -> None:
     count = "{% $states.context.State.RetryCount %}"
     flow = machine(
         {
@@ -207,7 +207,7 @@ def test_which_errors_a_catcher_takes(pattern: str, error: str | None, is_caught
 
 
 @pytest.mark.parametrize("pattern", ["States.HeartbeatTimeout", "States.Timeout", "States.ALL"])
-def test_a_missed_heartbeat_is_told_as_a_time_out_and_caught_by_either_name(pattern: str) -> None:
+def test_a_missed_heartbeat_is_a_time_out_and_is_caught_by_either_name(pattern: str) -> None:
     approval = ask("caught", Catch=[catch(pattern)], HeartbeatSeconds=30, TimeoutSeconds=100)
     case = Case(machine({"it": approval, **CAUGHT})).start().after(30)
 
@@ -369,7 +369,7 @@ def test_a_lost_worker_can_be_retried() -> None:
     assert (case.waiting().attempt, case.waiting().takeovers) == (2, 0)
 
 
-def test_an_attempt_that_nobody_had_is_taken_over_without_a_loss() -> None:
+def test_an_attempt_without_a_lease_is_taken_over_without_a_loss() -> None:
     case = Case(one(call("ship")), claim=nobody).start()
     assert case.waiting().claim is None
     case.offer(TakenOver(case.waiting().entry, 1))
@@ -377,7 +377,7 @@ def test_an_attempt_that_nobody_had_is_taken_over_without_a_loss() -> None:
     assert case.waiting().takeovers == 0
 
 
-def test_an_unknown_task_parks_without_a_claim_and_is_noted_once() -> None:
+def test_an_unknown_task_waits_without_a_lease_and_is_noted_once() -> None:
     case = Case(one(call("ship"))).start()
     unknown = TaskUnknown(case.waiting().entry, 1)
     case.offer(unknown, unknown)
@@ -388,7 +388,7 @@ def test_an_unknown_task_parks_without_a_claim_and_is_noted_once() -> None:
     assert not case.offer(TakenOver(case.waiting().entry, 1)).waiting().is_unknown
 
 
-def test_facts_about_claims_do_not_touch_a_wait_for_something_else() -> None:
+def test_facts_about_leases_do_not_change_other_waits() -> None:
     case = Case(one(wait_for("paid"))).start()
     before = list(case.events)
     case.offer(TakenOver(case.waiting().entry, 1), TaskUnknown(case.waiting().entry, 1))
@@ -431,8 +431,9 @@ def test_arguments_that_fail_only_in_a_later_attempt_are_tried_again_too() -> No
     ],
 )
 def test_a_path_that_fails_only_in_a_later_attempt_is_not_tried_again(fields: Any) -> None:
-    """Nobody handles a runtime error, and what a path raises is one: a retry without an event
-    between would be tried for ever."""
+    """No handler takes a runtime error, and an error of a path is one: a retry without an event
+    between would repeat for ever.
+    """
     state = {
         "Type": "Task",
         "Resource": "holdfast:task:ship",

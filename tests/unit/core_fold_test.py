@@ -1,6 +1,6 @@
-"""state = fold(history), for machines and facts that nobody chose.
+"""state = fold(history), for random machines and facts.
 
-`core_kit.Case` holds the state in hand against the fold of the history, and against its own JSON,
+`core_kit.Case` compares the state in hand with the fold of the history, and with its own JSON,
 after every step.
 """
 
@@ -102,7 +102,7 @@ FACTS = st.one_of(
     st.builds(facts.TaskUnknown, ENTRY, ATTEMPT),
     st.builds(facts.Opened, st.integers(0, 3)),
 )
-#: Facts that say what was seen, and so count once however often they are offered.
+#: Facts that report an observation, and so count once however often they are offered.
 SEEN = (facts.Succeeded, facts.FailedWith, facts.TimedOut, facts.HeartbeatSeen, facts.Opened)
 
 
@@ -165,7 +165,7 @@ def test_an_event_of_a_lane_that_is_gone_is_refused() -> None:
         apply(a_state(), event("TaskStarted", 4, frame="7.1"))
 
 
-def test_a_lane_needs_somebody_who_waits_for_it() -> None:
+def test_a_lane_needs_an_owner_that_waits_for_it() -> None:
     with pytest.raises(
         HoldfastBug, match=r": PassStateEntered opens lane '7\.1' that nothing waits for\n"
     ):

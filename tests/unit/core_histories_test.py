@@ -428,7 +428,7 @@ def golden_of(story: Callable[[], Told]) -> Path:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_a_story_is_told_as_it_was_written_down(story: Callable[[], Told]) -> None:
+def test_a_history_equals_the_stored_one(story: Callable[[], Told]) -> None:
     told = story().lines
     assert told == golden_of(story).read_text(encoding="utf-8").splitlines()
 

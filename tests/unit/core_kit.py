@@ -50,7 +50,7 @@ def part(name: str, follow: str | None = None) -> tuple[Machine, Machine]:
 
 
 def nobody(_timeout_seconds: int | None) -> None:
-    """Attempts that nobody claims."""
+    """Return attempts without a lease."""
     return
 
 
@@ -82,7 +82,7 @@ class Case:
         return self.offer(Started(RUN, name, "flow", data, START_MS))
 
     def offer(self, *facts: Fact) -> Case:
-        """Offers the facts, then goes on for as long as records are full."""
+        """Offer the facts, then continue for as long as records are full."""
         self._step(facts)
         while self._state is not None and has_more(self._state):
             self._step(())

@@ -56,7 +56,7 @@ def test_branches_get_the_same_input_and_join_in_their_own_order() -> None:
     assert case.succeed("left", at="b0").output == ["left", "right"]
 
 
-def test_arguments_of_a_parallel_are_what_its_branches_get() -> None:
+def test_arguments_of_a_parallel_are_the_input_of_its_branches() -> None:
     flow = one(
         parallel(
             {"Type": "Succeed"}, Arguments={"x": "{% $states.input + 1 %}"}, Output="{% $states %}"
@@ -106,13 +106,13 @@ def test_a_branch_that_fails_closes_the_others_and_their_results_come_too_late()
     assert case.events == before
 
 
-def test_a_caught_parallel_goes_on_alone() -> None:
+def test_a_caught_parallel_continues_without_its_branches() -> None:
     case = Case(caught(parallel(call("left"), call("right")))).start()
 
     assert case.fail("Broken", "why", at="b1").output == {"Error": "Broken", "Cause": "why"}
 
 
-def test_a_parallel_that_is_tried_again_begins_all_its_branches_anew() -> None:
+def test_a_retried_parallel_begins_all_its_branches_again() -> None:
     retry = [{**ALL, "IntervalSeconds": 30, "MaxAttempts": 1}]
     case = Case(one(parallel(call("left"), call("right"), Retry=retry))).start()
     old = case.waiting("b1")

@@ -202,7 +202,7 @@ def test_items_that_are_neither_list_nor_object_are_a_failed_evaluation(
         assert "location" not in case.last("EvaluationFailed").details
 
 
-def test_a_reader_whose_arguments_cannot_be_had_is_not_asked() -> None:
+def test_a_reader_with_failing_arguments_is_not_called() -> None:
     reader = {**READER, "Arguments": {"Bucket": "{% $states.input.nothing %}", "Key": "k"}}
     case = MapCase(a_map(ItemReader=reader))
     case.start({})
@@ -371,7 +371,7 @@ def test_a_failure_can_be_caught() -> None:
         ({"status": "ABORTED"}, {"RedriveStatus": "REDRIVABLE", "Status": "ABORTED"}),
     ],
 )
-def test_of_a_child_that_has_not_ended_only_what_is_known_is_told(result: Any, told: Any) -> None:
+def test_an_open_child_is_reported_with_its_known_fields_only(result: Any, told: Any) -> None:
     found = record(MapChild("c", "arn:mapRun:m/L:1", False, {"a": ["é"]}, result))
     assert found == {
         "ExecutionArn": "arn:execution:m/L:c",
@@ -421,7 +421,7 @@ def test_an_item_that_is_read_and_cannot_be_selected_fails_the_map() -> None:
     assert case.failure[0] == "States.QueryEvaluationError"
 
 
-def test_a_reader_that_nobody_can_run_yet_has_no_claim() -> None:
+def test_a_reader_without_a_capable_worker_has_no_lease() -> None:
     case = MapCase(a_map(ItemReader=READER), claim=nobody)
     case.start()
     assert case.attempt.claim is None
@@ -450,7 +450,7 @@ def test_a_reader_that_fails_fails_the_run() -> None:
     ]
 
 
-def test_a_failure_without_a_cause_is_told_without_one() -> None:
+def test_a_failure_without_a_cause_is_reported_without_one() -> None:
     case = MapCase(a_map(ItemReader=READER))
     case.start()
     case.fail("States.ItemReaderFailed")
@@ -481,7 +481,7 @@ def test_what_is_known_is_written_before_a_run_fails() -> None:
 
 
 @pytest.mark.parametrize("is_over", [False, True])
-def test_a_writer_whose_arguments_cannot_be_had_fails_the_run(is_over: bool) -> None:
+def test_a_writer_with_failing_arguments_fails_the_run(is_over: bool) -> None:
     writer = {**WRITER, "Arguments": {"Bucket": "{% $nothing %}"}}
     case = begun([1], ResultWriter=writer)
     (case.fail_child if is_over else case.end)(0)

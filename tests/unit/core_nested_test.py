@@ -1,4 +1,4 @@
-"""What a finished state machine tells the one that began it: all about itself, in text or JSON."""
+"""The report of a finished state machine to its parent: its whole description, in text or JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AROUND = {
 
 
 @pytest.mark.parametrize(("as_json", "shown"), [(True, DATA), (False, '{"a":["é"]}')])
-def test_a_success_is_told_with_input_and_output(as_json: bool, shown: Any) -> None:
+def test_a_success_is_reported_with_input_and_output(as_json: bool, shown: Any) -> None:
     state = MachineCase(one({"Type": "Pass"})).begin(DATA).state
     told = finished_output(state, as_json=as_json)
 
@@ -62,7 +62,7 @@ def test_a_failure_is_an_error_with_the_description_as_its_cause(as_json: bool, 
     }
 
 
-def test_what_a_failure_does_not_say_is_not_told() -> None:
+def test_absent_fields_of_a_failure_are_not_reported() -> None:
     case = MachineCase(one(call("work"))).begin()
     _, cause = finished_error(case.fail(None).state, as_json=True)
 

@@ -46,11 +46,11 @@ def at(case: Case) -> list[str]:
 
 
 def began(case: Case, since: int) -> list[str]:
-    """-> the events since then that begin something."""
+    """Return the events since then that begin something."""
     return [event.type for event in case.events[since:] if event.type.endswith("Scheduled")]
 
 
-# -- what a pause holds back -----------------------------------------------------------------------
+# -- work that a pause delays ----------------------------------------------------------------------
 
 
 def test_a_result_in_hand_is_recorded_and_the_next_state_waits_for_the_resume() -> None:
@@ -196,7 +196,7 @@ def test_a_stop_at_once_ends_a_paused_execution_and_it_may_be_redriven() -> None
     assert case.succeed().succeed("done").output == "done"
 
 
-# -- what is stored --------------------------------------------------------------------------------
+# -- stored data -----------------------------------------------------------------------------------
 
 
 def test_a_snapshot_without_a_pause_is_as_it_was_and_an_old_one_is_read() -> None:
@@ -221,7 +221,7 @@ def test_the_history_says_who_paused_it_why_and_when() -> None:
     assert resumed.at_ms - paused.at_ms == 60_000
 
 
-# -- what a resume moves ---------------------------------------------------------------------------
+# -- dues that a resume moves ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("timers", "shift_ms"), [("freeze", 60_000), ("run", 0)])

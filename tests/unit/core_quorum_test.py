@@ -62,7 +62,7 @@ def test_a_failure_too_many_is_the_error_of_them_all() -> None:
     assert case.failure == ("Second", "last straw")
 
 
-def test_fewer_successes_than_are_needed_are_told() -> None:
+def test_too_few_successes_are_reported() -> None:
     case = Case(lanes({"Needed": 2, "Tolerated": 2}, "a", "b")).start()
     case.succeed(1, at="a").fail("Broken", at="b")
 

@@ -1,4 +1,4 @@
-"""Random machines under random facts: whatever happens, nothing is lost, leaked or left waiting."""
+"""Random machines under random facts: no result is lost, leaked or left waiting."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Play:
         self._each_waits_for_something()
         self._no_deadline_is_stale()
         if self.case.state.redrives:
-            return  # what is undone is not done again
+            return  # Undone steps are not repeated
         for event in self.case.events[self.read :]:
             self._follow(event)
         self.read = len(self.case.events)
@@ -106,8 +106,8 @@ class Play:
                 assert self._is_protected(frame), f"goes on after the stop: {frame}"
 
     def _is_protected(self, frame: Frame) -> bool:
-        """It is in a shielded part or an undo, or in lanes that were opened there, or opens some
-        that are not over.
+        """Return True when it is in a shielded part or an undo, or in lanes opened there, or has
+        such lanes open.
         """
         parts = [*self.case.program.shielded, *(undo.own for undo in self.undos)]
         line: Frame | None = frame
@@ -147,7 +147,7 @@ class Play:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_random_machines_end_once_and_take_back_what_they_did(first: int) -> None:
+def test_random_machines_end_once_and_undo_their_steps(first: int) -> None:
     for seed in range(first, first + 50):
         print(f"seed {seed}")
         case = Play(seed).run()
@@ -156,7 +156,7 @@ def test_random_machines_end_once_and_take_back_what_they_did(first: int) -> Non
         assert not stopping or case.status == stopping[-1]
 
 
-def test_a_redrive_goes_on_from_every_end_but_that_of_an_undo() -> None:
+def test_a_redrive_continues_from_every_end_except_that_of_an_undo() -> None:
     seen: set[bool] = set()
     for seed in range(200):
         print(f"seed {seed}")

@@ -1,4 +1,4 @@
-"""Redrive: what has failed, timed out or was stopped goes on where it stopped."""
+"""Redrive: a failed, timed-out or stopped execution continues where it stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def failed(definition: Machine) -> Case:
     return Case(definition).start({"n": 1}).succeed({"n": 2}).fail("Broken", "why")
 
 
-# -- what it goes on with --------------------------------------------------------------------------
+# -- data after a redrive --------------------------------------------------------------------------
 
 
 def test_a_task_that_failed_is_scheduled_again_with_its_input() -> None:
@@ -58,7 +58,7 @@ def test_what_is_scheduled_again_hangs_off_the_redrive() -> None:
     assert scheduled.previous == redriven.id
 
 
-def test_retries_are_counted_anew() -> None:
+def test_retries_are_counted_from_zero_again() -> None:
     again = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}]
     case = Case(machine({"it": call("ship", Retry=again)})).start().fail("E").fail("E")
     assert case.status == "FAILED"
@@ -119,7 +119,7 @@ def _open(case: Case) -> dict[str, Attempt]:
 
 
 def _answer(case: Case, item: str, output: Any) -> None:
-    """None: it fails."""
+    """Return the answer; None: it fails."""
     waiting = _open(case)[item]
     if output is None:
         case.offer(FailedWith(waiting.entry, waiting.attempt, "E", None))
@@ -127,10 +127,10 @@ def _answer(case: Case, item: str, output: Any) -> None:
         case.offer(Succeeded(waiting.entry, waiting.attempt, output))
 
 
-# -- what is redriven, and when --------------------------------------------------------------------
+# -- conditions of a redrive -----------------------------------------------------------------------
 
 
-def test_what_was_stopped_goes_on_and_the_stop_is_over() -> None:
+def test_a_stopped_execution_continues_and_the_stop_is_over() -> None:
     case = Case(machine(TWO)).start().offer(StopRequested("4", "E", None)).offer(REDRIVE)
     assert (case.status, case.positions) == ("RUNNING", ["prepare"])
     seen = len(case.events)
@@ -138,8 +138,8 @@ def test_what_was_stopped_goes_on_and_the_stop_is_over() -> None:
     assert len(case.events) == seen
 
 
-def test_what_has_undone_what_it_had_done_is_not_redriven() -> None:
-    """There is nothing to go on from: before, it failed with the error that its undo had raised."""
+def test_an_execution_that_was_undone_is_not_redriven() -> None:
+    """There is no step to continue from: it failed with the error of its undo."""
     definition = undoable({"pay": call("pay", "ship"), "ship": call("ship")}, ["ship"])
     case = Case(definition).start().succeed().offer(StopRequested("4", None, None)).succeed()
     assert (case.status, case.state.is_undone) == ("ABORTED", True)
@@ -214,7 +214,7 @@ def test_without_anything_to_undo_the_branches_that_had_ended_are_kept() -> None
     assert case.succeed(2, at="break").succeed(3, at="reserve").output == [1, 2, 3]
 
 
-def test_a_race_whose_result_was_too_large_is_run_anew() -> None:
+def test_a_race_whose_result_was_too_large_is_run_again() -> None:
     branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     race = {"Type": "Parallel", "Branches": branches, "Holdfast": {"Needed": 1}}
     case = begun(race)
@@ -255,11 +255,11 @@ def test_a_redrive_counts_once_and_an_older_one_not_at_all(control_id: str) -> N
 
 
 @pytest.mark.parametrize(("early_ms", "status"), [(1_000, "RUNNING"), (1_001, "FAILED")])
-def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
+def test_a_redrive_of_an_earlier_end_does_not_apply_to_the_next_one(
     early_ms: int, status: str
 ) -> None:
-    """Two people ask at once, and one of them is heard of after it has failed again; who asks and
-    who works may have clocks that are a second apart.
+    """Two operators request a retry at once, and one request is read after the next failure; the
+    clocks of operator and worker may differ by a second.
     """
     case = failed(machine(TWO))
     case.offer(RedriveRequested(f"{case.now_ms:015d}a")).after(60).fail("Broken")
@@ -268,8 +268,8 @@ def test_a_wish_that_was_for_an_earlier_end_does_not_wait_for_the_next_one(
     assert case.status == status
 
 
-def test_a_wish_does_not_redrive_what_ends_in_the_same_record() -> None:
-    """It was read for an end before, and another redrive was faster; then came a stop, and all are
+def test_a_redrive_does_not_apply_to_an_end_in_the_same_record() -> None:
+    """It was read for an earlier end, and another redrive was faster; then came a stop, and all are
     offered again at once.
     """
     case = failed(machine(TWO))
@@ -333,7 +333,7 @@ class Redriven:
 
 
 def tell(office: Office, execution: str, control_id: str, fields: dict[str, str]) -> None:
-    """Control mail under this id, whenever it was asked for."""
+    """Return a control message with this id, at any time."""
     run = str(run_of_uuid(execution.rpartition(":")[2]))
     item = inbox.control_item("default", run, control_id, office.world.now_ms, fields)
     office.world.perform(PutIfAbsent("mail", item))
@@ -348,8 +348,8 @@ def test_the_row_of_the_failure_goes_and_that_of_the_running_comes() -> None:
     assert redriven.office.describe(redriven.execution)["status"] == "RUNNING"
 
 
-def test_the_api_says_why_what_is_undone_is_not_redriven() -> None:
-    """And what it is told all the same, by a caller that looked too early, changes nothing."""
+def test_the_api_gives_the_reason_why_an_undone_execution_is_not_redriven() -> None:
+    """A redrive that is stored all the same, by a caller with an old state, changes nothing."""
     office = Office(lambda _: TaskSucceeded({}))
     extension = {"Undo": [{"States": ["Wait"], "Begin": "Back", "End": "Gone", "Assign": {}}]}
     body = states(
@@ -371,7 +371,7 @@ def test_the_api_says_why_what_is_undone_is_not_redriven() -> None:
     assert office.describe(execution)["status"] == "ABORTED"
 
 
-def test_a_stop_from_before_the_redrive_does_not_end_what_goes_on() -> None:
+def test_a_stop_from_before_the_redrive_does_not_end_the_redriven_execution() -> None:
     redriven = Redriven()
     early_ms = redriven.office.world.now_ms - 30_000
     tell(redriven.office, redriven.execution, f"{early_ms:015d}000000000000", {})

@@ -1,4 +1,4 @@
-"""The ids of executions: there and back as UUIDs, and what those of children say."""
+"""The ids of executions: conversion to UUIDs and back, and the parents in ids of children."""
 
 from __future__ import annotations
 

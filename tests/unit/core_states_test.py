@@ -1,4 +1,4 @@
-"""The state types and what data does on its way through them."""
+"""The state types and the flow of data through them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_pass_hands_its_input_on() -> None:
     assert run(one({"Type": "Pass"}), {"a": 1}).output == {"a": 1}
 
 
-def test_output_replaces_what_a_state_hands_on() -> None:
+def test_output_replaces_the_result_of_a_state() -> None:
     state = {"Type": "Pass", "Output": {"twice": "{% $states.input.a * 2 %}", "fixed": [1]}}
 
     assert run(one(state), {"a": 4}).output == {"twice": 8, "fixed": [1]}
@@ -51,7 +51,7 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("tokyo")
 def test_the_times_of_the_context_are_utc_wherever_the_worker_is() -> None:
     case = Case(one({"Type": "Pass", "Output": "{% $states.context.State.EnteredTime %}"}))
-    case.now_ms += 1_234_567  # nobody has asked for it before
+    case.now_ms += 1_234_567  # The next due was not requested before
 
     assert case.start().output == "2027-01-15T08:20:34.567Z"
 
@@ -130,7 +130,7 @@ def test_a_choice_without_a_match_or_a_default_fails_the_execution() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 5])
-def test_a_choice_of_paths_hands_on_what_they_select_by_a_rule_and_by_default(number: int) -> None:
+def test_a_choice_of_paths_returns_their_selection_by_a_rule_and_by_default(number: int) -> None:
     rule = {"Variable": "$.number", "NumericLessThan": 2, "Next": "end"}
     asking = {
         "Type": "Choice",
@@ -265,7 +265,7 @@ def test_what_is_asked_of_a_person_is_in_hand_until_the_answer() -> None:
 # -- evaluations that fail -------------------------------------------------------------------------
 
 
-def test_a_failed_evaluation_says_where_and_what_as_aws_does() -> None:
+def test_a_failed_evaluation_has_the_message_of_aws() -> None:
     states = {
         "first": {"Type": "Pass", "Next": "second"},
         "second": {"Type": "Pass", "Output": {"a": ["{% $nothing %}"]}, "End": True},
@@ -344,7 +344,7 @@ def test_a_pass_whose_parameters_fail_fails() -> None:
     assert case.failure[0] == "States.Runtime"
 
 
-def test_a_loop_without_an_end_is_ended_and_nobody_catches_it(
+def test_an_endless_loop_is_ended_and_cannot_be_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(advance, "EVENTS_MAX", 50)
@@ -404,7 +404,7 @@ def loop(times: int) -> dict[str, Any]:
     )
 
 
-def test_a_thousand_pure_states_fill_a_record_and_the_next_goes_on() -> None:
+def test_a_thousand_pure_states_fill_a_record_and_the_next_record_continues() -> None:
     assert run(loop(10)).records == 1
     case = run(loop(600))
 
@@ -424,7 +424,7 @@ def test_a_record_holds_as_many_pure_states_as_it_may(
     assert (case.status, case.records) == ("SUCCEEDED", records)
 
 
-def test_what_a_full_record_left_comes_before_what_is_offered_after_it(
+def test_the_rest_of_a_full_record_comes_before_later_facts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 2)

@@ -119,7 +119,7 @@ def test_two_stops_that_are_read_at_once_are_one() -> None:
     assert case.succeed().status == "ABORTED"
 
 
-def test_a_stop_that_does_not_wait_ends_what_an_undo_has_begun_to_take_back() -> None:
+def test_a_stop_that_does_not_wait_ends_an_undo_that_has_begun() -> None:
     case = stopped(undoable({"ship": call("ship")}, ["ship"])).offer(NOW)
 
     assert (case.status, case.state.is_undone) == ("ABORTED", True)
@@ -135,7 +135,7 @@ def test_a_stop_that_does_not_wait_undoes_nothing_and_is_redriven_from_where_it_
     assert case.succeed().status == "SUCCEEDED"
 
 
-def test_a_stop_that_a_parent_has_passed_on_does_not_count_as_somebodys_first() -> None:
+def test_a_stop_from_a_parent_does_not_count_as_an_operators_first() -> None:
     passed_on = StopRequested("1", None, None, by_parent=True)
     case = stopped(undoable({"ship": call("ship")}, ["ship"]), passed_on)
 
@@ -145,7 +145,7 @@ def test_a_stop_that_a_parent_has_passed_on_does_not_count_as_somebodys_first() 
     assert (case.succeed().status, case.state.error) == ("ABORTED", "Closed")
 
 
-def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
+def test_the_first_stop_after_a_time_out_lets_the_undo_finish() -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
     case.start().after(61).offer(STOP)
 
@@ -154,7 +154,7 @@ def test_the_first_stop_of_what_is_too_late_lets_the_undo_finish() -> None:
 
 
 @pytest.mark.parametrize("before", [(), (STOP,)], ids=["late", "late and stopped"])
-def test_a_stop_that_does_not_wait_cuts_the_undo_of_what_is_too_late(
+def test_a_stop_that_does_not_wait_ends_the_undo_of_a_time_out(
     before: tuple[StopRequested, ...],
 ) -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})

@@ -1,4 +1,4 @@
-"""Tasks of state machines as the core sees them: what is scheduled, submitted, begun, polled."""
+"""Tasks of state machines in the core: scheduled, submitted, begun, polled."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def begun(state: Mapping[str, Any], data: Any = None, **top: Any) -> MachineCase
     return MachineCase(one(state, **top)).begin(data)
 
 
-# -- what is scheduled -----------------------------------------------------------------------------
+# -- scheduling ------------------------------------------------------------------------------------
 
 
 def test_a_function_has_events_of_its_own() -> None:
@@ -244,7 +244,7 @@ def test_a_poll_is_no_time_out_and_a_time_out_is_no_poll() -> None:
 
 
 @pytest.mark.parametrize("resource", [NEST, "holdfast:workflow:ship"])
-def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> None:
+def test_another_execution_reports_its_end_and_is_not_polled(resource: str) -> None:
     case = begun(task(resource, Arguments={"StateMachineArn": "m"})).submit({"ExecutionArn": "a"})
     assert case.waiting().poll_due_ms is None
     assert pending_commands(case.state) == [ReadAnswer(0, 1)]
@@ -252,7 +252,7 @@ def test_another_execution_tells_of_its_end_and_is_not_polled(resource: str) -> 
     assert case.types[-1] == "TaskSubmitted"
 
 
-def test_whom_an_execution_tells_of_its_end_is_in_its_history_and_in_a_snapshot() -> None:
+def test_the_parent_of_an_execution_is_in_its_history_and_in_a_snapshot() -> None:
     parent: Parent = {"run": "p", "entry": 3, "attempt": 1}
     case = Case(machine({"rest": {"Type": "Wait", "Seconds": 5, "End": True}}))
     case.offer(Started(RUN, None, "ship", {}, START_MS, parent=parent))
@@ -338,7 +338,7 @@ def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact)
     assert {event.holdfast["frame"] for event in case.events[seen:]} == {"0.0"}
 
 
-# -- what is counted ------------------------------------------------------------------------------
+# -- counts ---------------------------------------------------------------------------------------
 
 
 def durable_steps(case: MachineCase) -> float:
@@ -493,7 +493,7 @@ def _draws() -> Any:
     return lambda: next(numbers) / 1_000
 
 
-# -- what ends with its Parallel or Map ------------------------------------------------------------
+# -- tasks that end with their Parallel or Map -----------------------------------------------------
 
 
 def test_states_that_are_open_when_a_branch_fails_say_that_they_were_aborted() -> None:

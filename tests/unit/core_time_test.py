@@ -1,4 +1,4 @@
-"""Timers, time-outs, heartbeats and events: what the passing of time does, and what it must not."""
+"""Timers, time-outs, heartbeats and events: the effects of passing time, and the forbidden ones."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_time_out_can_be_caught_and_retried() -> None:
     assert case.after(70).output == "late"
 
 
-def test_the_time_out_of_an_inline_task_is_told_by_its_holder() -> None:
+def test_the_time_out_of_an_inline_task_is_reported_by_its_worker() -> None:
     case = Case(one(call("ship", TimeoutSeconds=5))).start()
     assert case.waiting().timeout_seconds == 5
     assert case.after(100).waiting().attempt == 1
@@ -303,7 +303,7 @@ def test_an_event_for_a_task_leaves_no_trace() -> None:
     assert case.events == before
 
 
-# -- what is owed ----------------------------------------------------------------------------------
+# -- pending commands ------------------------------------------------------------------------------
 
 
 def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() -> None:
@@ -328,7 +328,7 @@ def test_an_ended_execution_is_owed_nothing() -> None:
     assert pending_commands(run(one({"Type": "Pass"}, TimeoutSeconds=60)).state) == []
 
 
-def test_only_an_attempt_that_nobody_has_becomes_due() -> None:
+def test_only_an_attempt_without_a_lease_becomes_due() -> None:
     held = Case(one(call("ship"))).start()
     free = Case(one(call("ship")), claim=nobody).start()
 

@@ -35,14 +35,14 @@ def undone_in_a_block(seconds: int = 60) -> Machine:
     )
 
 
-def test_a_deadline_does_not_interrupt_what_a_stop_takes_back() -> None:
+def test_a_deadline_does_not_interrupt_the_undo_of_a_stop() -> None:
     case = Case(undone_in_a_block()).start().after(50).offer(STOP)
     assert case.after(20).positions == ["undo one"]
 
     assert case.succeed().status == "ABORTED"
 
 
-def test_an_inner_deadline_does_not_interrupt_what_an_outer_one_takes_back() -> None:
+def test_an_inner_deadline_does_not_interrupt_the_undo_of_an_outer_one() -> None:
     states, undo = part("one", "after")
     inside = ["one", "undo one", "one undone"]
     rest = {"after": call("after"), "early": call("early"), "late": call("late")}
@@ -146,7 +146,7 @@ def test_many_items_that_cannot_be_selected_are_tolerated() -> None:
 
 
 def test_lanes_whose_undo_cannot_begin_are_over_all_the_same() -> None:
-    """A branch whose undo fails on the way in, then one that has nothing to undo."""
+    """A branch whose undo fails at its beginning, then one without anything to undo."""
     states, undo = part("a")
     undo["Assign"] = {"x": "{% $error('no') %}"}
     branches = [
@@ -183,7 +183,7 @@ def test_a_sibling_is_cancelled_for_the_failure_though_a_stop_waits_outside() ->
 
 
 def test_a_loop_that_enters_its_block_again_has_one_clock() -> None:
-    """The block's first state is one of its own, and is where the loop goes on."""
+    """The block's first state is one of its own, and is where the loop continues."""
     definition = machine(
         {"one": call("one", "two"), "two": call("two", "one"), "late": call("late")},
         Holdfast={"Deadlines": [block("one", 60, ["one", "two"], "late")]},
@@ -223,7 +223,7 @@ def test_a_redrive_at_a_blocks_first_state_has_one_clock() -> None:
     assert case.after(11).positions == ["late"]
 
 
-def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
+def test_a_redrive_restarts_lanes_when_too_few_have_succeeded() -> None:
     branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     quorum = {"Needed": 2, "Tolerated": 1}
     lanes = {"Type": "Parallel", "Branches": branches, "End": True, "Holdfast": quorum}
@@ -236,7 +236,7 @@ def test_a_redrive_begins_lanes_anew_of_which_too_few_have_succeeded() -> None:
     assert case.succeed(1, at="a").succeed(2, at="b").output == [1, 2]
 
 
-def test_a_redrive_begins_lanes_anew_that_their_block_had_no_time_for() -> None:
+def test_a_redrive_restarts_lanes_whose_block_had_no_time_left() -> None:
     branches = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     lanes = {"Type": "Parallel", "Branches": branches, "End": True}
     deadline = {"Begin": "all", "Seconds": 60, "States": ["all"]}

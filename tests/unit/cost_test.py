@@ -94,7 +94,7 @@ def test_a_refused_put_costs_the_larger_of_the_two_items() -> None:
     assert cost.refused_units(record(), record(ev=bytes(3_000))) == 3
 
 
-def test_the_services_in_memory_bill_what_they_do() -> None:
+def test_the_services_in_memory_bill_their_calls() -> None:
     services = Services(lambda: 0)
     for effect in (
         PutIfAbsent("executions", record(**LISTED)),  # 2

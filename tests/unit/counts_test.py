@@ -1,4 +1,4 @@
-"""What each path costs: write units, reads, messages. The figures stand in docs/reference/log.md.
+"""The cost of each path: write units, reads, messages. The figures are in docs/reference/log.md.
 
 Counted on the memory services, which bill by DynamoDB's rules; tests/infra/capacity_test.py holds
 those rules against an emulator of their own.
@@ -86,7 +86,7 @@ def test_a_pure_loop_of_a_thousand_iterations_takes_at_most_twenty_one_writes() 
     assert shop.world.services.effects["PutIfAbsent"] - 2 <= 21  # less the definition and the name
 
 
-#: A chain of one task, then what is measured: the difference is the path's own cost.
+#: A chain of one task, then the measured path: the difference is the path's own cost.
 def _after_a_task(state: Machine) -> Machine:
     return machine({"first": call("add", "then", Arguments={"n": 1}), "then": state})
 
@@ -161,7 +161,7 @@ def test_a_retry_costs_one_record_and_one_delayed_message() -> None:
     assert twice.sqs_send_requests - once.sqs_send_requests == 1
 
 
-def test_a_stop_costs_its_mail_and_one_record() -> None:
+def test_a_stop_costs_its_inbox_message_and_one_record() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task({"Type": "Wait", "Seconds": 600, "End": True}))
     bill = Bill(shop)
@@ -188,7 +188,7 @@ def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:
 
 
 def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:
-    """In each shard: one query for what is due. For the overdue one: its log, and its mail."""
+    """In each shard: one query for due rows. For the overdue one: its log, and its inbox."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 20 * DAY, "End": True}}))
     for number in range(10_000):
         shop.world.call(

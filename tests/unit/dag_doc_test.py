@@ -62,7 +62,7 @@ def test_the_document_of_the_page_is_the_same_graph() -> None:
     assert sources["deploy"]["text"].startswith('{"id": "deploy"')
 
 
-def test_the_command_prints_what_the_page_shows(
+def test_the_command_prints_the_text_on_the_page(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for block in blocks("console"):

@@ -47,7 +47,7 @@ def outcome_of(seed: int) -> str:
             for number in range(chance.randint(0, 3))
         ]
     except (TypeError, ValueError):
-        return "no call"  # what is no list or mapping at all: Python itself says so
+        return "no call"  # Not a list or mapping: Python itself raises
     try:
         graph = dag(choose("n"), *steps, timeout=choose(None, timedelta(hours=1)))
         compile_workflow(graph)

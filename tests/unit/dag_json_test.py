@@ -1,6 +1,7 @@
-"""Graphs as JSON: what they compile to, and what is refused of them, where and in which words.
+"""Graphs as JSON: their compiled form, and the refusals with place and words.
 
-`python -m tests.unit.dag_json_test` writes tests/golden/documents/<name>.txt anew from <name>.json.
+`python -m tests.unit.dag_json_test` writes tests/golden/documents/<name>.txt again from
+<name>.json.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ IN_PYTHON = dag(
 )
 
 
-# What is accepted.
+# Accepted graphs.
 
 
 def test_a_document_and_its_text_are_the_same_graph_as_in_python() -> None:
@@ -108,7 +109,7 @@ def test_a_graph_that_a_module_reads_is_one_of_its_workflows() -> None:
     assert compiled.function == "tests.unit.dag_json_module:from_a_document"
 
 
-# What is refused.
+# Refused graphs.
 
 
 def refusals_of(name: str) -> WorkflowError:
@@ -119,7 +120,7 @@ def refusals_of(name: str) -> WorkflowError:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_document_is_told_where_why_and_what_to_type(name: str) -> None:
+def test_a_refusal_of_a_document_gives_place_reason_and_fix(name: str) -> None:
     assert f"{refusals_of(name)}\n" == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 

@@ -154,12 +154,12 @@ def test_every_step_begins_once_and_exactly_when_the_last_it_depends_on_has_ende
         assert begins_in(run, edges) == expected_begins(edges, durations), name
 
 
-def test_a_run_gives_what_the_same_graph_gives_as_plain_python() -> None:
+def test_a_run_gives_the_result_of_the_same_graph_in_plain_python() -> None:
     for name, chance, edges, graph in random_graphs():
         assert run_with(graph, durations_of(edges, chance)).output == graph(day="monday"), name
 
 
-def test_a_step_that_fails_cancels_what_is_open_and_nothing_begins_after_it() -> None:
+def test_a_failed_step_cancels_open_steps_and_no_step_begins_after_it() -> None:
     for name, chance, edges, graph in random_graphs():
         durations = durations_of(edges, chance)
         broken = chance.randrange(len(edges))
@@ -251,7 +251,7 @@ def test_the_map_leads_to_the_lines_of_the_steps() -> None:
     assert sources["a, b"]["text"] == "graph = dag("
 
 
-def test_forks_in_forks_stay_within_what_json_can_nest() -> None:
+def test_forks_in_forks_stay_within_the_nesting_of_json() -> None:
     edges: Edges = [frozenset()]
     for number in range(1, 121):
         edges.append(frozenset({(number - 1) // 2 * 2}))

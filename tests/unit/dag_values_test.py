@@ -1,4 +1,4 @@
-"""Where the arguments of a graph's steps come from, what its input is, and what it gives."""
+"""The sources of a graph's arguments, its input, and its result."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_graph_is_found_in_its_module_like_a_workflow() -> None:
     assert {"by_name", "explicit", "shared", "parent"} <= set(found)
 
 
-def test_generated_runs_of_a_graph_do_what_its_python_does() -> None:
+def test_generated_runs_of_a_graph_behave_as_its_python() -> None:
     assert check_workflow(by_name, examples=30, seed=1)["SUCCEEDED"]
     assert check_workflow(explicit, examples=30, seed=1)["SUCCEEDED"]
 

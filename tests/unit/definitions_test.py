@@ -1,4 +1,4 @@
-"""Definitions by hash: what a payload has to be is said by the tenant's own."""
+"""Definitions by hash: the tenant's own definition decides on the type of a payload."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_state_machine_with_the_same_steps_leaves_the_types_of_the_workflow() 
     assert table.fetch("a") == SECRET
 
 
-def test_no_tenant_says_what_the_payloads_of_another_are() -> None:
+def test_no_tenant_decides_on_the_payloads_of_another() -> None:
     table, programs = Table(), Programs()
     table.store("a", SECRET)
     table.store("b", {})

@@ -183,14 +183,14 @@ def test_a_payload_is_filled_up_or_refused_at_the_door(deployment: Deployment) -
 @pytest.mark.parametrize(
     "name", ["shopping_flows:Basket", "shopping_flows:charge", "no_such_flows:Order", "list[no:No]"]
 )
-def test_a_type_that_the_code_has_no_more_is_told_apart_from_what_does_not_fit(
+def test_a_removed_type_is_distinguished_from_a_value_that_does_not_fit(
     deployment: Deployment, name: str
 ) -> None:
     with pytest.raises(GoneTypeError):
         deployment.normalise_payload("T", name, {"id": "o1"}, "event 'paid'")
 
 
-def test_a_type_whose_module_fails_as_it_is_imported_is_refused_by_the_kind_of_that(
+def test_a_type_whose_module_cannot_be_imported_is_refused_with_the_kind_of_error(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken_flows.py").write_text("{}['a password']")
@@ -202,7 +202,7 @@ def test_a_type_whose_module_fails_as_it_is_imported_is_refused_by_the_kind_of_t
     assert told == ("HF211", "the event 'paid' cannot be validated: KeyError")
 
 
-def test_what_a_validator_of_the_authors_raises_is_told_by_its_kind(
+def test_an_error_of_the_authors_validator_is_reported_by_its_kind(
     deployment: Deployment,
 ) -> None:
     bomb = {"id": "my card's number"}
@@ -217,7 +217,7 @@ def test_what_a_validator_of_the_authors_raises_is_told_by_its_kind(
     assert told == ("HF211", "the event 'paid' cannot be validated: KeyError")
 
 
-def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
+def test_the_api_serves_the_deployed_workflows(deployment: Deployment) -> None:
     programs = deployment.programs()
     front = deployment.front(programs, SigningKeys("1", {"1": b"secret"}))
     definition = deployment.definitions["shopping"]
@@ -229,7 +229,7 @@ def test_the_front_door_serves_what_is_deployed(deployment: Deployment) -> None:
     )
 
 
-def test_a_workflow_that_was_not_compiled_says_what_to_do(module: str) -> None:
+def test_the_error_for_an_uncompiled_workflow_gives_the_fix(module: str) -> None:
     with pytest.raises(WorkflowError) as caught:
         Deployment.from_modules([module])
 

@@ -1,4 +1,4 @@
-"""What the tables of the pages on the language speak of, and how their cells are read."""
+"""The subjects of the tables on the pages about the language, and the reading of their cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 _SPAN: Final = re.compile(r"`([^`]+)`")
-#: What stands around every piece of code: the things that it speaks of.
+#: The code around every example: the names that it uses.
 MODULE: Final = """
 from __future__ import annotations
 
@@ -129,13 +129,15 @@ INPUT: Final[dict[str, Any]] = {
 
 
 def module_with(body: str, *, more: str = "", subject: str = "int") -> str:
-    """-> the source of a module whose workflow `program` has this body; `more` stands before it."""
+    """Return the source of a module whose workflow `program` has this body; `more` comes
+    before it.
+    """
     source = MODULE.replace("BODY", textwrap.indent(body, "    ")).replace("SUBJECT", subject)
     return f"{source}\n{more}\n"
 
 
 def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
-    """-> the heading and the cells of each row of each table of a page."""
+    """Yield the heading and the cells of each row of each table of a page."""
     heading: list[str] | None = None
     for line in next(DOCS.rglob(page)).read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -148,5 +150,5 @@ def tables(page: str) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def code_of(cell: str) -> list[str]:
-    """-> the pieces of code in a cell."""
+    """Return the pieces of code in a cell."""
     return [span.replace("\\|", "|") for span in _SPAN.findall(cell)]

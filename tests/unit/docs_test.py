@@ -1,4 +1,4 @@
-"""The documents against the tree: what they name is there, and numbers are the code's."""
+"""The documents against the tree: named files exist, and numbers are the code's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_a_page_points_at_is_there(page: Path, link: str) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """-> the anchors that a page's headings are given."""
+    """Return the anchors that a page's headings are given."""
     titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 

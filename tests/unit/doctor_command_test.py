@@ -69,13 +69,13 @@ def test_what_is_stuck_is_shown_with_reason_and_repair_and_exits_with_1(
     shown = capsys.readouterr().out
     for part in ("order-1  TIMER_OVERDUE", "a timer is overdue", "in state nap", run, "--repair:"):
         assert part in shown
-    assert found.shop.world.services.depth("work") == 0  # who only looks, sends nothing
+    assert found.shop.world.services.depth("work") == 0  # A report without repair sends nothing
     assert doctor("order-1", "--json") == 1
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["execution"], row["reason"]) == (run, "TIMER_OVERDUE")
 
 
-def test_a_repair_sets_it_going_and_says_what_it_did(
+def test_a_repair_restarts_it_and_reports_the_repair(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = lost_wake(found)
@@ -110,7 +110,7 @@ def test_what_is_quarantined_is_marked_in_the_list_and_explained(
 
 
 def lost_blob(found: Site) -> str:
-    """-> an execution whose input was in the bucket, and is there no more."""
+    """Return an execution whose input was in the bucket and was deleted."""
     run = found.shop.start(noise(400_000), name="hurt")
     settle(found.shop.world)
     blobs = found.shop.world.services._blobs
@@ -129,12 +129,12 @@ def test_one_lost_blob_is_said_and_hides_no_other_execution(
     reasons = {run: row["reason"] for run, row in rows.items()}
     assert reasons == {hurt: "UNREADABLE_LOG", other: "TIMER_OVERDUE"}
     assert "HF324" in rows[hurt]["says"]
-    assert hurt not in rows[hurt]["says"]  # as what AWS says: it may name roles and tables
+    assert hurt not in rows[hurt]["says"]  # Like AWS's own messages: it may name roles and tables
     assert doctor("hurt") == 1
     assert "UNREADABLE_LOG" in capsys.readouterr().out
 
 
-def test_the_dead_letter_of_one_whose_blob_is_lost_is_quarantined_and_it_is_listed(
+def test_the_dead_letter_of_an_execution_with_a_lost_blob_is_quarantined_and_listed(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hurt = lost_blob(found)

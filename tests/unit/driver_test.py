@@ -52,7 +52,7 @@ def test_a_handler_gets_each_result_and_its_own_comes_out() -> None:
     assert run(handler(), lambda _: next(times)) == [1, 2]
 
 
-def test_a_fault_is_raised_inside_the_handler_which_may_go_on() -> None:
+def test_a_fault_is_raised_inside_the_handler_which_may_continue() -> None:
     fault = ServiceFault("HF310", "slow down")
 
     def perform(effect: Effect) -> Any:
@@ -68,7 +68,7 @@ def test_a_fault_is_raised_inside_the_handler_which_may_go_on() -> None:
     assert run(handler(), perform) is fault
 
 
-def test_a_fault_that_nobody_catches_comes_out() -> None:
+def test_an_uncaught_fault_is_raised_to_the_caller() -> None:
     def handler() -> Handler:
         yield Clock()
 

@@ -1,4 +1,6 @@
-"""`first`, quorums, `each(…)` in all its forms, `sleep_until`: what they become, what they do."""
+"""`first`, quorums, `each(…)` in all its forms, `sleep_until`: their compiled form and their
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def came_to(flow: Workflow[..., Any], **values: Any) -> Any:
     return found.output if found.error is None else found.error
 
 
-# What is written.
+# The source.
 
 
 def test_the_first_of_several_is_a_parallel_that_needs_one(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def flow(orders: list[str]) -> list[int]:
     assert "'Resource': 'holdfast:workflow:child'" in document
 
 
-# What it does.
+# Its behaviour.
 
 
 @pytest.mark.parametrize("order", ["a", "a,b", ""])
@@ -298,7 +300,7 @@ def flow(orders: list[str], n: int) -> list[str]:
 
 
 @pytest.mark.parametrize("concurrency", [0, 1, 2])
-def test_what_each_does_not_need_any_more_is_cancelled_and_undone(
+def test_calls_of_each_that_are_no_longer_needed_are_cancelled_and_undone(
     tmp_path: Path, concurrency: int
 ) -> None:
     text = f"""
@@ -423,7 +425,7 @@ def flow(orders: list[str], n: int) -> str:
         assert len(undone) == (found.output == "refused")
 
 
-def test_a_race_that_is_lost_undoes_what_its_branch_did(tmp_path: Path) -> None:
+def test_the_loser_of_a_race_undoes_its_steps(tmp_path: Path) -> None:
     text = """
 @workflow
 def flow(o: str) -> str:
@@ -453,7 +455,7 @@ def flow(o: str) -> str:
         ({"Sure?": False}, 5, "refused"),
     ],
 )
-def test_the_clock_and_what_comes_decide_a_race(
+def test_the_clock_and_the_events_decide_a_race(
     tmp_path: Path, come: dict[str, Any], days: int, expected: str
 ) -> None:
     text = f"""

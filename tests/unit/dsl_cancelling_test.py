@@ -1,4 +1,6 @@
-"""What is stopped or too late takes back, runs its `finally` and its handlers as Python does."""
+"""A stopped or late part undoes its steps, and runs its `finally` and its handlers as
+Python does.
+"""
 
 from __future__ import annotations
 

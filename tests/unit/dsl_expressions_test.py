@@ -1,4 +1,4 @@
-"""Types and expressions: what is accepted gives what Python gives, for every input tried."""
+"""Types and expressions: an accepted one gives Python's result for every tested input."""
 
 from __future__ import annotations
 
@@ -857,7 +857,7 @@ def flow(s: str) -> int:
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
-def test_a_workflow_does_what_its_python_does(title: str, tmp_path: Path) -> None:
+def test_a_workflow_behaves_as_its_python(title: str, tmp_path: Path) -> None:
     text, inputs, arrivals = PROGRAMS[title]
     with loaded(tmp_path, f"{HEADER}\n@workflow{text}") as module:
         for values in inputs:

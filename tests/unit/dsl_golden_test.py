@@ -1,6 +1,7 @@
-"""What is refused, and in which words: tests/golden/<name>.py -> tests/golden/<name>.txt.
+"""Refusals and their words: tests/golden/<name>.py and tests/golden/<name>.txt.
 
-`python -m tests.unit.dsl_golden_test` writes the texts anew; read the difference before it goes in.
+`python -m tests.unit.dsl_golden_test` writes the texts again; read the difference before you commit
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def refusals_of(name: str) -> CompileErrors:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_program_is_told_where_why_and_what_to_type(name: str) -> None:
+def test_a_refusal_of_a_program_gives_place_reason_and_fix(name: str) -> None:
     assert f"{refusals_of(name)}\n" == (FOLDER / f"{name}.txt").read_text()
 
 

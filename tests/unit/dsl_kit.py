@@ -54,7 +54,7 @@ class Outcome:
     trace: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-#: What arrives: answers by event name or by the title of a question; the rest times out.
+#: The messages: answers by event name or by the title of a question; all others time out.
 Arrivals = Mapping[str, Any]
 
 

@@ -47,7 +47,7 @@ def flow(o: str) -> list[str]:
     assert came_to(tmp_path, text, o="b") == (["a", "bb", "bbbbbb"], ["a", "b", "bb"])
 
 
-def test_what_is_only_a_name_needs_no_state_and_what_is_computed_one(tmp_path: Path) -> None:
+def test_a_mere_name_needs_no_state_and_a_computed_value_needs_one(tmp_path: Path) -> None:
     text = """
 def flow(o: str, line: Line) -> None:
     def pay(name: str, more: str) -> None:

@@ -118,7 +118,7 @@ def test_what_cannot_be_exact_is_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("annotation", "value"), [("str", "1"), ("Priced", '{"price": "1"}'), ("list[Tree]", "[{}]")]
 )
-def test_what_is_returned_is_what_the_annotation_says(
+def test_the_returned_value_has_the_annotated_type(
     annotation: str, value: str, tmp_path: Path
 ) -> None:
     text = f"{HEADER}\n@workflow\ndef flow() -> {annotation}:\n    return {value}\n"

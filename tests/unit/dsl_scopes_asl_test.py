@@ -1,4 +1,4 @@
-"""What `finally`, `timeout`, `shielded` and undo policies look like in a definition."""
+"""The form of `finally`, `timeout`, `shielded` and undo policies in a definition."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def flow(n: int) -> int:
     ]
 
 
-def test_a_way_out_that_nobody_takes_has_no_copy(tmp_path: Path) -> None:
+def test_an_unused_way_out_has_no_copy(tmp_path: Path) -> None:
     program = """
 def flow(n: int) -> int:
     try:
@@ -105,7 +105,7 @@ def flow(n: int) -> int:
     assert {"States.Timeout", "WaitTimeout", "BlockTimeout"} <= set(catch)
 
 
-def test_a_deadline_that_nobody_catches_leads_nowhere(tmp_path: Path) -> None:
+def test_an_uncaught_deadline_leads_to_no_state(tmp_path: Path) -> None:
     program = """
 def flow(n: int) -> int:
     with timeout(minutes(n)):
@@ -144,7 +144,7 @@ def flow(n: int) -> int:
     assert asl["Holdfast"]["Shielded"] == [["echo", "say"]]
 
 
-def test_the_undo_policy_decides_what_follows_a_failed_undo_step(tmp_path: Path) -> None:
+def test_the_undo_policy_decides_on_the_step_after_a_failed_undo_step(tmp_path: Path) -> None:
     program = """
 def flow(n: int) -> int:
     with compensating({}) as undo:
@@ -162,7 +162,7 @@ def flow(n: int) -> int:
     assert after_failure(stopping) == "raise what was undone"
 
 
-def test_a_machine_without_such_parts_has_no_extension(tmp_path: Path) -> None:
+def test_a_machine_without_blocks_and_undos_has_no_extension(tmp_path: Path) -> None:
     program = """
 def flow(n: int) -> int:
     for x in [1, 2]:

@@ -1,4 +1,4 @@
-"""A compiled workflow does what the same Python does: values, errors, steps and their order."""
+"""A compiled workflow behaves as the same Python: values, errors, steps and their order."""
 
 from __future__ import annotations
 
@@ -800,7 +800,7 @@ def flow(n: int) -> None:
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
-def test_a_workflow_does_what_its_python_does(title: str, tmp_path: Path) -> None:
+def test_a_workflow_behaves_as_its_python(title: str, tmp_path: Path) -> None:
     text, inputs, arrivals = PROGRAMS[title]
     with loaded(tmp_path, f"{HEADER}\n@workflow{text}") as module:
         for values in inputs:

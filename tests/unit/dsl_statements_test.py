@@ -1,4 +1,4 @@
-"""Statements that change the way of control do what the same Python does."""
+"""Statements of control flow behave as the same Python."""
 
 from __future__ import annotations
 
@@ -822,7 +822,7 @@ PROGRAMS = {**TRY, **LOOPS, **ZIPS, **CHOICES, **MATCH, **SCOPES, **VALUES}
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
-def test_a_statement_does_what_python_does(title: str, tmp_path: Path) -> None:
+def test_a_statement_behaves_as_in_python(title: str, tmp_path: Path) -> None:
     text, inputs = PROGRAMS[title]
     with loaded(tmp_path, f"{HEADER}{MORE}\n@workflow{text}") as module:
         for values in inputs:

@@ -1,4 +1,4 @@
-"""What a workflow is written with, run as plain Python."""
+"""The functions for writing a workflow, run as plain Python."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_parallel_and_each_run_in_order_and_give_every_result() -> None:
     assert seen == [1, 2, 3, 4]
 
 
-def test_undo_runs_in_reverse_order_and_the_error_goes_on() -> None:
+def test_undo_runs_in_reverse_order_and_the_error_is_raised_again() -> None:
     undone: list[Any] = []
     names = ["a"]
     with pytest.raises(TaskError, match="broken"), compensating() as undo:
@@ -203,7 +203,7 @@ def test_an_undo_step_that_fails_does_not_stop_the_others() -> None:
         lambda: ask("Sure?", bool, assignee=role("clerk")),
     ],
 )
-def test_outside_an_engine_nobody_answers(wait: Any) -> None:
+def test_a_question_outside_an_engine_has_no_answer(wait: Any) -> None:
     with pytest.raises(WorkflowError) as refused:
         wait()
     assert refused.value.code == "HF080"
@@ -222,7 +222,7 @@ def test_durations_and_roles() -> None:
     assert role("clerk") == "role:clerk"
 
 
-def test_a_task_knows_what_runs_it() -> None:
+def test_a_task_can_read_its_execution() -> None:
     assert task_context().execution == "local"
     context = TaskContext("run-1", "order-1", "flow", "count", 2, "key")
     with running_task(context):
@@ -230,7 +230,7 @@ def test_a_task_knows_what_runs_it() -> None:
     assert task_context().execution == "local"
 
 
-def test_a_registry_collects_what_modules_hold_also_what_they_import() -> None:
+def test_a_registry_collects_the_objects_of_modules_also_imported_ones() -> None:
     registry = Registry.from_modules(["tests.golden.shop", "tests.golden.truth"])
     assert registry.tasks["charge"].name == "charge"
     assert set(registry.workflows) == {"flow", "other"}

@@ -1,4 +1,4 @@
-"""The table's expressions about values of other types: refused, or what Python gives."""
+"""The table's expressions with values of other types: refused, or equal to Python."""
 
 from __future__ import annotations
 

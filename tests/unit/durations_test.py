@@ -1,4 +1,4 @@
-"""Durations that are computed: nobody sleeps backwards, and a time-out is at least a second."""
+"""Computed durations: no negative sleep, and a time-out is at least a second."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ BOUNDED = [waits_for_an_event, waits_for_an_answer, bounds_a_block]
 
 
 @pytest.mark.parametrize("number", [-3, 0])
-def test_a_sleep_of_zero_or_less_goes_on_at_once(number: int) -> None:
+def test_a_sleep_of_zero_or_less_ends_at_once(number: int) -> None:
     run = World({work: 7}).run(naps, number, timedelta(seconds=-number))
     assert (run.output, run.ended, run.steps) == (7, timedelta(), ["work"])
 

@@ -31,7 +31,7 @@ def sources() -> list[Path]:
 
 
 def raised_statuses() -> dict[str, set[int]]:
-    """-> the HTTP statuses of every `RequestError` whose code and status are written out."""
+    """Return the HTTP statuses of every `RequestError` whose code and status are written out."""
     found: dict[str, set[int]] = defaultdict(set)
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -47,7 +47,7 @@ def raised_statuses() -> dict[str, set[int]]:
 
 
 def documented_statuses() -> dict[str, set[int]]:
-    """-> the last column of the tables; a dash says that no HTTP client sees the code."""
+    """Return the last column of the tables; a dash says that no HTTP client sees the code."""
     rows = {code: re.findall(r"\d+", last) for code, last in ROW.findall(ERRORS_PAGE)}
     return {code: set(map(int, numbers)) for code, numbers in rows.items() if numbers}
 
@@ -78,14 +78,16 @@ def test_the_http_statuses_are_those_that_the_sources_give() -> None:
 
 
 def examples() -> list[tuple[str, str, str]]:
-    """-> code, example and fix, from the table that shows them."""
+    """Return code, example and fix, from the table that shows them."""
     rows = [cells for heading, cells in tables("errors.md") if heading[-2] == "For example"]
     joined = [(code, *map("\n".join, map(code_of, parts))) for code, _, *parts in rows]
     return [(code, example, fix) for code, example, fix in joined]
 
 
 def compile_example(folder: Path, code: str) -> None:
-    """Raises CompileErrors. What begins with a decorator stands beside the workflow."""
+    """Compile an example. Raises CompileErrors. Code that begins with a decorator is placed beside
+    the workflow.
+    """
     is_module = code.startswith("@")
     source = module_with("pass" if is_module else code, more=code if is_module else "")
     with loaded(folder, source) as module:

@@ -1,4 +1,6 @@
-"""What sets the formats apart, `~ctl`, and logs whose format or snapshots are not this code's."""
+"""The differences between formats, `~ctl`, and logs whose format or snapshots are not this
+code's.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ BOTH = Formats(oldest=1, newest=2, asked=1)
 
 @pytest.mark.parametrize(("number", "digest"), [(1, "98471b6408487b68"), (2, "280280fb14827697")])
 def test_the_words_of_a_format_never_change(number: int, digest: str) -> None:
-    """Whoever changes them makes every stored log unreadable: add a format instead."""
+    """A change would make every stored log unreadable: add a format instead."""
     assert hashlib.sha256(formats._WORDS[number]).hexdigest()[:16] == digest
 
 
@@ -94,7 +96,7 @@ def test_the_first_record_of_a_newer_format_holds_a_snapshot_and_later_ones_need
     assert not loaded(world, BOTH.asking(2)).is_behind
 
 
-def test_a_host_that_has_not_heard_yet_does_not_take_a_log_back() -> None:
+def test_a_host_with_an_old_setting_does_not_convert_a_log_back() -> None:
     world, _ = written(2, BOTH.asking(2))
     log = loaded(world, BOTH)
     commit(world, log, next_step(log, 9))
@@ -132,7 +134,7 @@ def test_a_dead_letter_of_a_log_that_this_code_cannot_read_is_not_sent_round() -
 
 
 def with_foreign_snapshot(records: int, **fields: Any) -> tuple[Services, Log]:
-    """The snapshot of the last record but one holds what this code does not know, or lacks it."""
+    """Return a log whose last snapshot but one has unknown fields, or lacks one."""
     world, log = written(records)
     commit(world, log, next_step(log, 7), is_aging=True)
     item = dict(stored(world)[-1])
@@ -167,7 +169,7 @@ def test_a_snapshot_that_this_code_does_not_know_is_made_again_from_the_log(
     assert commit(world, found, next_step(found, 9))
 
 
-def test_without_the_records_before_it_such_a_snapshot_is_refused_with_its_code() -> None:
+def test_an_unknown_snapshot_without_earlier_records_is_refused_with_its_code() -> None:
     world, _ = with_foreign_snapshot(3, invented=1)
     world.perform(Delete("executions", "default#r1", 0))
 
@@ -186,7 +188,7 @@ def ask_for(world: Services, number: Any, found: Formats = BOTH) -> Any:
     return run(format_control.ask({"format": number}, found), world.perform)
 
 
-def test_until_somebody_asks_the_oldest_format_is_written() -> None:
+def test_the_oldest_format_is_written_until_another_is_requested() -> None:
     assert run(format_control.show(BOTH), memory().perform) == {"format": 1, "readable": [1, 2]}
 
 
@@ -216,7 +218,7 @@ def test_a_format_is_never_taken_back() -> None:
     assert run(format_control.show(BOTH), world.perform)["format"] == 2
 
 
-def test_of_two_who_ask_at_once_the_newer_format_stays() -> None:
+def test_the_newer_of_two_concurrently_requested_formats_stays() -> None:
     world, newer = memory(), Formats(oldest=1, newest=3, asked=1)
     ask_for(world, 1)
     has_asked = False
@@ -259,7 +261,7 @@ def test_a_damaged_control_item_is_a_bug_and_no_guess() -> None:
 # -- the host and the API --------------------------------------------------------------------------
 
 
-def test_a_host_writes_what_is_asked_for_from_its_next_minute_on() -> None:
+def test_a_host_writes_the_requested_format_from_its_next_minute_on() -> None:
     found = site(chain(1))
     runs = [found.shop.start({"n": 0}, name="a")]
     found.work()
@@ -271,7 +273,7 @@ def test_a_host_writes_what_is_asked_for_from_its_next_minute_on() -> None:
     assert [found.shop.history(one).items[0]["f"] for one in runs] == [1, 2]
 
 
-def test_a_host_that_cannot_read_what_is_asked_for_gives_everything_back_and_sweeps_nothing() -> (
+def test_a_host_that_cannot_read_the_requested_format_returns_all_messages_and_sweeps_nothing() -> (
     None
 ):
     found = site(chain(1))
@@ -285,7 +287,7 @@ def test_a_host_that_cannot_read_what_is_asked_for_gives_everything_back_and_swe
     assert {type(error) for _, error in found.faults} == {NewerFormatError}
 
 
-def test_a_host_that_cannot_read_the_control_item_goes_on_as_it_was() -> None:
+def test_a_host_that_cannot_read_the_control_item_continues_unchanged() -> None:
     found = site(chain(1))
     found.shop.world.services.perform(Put("mail", {"pk": "~ctl", "sk": "-", "f": 1}))
     run_id = found.shop.start({"n": 0})

@@ -1,4 +1,4 @@
-"""The front door: what it accepts, refuses, stores and shows. A real world stands behind it."""
+"""The API: accepted, refused, stored and shown values. A real world runs behind it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_execution_is_found_by_its_id_and_by_its_name() -> None:
     assert (found["status"], found["name"], found["input"]) == ("RUNNING", "order-1", {"a": 1})
 
 
-def test_an_input_too_large_for_one_answer_is_left_out_and_what_it_waits_for_is_not() -> None:
+def test_an_input_too_large_for_one_answer_is_omitted_and_the_waits_are_not() -> None:
     shop, run = begun(machine({"it": ask()}), "x" * 2_000_000)
     found = shop.describe(run)
 
@@ -161,7 +161,7 @@ def test_an_input_too_large_for_one_answer_is_left_out_and_what_it_waits_for_is_
     assert "token" in found["waits"][0]
 
 
-def test_what_rests_in_quarantine_and_never_began_is_shown_and_stopped_by_its_id() -> None:
+def test_a_quarantined_start_is_shown_and_stopped_by_its_id() -> None:
     """However old the id is: its start message has been kept."""
     shop = Shop(machine(NAP))
     run = shop.start(name=None)
@@ -196,7 +196,7 @@ def test_what_is_not_there_is_404(identifier: str) -> None:
     refused(shop, shop.front.stop("default", identifier, {}, CHANCE), "HF207", 404)
 
 
-def test_every_wait_says_for_what_since_when_and_at_which_line() -> None:
+def test_every_wait_is_shown_with_its_subject_start_and_line() -> None:
     branches = [
         {"StartAt": "ship", "States": {"ship": call("ship", Retry=[{"ErrorEquals": ["Busy"]}])}},
         {"StartAt": "nap", "States": NAP},
@@ -254,7 +254,7 @@ def test_a_wait_in_a_block_with_a_deadline_ends_with_the_block() -> None:
     }
 
 
-def test_what_is_undone_has_no_deadline_any_more() -> None:
+def test_a_frame_in_its_undo_has_no_deadline() -> None:
     states = {
         "begin": {"Type": "Pass", "Next": "ask"},
         "ask": ask("end"),
@@ -323,7 +323,7 @@ def test_a_history_is_in_the_form_of_aws_with_ours_apart() -> None:
     assert "holdfast" not in ended
 
 
-# -- what shares a name, or is deployed no more ----------------------------------------------------
+# -- shared names, and removed workflows -----------------------------------------------------------
 
 
 def deploy(shop: Shop, *workflows: str) -> None:
@@ -333,7 +333,7 @@ def deploy(shop: Shop, *workflows: str) -> None:
 
 
 def two_of_one_name() -> tuple[Shop, dict[str, str]]:
-    """-> executions of two workflows, both named order-7."""
+    """Return executions of two workflows, both named order-7."""
     shop = Shop(machine(NAP))
     deploy(shop, "billing", "flow")
     runs: dict[str, str] = {}
@@ -345,7 +345,7 @@ def two_of_one_name() -> tuple[Shop, dict[str, str]]:
     return shop, runs
 
 
-def test_a_name_that_two_workflows_share_is_refused_and_nobody_is_stopped() -> None:
+def test_a_name_that_two_workflows_share_is_refused_and_no_execution_is_stopped() -> None:
     shop, runs = two_of_one_name()
     error = refused(shop, shop.front.stop("default", "order-7", {}, CHANCE), "HF214", 409)
     refused(shop, shop.front.describe("default", "order-7"), "HF214", 409)
@@ -380,7 +380,7 @@ def test_what_is_deployed_no_more_is_found_by_its_workflow_and_its_name() -> Non
     assert shop.describe("flow:order-1")["execution"] == run
 
 
-def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_workflow() -> None:
+def test_executions_of_a_removed_workflow_are_listed_by_its_name() -> None:
     shop, run = begun(machine(NAP))
     deploy(shop, "other")
 
@@ -404,7 +404,9 @@ def test_executions_of_what_is_deployed_no_more_are_listed_by_the_name_of_their_
 
 
 def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> None:
-    """What is deployed declares it no more; another that waits elsewhere has gone on."""
+    """The deployed code no longer declares the event; another execution that waits elsewhere has
+    continued.
+    """
     shop, run = begun(machine({"it": wait_for("paid")}))
     shop.front = Front(shop.programs, {}, Strict(), KEYS)
     request = {"name": "paid", "key": "k1", "data": {"pence": 5}}
@@ -414,7 +416,7 @@ def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> No
         other = {**request, **nobodys}
         refused(shop, shop.front.event("default", other, CHANCE), "HF206", 404)
     for odd in ("x" * 1_948, "\udc80", ["paid"], None):
-        # No key of DynamoDB holds it, and nobody is asked.
+        # No key of DynamoDB can hold it, so no query is made.
         with pytest.raises(RequestError, match="no workflow declares"):
             next(shop.front.event("default", {**request, "name": odd}, CHANCE))
     refused(shop, shop.front.event("elsewhere", request, CHANCE), "HF206", 404)
@@ -425,7 +427,7 @@ def test_an_event_that_only_an_open_execution_still_waits_for_reaches_it() -> No
     assert shop.history(run).state.output == {"currency": "GBP", "pence": 5}
 
 
-def test_a_waiter_whose_log_cannot_be_read_neither_hides_another_nor_loses_its_event() -> None:
+def test_an_unreadable_waiting_execution_neither_hides_another_nor_loses_its_event() -> None:
     shop, _ = begun(machine({"it": wait_for("paid")}))
     deployed = shop.front
     newest = shop.world.services.items("executions")[-1]
@@ -445,7 +447,7 @@ def test_a_waiter_whose_log_cannot_be_read_neither_hides_another_nor_loses_its_e
     assert told == {"event": "e1", "waiting": 2}
 
 
-def test_an_event_whose_waiter_has_gone_on_is_refused_where_nothing_declares_it() -> None:
+def test_an_undeclared_event_is_refused_once_its_execution_has_continued() -> None:
     states = {"it": wait_for("paid", "nap"), "nap": NAP["nap"]}
     shop, _ = begun(machine(states))
     shop.send_event()
@@ -486,7 +488,7 @@ def test_a_secret_is_not_taken_in_clear_because_its_type_is_gone() -> None:
     assert "list[gone:Answer]" in error.message
     assert "1234" not in str(error)
 
-    # Whoever may not give it again can still say no.
+    # A caller without the right to give an answer can still refuse.
     shop.world.call(shop.front.answer("default", {"token": token, "error": "Refused"}))
     settle(shop)
     assert shop.history(run).state.error == "Refused"
@@ -585,7 +587,7 @@ def test_an_event_too_large_is_refused() -> None:
     refused(shop, shop.front.event("default", request, CHANCE), "HF203", 413)
 
 
-def test_an_event_that_comes_first_is_listed_until_somebody_waits_and_then_used() -> None:
+def test_an_early_event_is_listed_until_an_execution_waits_and_then_used() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     shop.send_event(data={"pence": 5})
     (listed,) = shop.insist(lambda: shop.front.events("default"))["events"]
@@ -616,7 +618,7 @@ def test_the_same_event_twice_is_one_and_with_other_data_is_refused() -> None:
     refused(shop, shop.front.event("default", request, CHANCE), "HF213", 409)
 
 
-def test_an_event_reaches_everybody_who_waits_for_its_key() -> None:
+def test_an_event_reaches_every_execution_that_waits_for_its_key() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     runs = []
     for number in range(12):
@@ -667,7 +669,7 @@ def test_an_answer_after_the_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize("given", [{"output": {"ok": True}}, {"error": "Refused", "cause": "no"}])
-def test_who_repeats_the_answer_that_ended_the_wait_is_told_yes_again(given: Any) -> None:
+def test_a_repeated_answer_that_ended_the_wait_is_accepted_again(given: Any) -> None:
     shop, run = begun(machine({"it": ask()}))
     request = {"token": token_of(shop, run), **given}
     shop.world.call(shop.front.answer("default", request))
@@ -682,7 +684,7 @@ def test_who_repeats_the_answer_that_ended_the_wait_is_told_yes_again(given: Any
 
 
 @pytest.mark.parametrize("given", [{"output": {"ok": True}}, {"error": "Refused", "cause": "no"}])
-def test_who_repeats_an_answer_that_another_door_has_stored_is_told_yes_by_its_value(
+def test_a_repeated_answer_from_another_api_is_accepted_by_its_value(
     given: Any,
 ) -> None:
     """As SendTaskSuccess and SendTaskFailure store it: how it was sent is not known."""
@@ -715,7 +717,7 @@ class Sealing(AnyTypes):
 @pytest.mark.parametrize(
     ("types", "output"), [(Strict(), {"pence": 5}), (Sealing(), {"pin": "1234", "ok": True})]
 )
-def test_who_repeats_an_answer_that_has_a_type_is_told_yes_whether_it_was_applied_or_not(
+def test_a_repeated_answer_with_a_type_is_accepted_whether_it_was_applied_or_not(
     types: AnyTypes, output: Any
 ) -> None:
     shop = strict(machine({"ask": ask()}))
@@ -746,14 +748,14 @@ def test_who_repeats_an_answer_that_has_a_type_is_told_yes_whether_it_was_applie
         ({"error": "Refused", "cause": ["no"]}, "`cause` has to be text"),
     ],
 )
-def test_an_answer_of_another_form_is_refused_with_what_is_wrong(given: Any, said: str) -> None:
+def test_an_answer_of_another_form_is_refused_with_the_reason(given: Any, said: str) -> None:
     shop, run = begun(machine({"it": ask()}))
     request = {"token": token_of(shop, run), **given}
 
     assert said in refused(shop, shop.front.answer("default", request), "HF233", 400).message
 
 
-def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
+def test_a_token_of_a_task_without_an_answer_is_refused() -> None:
     shop, run = begun(machine(NAP))
     token = make_token(Token("default", run, 0, 1, shop.world.now_ms + 1_000), KEYS)
 
@@ -761,8 +763,8 @@ def test_a_token_of_what_waits_for_nobody_is_refused() -> None:
 
 
 def called_back(world: SimulatorWorld, answer: Any) -> list[tuple[str, bool]]:
-    """-> of each function that hands its token on at once: whom the door took the answer for, and
-    whether that one had a record.
+    """Return of each function that hands its token on at once: whom the door took the answer for,
+    and whether that one had a record.
     """
     door = Front(world.setting.programs, {}, AnyTypes(), KEYS)
     told: list[tuple[str, bool]] = []

@@ -1,4 +1,4 @@
-"""Executions told in full: each event with all that it says, and what it changes in the state."""
+"""Executions in full: each event with all its fields, and its change of the state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = "(gone)"
 
 
 class Told(MachineCase):
-    """`lines` is what has happened so far, a fact at a time."""
+    """`lines` are the events so far, one fact at a time."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         super().__init__(dict(definition))
@@ -94,7 +94,7 @@ def _by_id(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _changed(before: Any, after: Any) -> Any:
-    """-> of two JSON objects what is new or different in the second."""
+    """Return the new or different fields of the second JSON object."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
     found = {

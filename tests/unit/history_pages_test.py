@@ -22,12 +22,12 @@ QUOTES = '"' * 300_000
 
 
 def answer_bytes(answer: Any) -> int:
-    """-> as Lambda counts: the body is a text in the answer's JSON."""
+    """Return as Lambda counts: the body is a text in the answer's JSON."""
     return len(json.dumps({"body": json.dumps(answer)}))
 
 
 def whole(data: Any) -> tuple[Site, str]:
-    """-> an execution with the data in each of its six events."""
+    """Return an execution with the data in each of its six events."""
     found = site(machine({"a": {"Type": "Pass", "Next": "b"}, "b": {"Type": "Pass", "End": True}}))
     run = found.shop.start(data)
     settle(found.shop.world)
@@ -94,7 +94,7 @@ def test_an_event_that_is_too_large_by_itself_is_shown_without_its_data() -> Non
 
 
 @pytest.mark.parametrize("after", ["", "x", "1", "1.", "-1.0", "1.0.0", "1.0 ", "9" * 16 + ".0"])
-def test_where_no_page_ended_none_goes_on(after: str) -> None:
+def test_a_page_can_only_continue_where_one_ended(after: str) -> None:
     found, run = whole(None)
     path = f"/executions/{run}/history"
     status, answer = found.request("GET", path, query={"after": after})

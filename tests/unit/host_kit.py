@@ -63,7 +63,7 @@ class MemoryPorts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What Lambda tells an invocation about itself."""
+    """Lambda's context object for an invocation."""
 
     aws_request_id: str = "request-1"
     left_ms: int = 900_000
@@ -97,15 +97,15 @@ class Site:
         self.api = api_handler(self.host)
 
     def work(self, queue: QueueName | None = None, context: Context | None = None) -> list[str]:
-        """One batch to the worker function; -> the ids that come back. The others are deleted.
+        """One batch to the worker function; returns the ids that come back. The others are deleted.
 
-        Without a queue: what is under way, and starts when nothing is.
+        Without a queue: the starts, and what is under way when there are none.
         """
         services = self.shop.world.services
         if queue is None:
-            visible_ms = services.next_visible_ms(("work",))
-            has_work = visible_ms is not None and visible_ms <= self.shop.world.now_ms
-            queue = "work" if has_work else "starts"
+            visible_ms = services.next_visible_ms(("starts",))
+            has_starts = visible_ms is not None and visible_ms <= self.shop.world.now_ms
+            queue = "starts" if has_starts else "work"
         received = services.receive(queue)
         records = [
             {
@@ -134,7 +134,7 @@ class Site:
         query: dict[str, str] | None = None,
         **fields: Any,
     ) -> tuple[int, Any]:
-        """-> status and parsed body. `body` is text as it is, or what becomes JSON."""
+        """Return status and parsed body. `body` is text as it is, or what becomes JSON."""
         text = body if body is None or isinstance(body, str) else json.dumps(body)
         http = {"method": method, "path": path, "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
         context: dict[str, Any] = {"http": http, "stage": "$default", "requestId": "r1"}

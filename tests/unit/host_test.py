@@ -98,7 +98,7 @@ def test_one_bad_message_comes_back_alone() -> None:
     assert all(isinstance(error, HoldfastBug) for _, error in found.faults)
 
 
-def test_a_start_that_lacks_its_fields_comes_back_and_is_told_of() -> None:
+def test_a_start_without_its_fields_comes_back_and_is_logged() -> None:
     found = site(chain(1))
     send(found, messages.start("default", RUN))
 
@@ -134,7 +134,7 @@ def test_a_message_of_the_single_queue_is_hidden_there() -> None:
 # -- events and the minute -------------------------------------------------------------------------
 
 
-def test_an_event_from_the_bus_reaches_who_waits_for_it() -> None:
+def test_an_event_from_the_bus_reaches_the_waiting_execution() -> None:
     found = site(machine({"it": wait_for("paid")}))
     run = found.shop.start()
     found.work()
@@ -174,7 +174,7 @@ def test_the_minute_sweeps_every_shard_and_sends_dead_letters_round() -> None:
 
     revived = [received.body for received in services.receive("single")]
     assert [(body["k"], body["run"]) for body in revived] == [("recover", run)]
-    assert services.depth("work-dlq") == 1  # what nobody can read stays for a person to see
+    assert services.depth("work-dlq") == 1  # An unreadable message stays for a person
     assert [what for what, _ in found.faults] == ["a dead letter was not revived"]
     assert services.metrics[resources.METRIC_SWEEP_REFUSED] == 1
 

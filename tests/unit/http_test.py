@@ -124,7 +124,7 @@ def test_workflows_are_shown_with_the_events_that_they_wait_for() -> None:
     ]
 
 
-def test_events_that_nobody_waits_for_are_listed() -> None:
+def test_events_without_a_waiting_execution_are_listed() -> None:
     found = site(chain(1))
     found.request("POST", "/events", {"name": "paid", "key": "k1", "data": 1, "id": "e1"})
     status, body = found.request("GET", "/events")
@@ -140,7 +140,7 @@ def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
 
 
-# -- what a route does not know -------------------------------------------------------------------
+# -- unknown routes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_the_front_door_refuses_has_its_status() -> None:
     assert problem(found.request("POST", "/answers", {"token": "forged"})) == (403, "HF230")
 
 
-def test_a_service_that_is_down_is_503_and_told_of() -> None:
+def test_a_service_that_is_down_is_503_and_logged() -> None:
     found = site(chain(1))
 
     def perform(effect: Effect) -> Any:

@@ -1,4 +1,4 @@
-"""What comes with the import of an author's module: that time passes before anything happens."""
+"""The imports of an author's module: import time passes before the first statement runs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 AUTHORING = {
     "holdfast",
     "holdfast.api",
+    "holdfast.api.batches",
     "holdfast.api.boundary",
     "holdfast.api.branches",
     "holdfast.api.dag",
@@ -27,7 +28,7 @@ AUTHORING = {
     "holdfast.limits",
     "holdfast.sealed",
 }
-#: What a module with models imports itself.
+#: The modules that a module with models imports itself.
 PYDANTIC = {
     "annotated_types",
     "pydantic",
@@ -48,7 +49,7 @@ print(json.dumps([sorted(ours), sorted(foreign)]))
 
 
 def _brought_by(module: str) -> tuple[set[str], set[str]]:
-    """-> our modules and other people's packages that a fresh process has after the import."""
+    """Return our modules and other people's packages that a fresh process has after the import."""
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, module],
         capture_output=True,
@@ -60,7 +61,7 @@ def _brought_by(module: str) -> tuple[set[str], set[str]]:
     return set(ours), set(foreign)
 
 
-def test_importing_holdfast_brings_the_words_of_the_language_and_nobody_elses_package() -> None:
+def test_importing_holdfast_gives_the_public_names_and_imports_no_other_package() -> None:
     assert _brought_by("holdfast") == (AUTHORING, set())
 
 

@@ -21,7 +21,7 @@ CONNECTION = "arn:aws:events:eu-west-1:123456789012:connection/shop/0a1b"
 
 
 class Endpoint:
-    """Answers every request of the process with what it was told to."""
+    """An endpoint that gives scripted answers to every request of the process."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -76,7 +76,7 @@ def test_a_connection_that_fails_is_a_socket_error(
     assert _invoke({}).error == "States.Http.Socket"
 
 
-def test_a_failure_does_not_tell_what_a_connection_keeps_secret(
+def test_a_failure_does_not_contain_the_secrets_of_a_connection(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(request: Any) -> Any:

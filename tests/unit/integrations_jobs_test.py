@@ -1,4 +1,4 @@
-"""Jobs that `.sync` tasks began: asked for with what their start answered."""
+"""Jobs that `.sync` tasks began: polled with the answer of their start."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_what_the_start_did_not_answer_is_taken_from_the_arguments() -> None:
     assert isinstance(found, TaskSucceeded)
 
 
-def test_a_job_that_nobody_can_be_asked_for_fails_its_task() -> None:
+def test_a_job_that_cannot_be_polled_fails_its_task() -> None:
     found = poll("nobody:startAnything", {}, {})
     assert isinstance(found, TaskFailed)
     assert found.error == "States.Runtime"
 
 
 @pytest.mark.parametrize("name", ["elasticmapreduce:createCluster", "eks:createCluster"])
-def test_a_job_whose_end_nobody_could_learn_is_not_begun(name: str) -> None:
+def test_a_job_whose_end_cannot_be_read_is_not_started(name: str) -> None:
     result, clients = perform(effect(name, {}, "sync"), {"run_job_flow": {}, "create_cluster": {}})
 
     assert result == TaskFailed(

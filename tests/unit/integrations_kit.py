@@ -16,7 +16,7 @@ _SESSION.set_credentials("nobody", "nothing")
 
 
 class Clients:
-    """What `ServiceClients` offers; `answers`: method's name -> its answer, or what raises."""
+    """A replacement for `ServiceClients`; `answers`: method's name to its answer or error."""
 
     region = "eu-west-1"
 
@@ -66,7 +66,7 @@ def effect(name: str, arguments: Any, kind: Any = "service") -> RunTask:
 
 
 def perform(task: RunTask, answers: Mapping[str, Any]) -> tuple[Any, Clients]:
-    """-> the result, and the clients with the calls that were made."""
+    """Return the result, and the clients with the calls that were made."""
     clients = Clients(answers)
     return Integrations(clients, _nobody).perform(task), clients  # type: ignore[arg-type]
 

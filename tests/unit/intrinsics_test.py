@@ -88,7 +88,7 @@ def value_of(text: str) -> Any:
         ("States.ArrayLength($['items'])", 6),
     ],
 )  # fmt: skip
-def test_a_call_gives_what_aws_gives(call: str, value: Any) -> None:
+def test_a_call_gives_the_result_of_aws(call: str, value: Any) -> None:
     assert value_of(call) == value
 
 

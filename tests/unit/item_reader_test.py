@@ -1,4 +1,4 @@
-"""Where a distributed Map's items come from: every kind of file, manifests, listings, refusals."""
+"""The source of a distributed Map's items: every kind of file, manifests, listings, refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.s3_kit import MODIFIED, Bucket, errand
 
 
 def read(bucket: Bucket, target: str = "s3:getObject", **config: Any) -> Any:
-    """-> what is read of the bucket's object `it`, or of all its objects."""
+    """Return the items read from the bucket's object `it`, or from all its objects."""
     where = {"Bucket": "b", **({"Key": "it"} if target == "s3:getObject" else {})}
     arguments = {"parameters": where, "config": config}
     result = item_reader.read(errand("read", target, arguments), bucket)
@@ -76,7 +76,7 @@ def test_single_quotes_mean_nothing() -> None:
 @pytest.mark.parametrize(
     ("written", "field"), [(r"1\,2", "1,2"), (r"C:\\x", r"C:\x"), (r"a\bc", "abc")]
 )
-def test_a_backslash_escapes_what_follows(written: str, field: str) -> None:
+def test_a_backslash_escapes_the_next_character(written: str, field: str) -> None:
     assert csv_items(f"a\n{written}\n") == [{"a": field}]
 
 

@@ -1,4 +1,6 @@
-"""Where a distributed Map's results go: files by how the children ended, and their manifest."""
+"""The destination of a distributed Map's results: files by the children's ends, and their
+manifest.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def ended(status: str = "SUCCEEDED", **fields: Any) -> Any:
 
 
 class Written(Bucket):
-    """What is in the bucket after the results of children with the inputs 0, 1, … are written."""
+    """The bucket after the results of children with the inputs 0, 1, … are written."""
 
     def __init__(self, *results: Any, bucket: str = "b", prefix: str | None = "p", **config: str):
         super().__init__()

@@ -102,7 +102,9 @@ EXPRESSIONS = [text.strip() for line in TABLE.splitlines() for text in line.spli
 
 
 def outcome(evaluate: Any) -> Any:
-    """What an evaluation gives, comparable to the last bit: 1 is not 1.0, nor is undefined null."""
+    """Return the result of an evaluation, comparable to the last bit: 1 differs from 1.0, undefined
+    from null.
+    """
     try:
         result = evaluate()
     except JsonataError as error:
@@ -111,7 +113,9 @@ def outcome(evaluate: Any) -> Any:
 
 
 def compare(text: str, bindings: dict[str, Any]) -> bool:
-    """Whether the closures answered. Fails when they differ, or when either changed a binding."""
+    """Return True when the closures answered. Fails when the results differ, or when either changed
+    a binding.
+    """
     before = json.dumps(bindings)
     tree = fallback.parse(text)
     try:
@@ -136,7 +140,7 @@ def test_the_closures_answer_nearly_all_of_the_table() -> None:
 
 
 class Generator:
-    """Random values and expressions over them. Half of what it writes is nonsense, on purpose."""
+    """Random values and expressions over them. Half of its output is invalid, on purpose."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

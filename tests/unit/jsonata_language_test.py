@@ -552,7 +552,7 @@ def test_an_expression_means_the_same_in_both_engines(text: str, expected: str) 
 
 
 def test_the_library_may_be_used_beside_us() -> None:
-    """It keeps the evaluation that runs in a place of its own, in the thread."""
+    """The library keeps the running evaluation in its own variable of the thread."""
     theirs = Jsonata("$sum([1, 2])")
     assert at_the_door("$formatBase(10, 2)") == '"1010"'
     assert Jsonata.CURRENT.jsonata is theirs

@@ -27,7 +27,7 @@ MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 LINES: list[StrictJson] = [{"sku": "A", "qty": 2}, {"sku": "B", "qty": 1}]
 ORDER: dict[str, StrictJson] = {"id": "O-1", "customer": None, "total": 7.0, "lines": LINES}
 
-#: What the compiler of workflows emits for nearly every state; each must stay on closures.
+#: Expressions that the compiler emits for nearly every state; each must stay on closures.
 HOT = """
 $order.total > 100 and $status = "ok"
 $order.customer.email
@@ -174,7 +174,7 @@ def test_values_are_cast_to_text_as_javascript_does(text: str, expected: str) ->
     assert on_both(text) == [expected, expected]
 
 
-def test_true_is_not_one_and_objects_compare_by_what_they_hold() -> None:
+def test_true_is_not_one_and_objects_compare_by_their_content() -> None:
     for text in ("true = 1", "[1] = [true]", "1 in [true]", "{'a': 0} = {'a': false}", "0 = null"):
         assert on_both(text) == [False, False], text
     for text in (
@@ -243,7 +243,7 @@ def test_a_uuid_is_of_version_four_and_repeats_with_its_draws() -> None:
         ("$round(-2.5)", -2),
     ],
 )
-def test_functions_give_what_aws_gives(text: str, expected: StrictJson) -> None:
+def test_functions_give_the_results_of_aws(text: str, expected: StrictJson) -> None:
     assert json.dumps(evaluate(text)) == json.dumps(expected)
 
 
@@ -277,7 +277,7 @@ def test_an_error_has_the_code_of_jsonata(text: str, code: str) -> None:
     assert code_of(text) == code
 
 
-def test_an_error_says_what_jsonata_says() -> None:
+def test_an_error_has_the_message_of_jsonata() -> None:
     with pytest.raises(JsonataError) as caught:
         evaluate("$sum(['a'])")
     assert caught.value.message == 'Argument 1 of function "sum" must be an array of "numbers"'

@@ -1,4 +1,4 @@
-"""Paths: what they give, what is missing in AWS's words, what is no path."""
+"""Paths: their results, AWS's messages for missing values, and invalid paths."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_the_time_of_regular_expressions_is_that_of_the_path_not_of_each_item() 
 @pytest.mark.parametrize(
     "pattern", ["(" * 3_000 + ")" * 3_000, "a{99999999999}", "(", "*", "(?R)a"]
 )
-def test_a_regular_expression_that_is_none_matches_nothing(pattern: str) -> None:
+def test_an_invalid_regular_expression_matches_nothing(pattern: str) -> None:
     assert compile_path(f"$[?(@ =~ /{pattern}/)]").find(["a"]) == []
 
 

@@ -17,7 +17,7 @@ from holdfast.testing import World, real
 from tests.unit.docs_kit import INPUT, code_of, module_with, tables
 from tests.unit.dsl_kit import loaded
 
-#: What a pattern is tried on: the type, and values that fit it or do not.
+#: The subjects of patterns: the type, and values that fit it or do not.
 SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
     "1 | 2": ("int", [2, 3]),
     '"paid"': ("str", ["paid", ""]),
@@ -39,7 +39,7 @@ SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
 
 
 def spans(page: str, *headings: str) -> list[str]:
-    """-> the pieces of code in the first column of all tables that begin so."""
+    """Return the pieces of code in the first column of all tables that begin so."""
     rows = [(found[0], cells) for found, cells in tables(page) if found[0] in headings]
     cells = [cells[-1] if heading == "Of" else cells[0] for heading, cells in rows]
     return [code for cell in cells for code in code_of(cell)]
@@ -58,7 +58,7 @@ DIFFERENCES = [
 
 
 def run(folder: Path, body: str, subject: JsonValue = 0, type_: str = "int") -> None:
-    """Runs a body both ways; whether they end alike is what `World.run` looks at."""
+    """Run a body both ways; `World.run` compares the results."""
     with loaded(folder, module_with(body, subject=type_)) as module:
         answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True}
         World(answers, others=real).run_json(module.program, {**INPUT, "subject": subject})
@@ -88,14 +88,14 @@ def _is_change(value: ast.expr) -> bool:
 
 
 @pytest.mark.parametrize("code", STATEMENTS)
-def test_a_statement_of_the_page_compiles_and_does_what_python_does(
+def test_a_statement_of_the_page_compiles_and_behaves_as_in_python(
     code: str, tmp_path: Path
 ) -> None:
     run(tmp_path, as_body(code))
 
 
 @pytest.mark.parametrize("code", EXPRESSIONS)
-def test_an_expression_of_the_page_compiles_and_is_what_python_says(
+def test_an_expression_of_the_page_compiles_and_has_the_value_of_python(
     code: str, tmp_path: Path
 ) -> None:
     run(tmp_path, f"result = {code}\nreturn result")
@@ -111,7 +111,7 @@ def test_a_value_of_each_type_crosses_a_workflow(code: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("code", PATTERNS)
-def test_a_pattern_of_the_page_fits_what_python_says(code: str, tmp_path: Path) -> None:
+def test_a_pattern_of_the_page_fits_as_in_python(code: str, tmp_path: Path) -> None:
     pattern = code.removeprefix("case ").removesuffix(":")
     type_, values = next(SUBJECTS[start] for start in SUBJECTS if pattern.startswith(start))
     last = "" if pattern in ("other", "_") else "\n    case _: return 0"

@@ -41,10 +41,19 @@ ALLOWED = {
         "limits",
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
-    "runtime.gates": {"runtime", "runtime.storage", "core", "limits"},
-    "runtime.maintenance": {"runtime", "runtime.storage", "core", "resources", "errors", "limits"},
+    "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits", "resources"},
+    "runtime.maintenance": {
+        "runtime",
+        "runtime.gates",
+        "runtime.storage",
+        "core",
+        "resources",
+        "errors",
+        "limits",
+    },
     "runtime.commands": {
         "runtime",
+        "runtime.gates",
         "runtime.maintenance",
         "runtime.storage",
         "core",
@@ -85,7 +94,7 @@ ALLOWED = {
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")
-#: Nothing in the engine may depend on what only wires it together.
+#: Nothing in the engine may depend on these: they only connect it.
 WIRING = {"local", "cli", "deployment"}
 PURE = ("api", "asl", "compiler", "core", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
@@ -224,7 +233,7 @@ def test_modules_import_each_other_only_where_it_is_stated() -> None:
 
 @cache
 def _modules() -> dict[str, Path]:
-    """-> the file of each module, by its dotted name."""
+    """Return the file of each module, by its dotted name."""
     return {_dotted(path): path for path in _sources()}
 
 
@@ -240,7 +249,7 @@ def _modules_of(path: Path, modules: dict[str, Path]) -> set[str]:
 
 
 def _circles(graph: dict[str, set[str]]) -> list[set[str]]:
-    """-> the groups of modules each of which can be reached from each other one."""
+    """Return the groups of modules each of which can be reached from each other one."""
     reached = {name: _reached(graph, name) for name in graph}
     groups = {
         frozenset({name, *(other for other in seen if name in reached[other])})

@@ -25,7 +25,9 @@ WORKFLOWS = (*(f"flow-{number}" for number in range(10)), MACHINE)
 
 
 def filled() -> Shop:
-    """-> a stack with the last records of 2,100 executions; several start in one millisecond."""
+    """Return a stack with the last records of 2,100 executions; several start in one
+    millisecond.
+    """
     shop = Shop(chain(1))
     for number in range(EXECUTIONS):
         store(shop, entry_of(number))
@@ -54,7 +56,7 @@ def entry_of(number: int) -> ListEntry:
 
 
 def pages(shop: Shop, request: Mapping[str, Any]) -> list[tuple[list[str], int]]:
-    """-> the executions of each page down to the oldest, and how many queries the page took."""
+    """Return the executions of each page down to the oldest, and how many queries the page took."""
     found: list[tuple[list[str], int]] = []
     after: str | None = None
     while True:
@@ -67,7 +69,7 @@ def pages(shop: Shop, request: Mapping[str, Any]) -> list[tuple[list[str], int]]
 
 
 def performed(shop: Shop, handler: Any) -> tuple[Any, int]:
-    """-> what the handler returns, and how many queries of the list it made."""
+    """Return the handler's result, and the number of its list queries."""
     queries, result = 0, None
     while True:
         try:
@@ -176,7 +178,7 @@ def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
         ({"status": "DONE"}, "HF204"),
     ],
 )
-def test_a_filter_that_is_none_is_refused_with_what_was_expected(
+def test_an_invalid_filter_is_refused_with_the_expected_form(
     request_: Mapping[str, Any], code: str
 ) -> None:
     shop = Shop(chain(1))

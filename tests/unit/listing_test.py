@@ -43,7 +43,7 @@ def entry(number: int, status: str = "SUCCEEDED", **changes: Any) -> ListEntry:
 
 
 class Listed:
-    """A list with some entries; `queries` counts what each page asks for."""
+    """A list with some entries; `queries` counts the queries of each page."""
 
     def __init__(self, entries: list[ListEntry]) -> None:
         self.services = Services(lambda: NOW_MS)
@@ -111,7 +111,7 @@ def test_filters_show_all_that_fits_and_nothing_else(limit: int, status: str | N
     assert shown == fitting
 
 
-def test_a_filter_reads_a_bounded_part_and_says_where_to_go_on(
+def test_a_filter_reads_a_bounded_part_and_returns_the_next_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast_simulator.tables.LIST_READ_MAX", 5)

@@ -132,7 +132,7 @@ def test_older_records_that_ttl_has_taken_are_not_read_back() -> None:
     assert log.records[0].sequence == first
 
 
-def test_what_is_loaded_goes_on_as_what_was_written() -> None:
+def test_a_loaded_log_continues_as_the_written_one() -> None:
     world, log = written(12, snapshots=(7,))
     found = load(world)
     assert commit(world, found, next_step(found, "more"))
@@ -153,7 +153,7 @@ def test_a_log_that_is_not_there_has_no_state() -> None:
     assert load(services()).state is None
 
 
-def test_a_load_forgets_what_was_known_before() -> None:
+def test_a_load_replaces_the_earlier_state() -> None:
     log = written(3)[1]
     run(log.load(), services().perform)
 
@@ -242,7 +242,9 @@ def test_records_outlive_their_retention_only() -> None:
 def test_an_end_further_from_what_it_needs_than_a_day_stands_alone(
     seconds: int, has_snapshot: bool
 ) -> None:
-    """What is before it goes first, and the log has to be read, and its events shown, without."""
+    """The records before it are deleted first, and the log must be read, and its events shown,
+    without them.
+    """
     world, log = written(1)
     stop = advance(PROGRAM, log.state, [StopRequested("1", "Gone", "x" * 900)], MOMENT)
     assert run(log.commit(stop, START_MS + seconds * 1_000, {}), world.perform)
@@ -316,7 +318,7 @@ def test_a_write_in_doubt_that_a_rival_has_overtaken_is_lost() -> None:
     assert not run(log.commit(next_step(log), START_MS, {}), Doubtful(world, 1, is_stored=False))
 
 
-def test_who_loses_a_race_reloads_and_goes_on_behind() -> None:
+def test_the_loser_of_a_race_reloads_and_continues_behind_it() -> None:
     world, log = written(2)
     rival = load(world)
     assert commit(world, rival, next_step(rival, 2))
@@ -349,7 +351,7 @@ def test_new_bytes_get_a_new_nonce() -> None:
     assert sent[0]["w"] != sent[1]["w"]
 
 
-def test_chance_is_the_same_for_whoever_writes_the_record() -> None:
+def test_random_numbers_are_the_same_for_every_writer_of_the_record() -> None:
     drawn = [draw("r1", 3, number) for number in range(200)]
 
     assert drawn == [draw("r1", 3, number) for number in range(200)]

@@ -1,4 +1,4 @@
-"""Work messages: what a worker accepts to read, and what it must leave alone."""
+"""Work messages: the accepted ones, and those that a worker must give back."""
 
 from __future__ import annotations
 

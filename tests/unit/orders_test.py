@@ -1,4 +1,4 @@
-"""Order files: what is read from them, and what is said about lines that cannot be read."""
+"""Order files: the orders read, and the errors about unreadable lines."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_price_that_is_no_plain_amount_is_refused_at_its_field(price: str) -> 
         (line_with(sku="\ud800"), "lines[1].sku: ", "half of a surrogate pair"),
     ],
 )
-def test_a_wrong_field_is_named_with_what_was_found(text: str, place: str, found: str) -> None:
+def test_a_wrong_field_is_named_with_its_value(text: str, place: str, found: str) -> None:
     with pytest.raises(RequestError) as caught:
         parse_order(text, "o.jsonl:7")
     assert caught.value.code == "HF221"

@@ -75,7 +75,7 @@ def listed(shop: Shop) -> Any:
     return shop.insist(lambda: shop.front.executions("default", {}))["executions"]
 
 
-def test_a_paused_execution_goes_on_by_the_time_that_was_left() -> None:
+def test_a_paused_execution_continues_with_the_remaining_time() -> None:
     shop, run = paused(NAP)
     settle(shop, 86_400)
     assert shop.world.task_runs == {}
@@ -255,7 +255,7 @@ def test_a_crash_anywhere_during_a_pause_or_a_resume_loses_nothing(step: int) ->
     shop.send_event()
     try:
         resume(shop, run)
-    except RequestError as error:  # the caller died after its resume was stored
+    except RequestError as error:  # The caller crashed after its resume was stored
         assert error.code == "HF236"
     settle(shop, 60)
     shop.answer(run, output=1)

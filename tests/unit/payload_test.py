@@ -1,4 +1,4 @@
-"""Payload templates: what is evaluated, what stays as it is, what is said of a missing value."""
+"""Payload templates: evaluated fields, unchanged fields, and the errors about missing values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_literals_beside_dynamic_fields_are_not_changed(value: dict[str, Any]) -
     assert found == {**value, "there": 1}
 
 
-def test_the_source_says_what_dollar_is() -> None:
+def test_the_source_gives_the_value_of_dollar() -> None:
     template: Any = {"x.$": "$.x"}
     bound = bindings({"x": 1}, result={"x": 2}, errorOutput={"x": 3})
     assert compile_payload(template).evaluate(bound, MOMENT) == {"x": 1}

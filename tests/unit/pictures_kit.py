@@ -115,7 +115,7 @@ def _line(group: ET.Element, classes: set[str]) -> Line:
     return Line(group.get("data-from", ""), group.get("data-to", ""), kind, tuple(points), joins)
 
 
-# -- what holds for every picture ------------------------------------------------------------------
+# -- rules for every picture -----------------------------------------------------------------------
 
 
 def check(definition: Any, picture: Picture) -> None:

@@ -34,7 +34,7 @@ NAMES = (
 
 
 def machine(*states: dict[str, Any], **top: Any) -> Any:
-    """States named A, B, C …; each goes on to the next unless it says where."""
+    """Return states named A, B, C …; each continues to the next unless it names another."""
     names = [chr(ord("A") + number) for number in range(len(states))]
     found = {}
     for name, following, state in zip(names, [*names[1:], None], states, strict=True):
@@ -52,7 +52,7 @@ def one(name: str, state: dict[str, Any] = PASS) -> Any:
     return {"StartAt": name, "States": {name: {**state, "End": True}}}
 
 
-# -- what holds for every picture ------------------------------------------------------------------
+# -- rules for every picture -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -97,7 +97,7 @@ def test_any_name_is_drawn_as_text_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("image", sorted(IMAGES.glob("*.svg")), ids=lambda path: path.name)
-def test_the_pictures_of_the_documents_are_what_the_command_draws(
+def test_the_pictures_of_the_documents_are_those_of_the_command(
     image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If not: `holdfast graph --output docs/images`."""
@@ -139,7 +139,7 @@ def test_the_way_that_goes_well_is_straight() -> None:
     middles = {name: round((box.left + box.right) / 2) for name, box in boxes.items()}
     assert middles["A"] == middles["B"] == middles["C"]
     assert all(len(set(xs)) == 1 for xs in _xs(picture, "AB", "BC"))
-    assert boxes["E"].left > boxes["B"].right  # what only errors reach stands to the right
+    assert boxes["E"].left > boxes["B"].right  # Boxes that only errors reach are on the right
 
 
 def test_the_way_that_goes_well_stays_straight_where_others_come_in() -> None:
@@ -159,7 +159,7 @@ def _xs(picture: Picture, *ways: str) -> list[list[float]]:
     return [[x for x, _ in lines[way].points] for way in ways]
 
 
-# -- what is said ----------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_an_undo_in_a_branch_is_to_be_seen_too() -> None:
     assert "undo" in draw(definition).classes["U"]
 
 
-def test_marks_show_what_an_execution_did() -> None:
+def test_marks_show_the_states_of_an_execution() -> None:
     look = Look(marks={"A": Mark("succeeded", 3), "B": Mark("running")})
     picture = draw(machine(TASK, TASK, {"Type": "Succeed"}), look=look)
     assert "succeeded" in picture.classes["A"]
@@ -334,7 +334,7 @@ def test_lines_are_links_only_where_a_prefix_is_given() -> None:
     assert '<a href="https://example.org/main/a%20dir/o%22rders.py#L7">' in linked
 
 
-def test_a_picture_is_told_to_those_who_cannot_see_it_and_runs_nothing() -> None:
+def test_a_picture_has_a_text_alternative_and_no_script() -> None:
     text = draw(machine(PASS), None).text
     assert 'role="graphics-document document"' in text
     assert "<title>state machine</title>" in text
@@ -355,7 +355,7 @@ def test_mermaid_has_subgraphs_for_branches_and_dashes_for_errors() -> None:
     assert 's0 -.->|"Bad"| s4' in text
 
 
-# -- what cannot be drawn --------------------------------------------------------------------------
+# -- definitions that cannot be drawn --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

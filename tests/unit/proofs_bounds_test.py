@@ -1,4 +1,4 @@
-"""What is proved of a history holds: no run of a random machine is longer than its bound."""
+"""A proved bound of a history holds: no run of a random machine is longer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEDS = range(300)
 
 
 def counted(case: Case) -> tuple[int, int, int]:
-    """-> events, transitions and durable steps of a run."""
+    """Return events, transitions and durable steps of a run."""
     types = case.types
     entered = sum(name.endswith("StateEntered") for name in types)
     tasks = sum(name == "TaskStateEntered" for name in types)

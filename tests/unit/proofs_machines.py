@@ -65,7 +65,7 @@ class Machines:
         ]
 
     def _handled(self, after: str | None) -> tuple[Json, Json]:
-        """-> fields of a state that may fail, and the states that they lead to."""
+        """Return fields of a state that may fail, and the states that they lead to."""
         fields: Json = {"Retry": self._retry()}
         if self.random.random() < 0.5:
             return fields, {}

@@ -51,7 +51,7 @@ def codes(proofs: Proofs) -> set[str]:
 
 
 def found(code: str, states: Mapping[str, Any], **more: Any) -> str:
-    """-> the state at which it was found, by the one finding that there is."""
+    """Return the state at which it was found, by the one finding that there is."""
     proofs = proofs_of(states, **more)
     assert codes(proofs) == {code}
     (finding,) = [one for one in proofs.findings if one.code == code]
@@ -111,7 +111,7 @@ def test_a_variable_that_one_way_does_not_assign_may_have_no_value() -> None:
     assert codes(proofs_of(states)) == set()
 
 
-def test_a_variable_whose_existence_was_asked_for_has_a_value() -> None:
+def test_a_variable_whose_existence_was_tested_has_a_value() -> None:
     states = {
         "a": choice("$random() < 1", "b", "c"),
         "b": passing("c", x=1),
@@ -136,7 +136,7 @@ def test_names_that_an_expression_binds_are_its_own() -> None:
     assert found("HF094", {"a": passing(y="{% $map([1], function($v){ $v + $other }) %}")}) == "a"
 
 
-def test_a_branch_sees_what_is_assigned_around_it_and_may_not_assign_it() -> None:
+def test_a_branch_reads_outer_variables_and_may_not_assign_them() -> None:
     def around(**assign: Any) -> Machine:
         branch = {"StartAt": "b", "States": {"b": passing(**assign)}}
         parallel = {"Type": "Parallel", "Branches": [branch], "End": True}
@@ -222,7 +222,7 @@ def test_a_loop_over_a_list_is_bounded_by_its_length() -> None:
     assert found("HF096", states) == "b"
 
 
-def test_a_loop_without_a_bound_is_told_apart_by_its_waits() -> None:
+def test_a_loop_without_a_bound_is_classified_by_its_waits() -> None:
     states = {"a": call("t", "b"), "b": choice("$random() < 1", "a", "end"), "end": END}
     assert found("HF096", states) == "a"
     states["b"] = {**states["b"], "Default": "w"}
@@ -273,7 +273,7 @@ def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
 # -- sagas -----------------------------------------------------------------------------------------
 
 
-def test_a_retry_may_repeat_what_has_no_key_and_no_undo() -> None:
+def test_a_retry_may_repeat_a_task_without_key_and_undo() -> None:
     states = {"a": call("charge", Retry=RETRY)}
     assert found("HF0A0", states, charge=UNSAFE) == "a"
     assert codes(proofs_of(states, KEYED)) == set()
@@ -379,7 +379,7 @@ def test_an_undo_of_one_of_two_steps_is_an_undo_of_both() -> None:
     assert "refund (line 1), for which step is not known" in shown
 
 
-def test_side_effects_that_stay_done_are_told_once() -> None:
+def test_side_effects_without_an_undo_are_reported_once() -> None:
     states = {"a": call("charge", "b"), "b": call("charge", "c"), "c": call("charge")}
     assert found("HF0A1", states, charge=UNSAFE) == "a"
 
@@ -395,7 +395,7 @@ def test_an_undo_that_is_registered_before_its_action_also_runs_without_it() -> 
     assert "refund (line 1), before what it takes back" in shown
 
 
-def test_a_history_longer_than_step_functions_allows_is_told() -> None:
+def test_a_history_longer_than_step_functions_allows_is_reported() -> None:
     states = counting(0, "$n < 7000")
     assert found("HF0A5", states) == "a"
     assert codes(proofs_of(counting(0, "$n < 6000"))) == set()
@@ -404,7 +404,7 @@ def test_a_history_longer_than_step_functions_allows_is_told() -> None:
 # -- extensions ------------------------------------------------------------------------------------
 
 
-def test_an_undo_that_only_a_stop_runs_is_reached_and_sees_what_is_known_where_it_stops() -> None:
+def test_an_undo_that_only_a_stop_runs_is_reached_and_sees_the_variables_there() -> None:
     states = {
         "a": passing("b", x=1),
         "b": {"Type": "Wait", "Seconds": 9, "Next": "end"},
@@ -506,7 +506,7 @@ def test_a_random_machine_is_reported_on_and_valid(seed: int) -> None:
     assert "history    at most" in render(
         proofs, lambda _state, _location: SourceLocation("f", 1, 1)
     )
-    # What is assigned by 1/0 never is, so only names may be found.
+    # An assignment of 1/0 never succeeds, so only names may be found.
     assert {code for code in codes(proofs) if code < "HF0A0"} <= {"HF092"}
 
 
@@ -540,7 +540,7 @@ def test_the_page_lists_every_code() -> None:
     assert set(re.findall(r"^\| (HF\w+) \|", page, re.MULTILINE)) == set(CODES)
 
 
-def test_the_page_shows_what_check_prints(
+def test_the_page_shows_the_output_of_check(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)

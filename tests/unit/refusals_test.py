@@ -58,14 +58,14 @@ def workflows_of(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_module_has_a_twin_that_compiles(name: str) -> None:
+def test_a_refused_module_has_a_corrected_copy_that_compiles(name: str) -> None:
     twin = twin_of(name)
     assert workflows_of(twin) >= workflows_of(importlib.import_module(f"tests.golden.{name}"))
     assert compile_module(twin)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_twin_types_what_the_help_says(name: str) -> None:
+def test_the_corrected_copy_follows_the_help(name: str) -> None:
     twin = ast.parse((FOLDER / "fixed" / f"{name}.py").read_text(encoding="utf-8"))
     for diagnostic in refusals_of(name).diagnostics:
         shapes = shapes_in(diagnostic.help)

@@ -38,7 +38,7 @@ class Till(Shop):
         self.pass_ms(1_000)
 
     def ask(self, **request: Any) -> None:
-        """A stop as of another request: it has an id of its own."""
+        """Send a stop as another request: it has an id of its own."""
         self.world.now_ms += 1
         self.world.call(self.front.stop("default", self.execution, request, CHANCE))
 
@@ -91,8 +91,8 @@ def test_step_functions_stop_that_is_repeated_undoes_all() -> None:
     assert stack.is_sound
 
 
-def test_a_repeated_stop_keeps_nobody_busy_while_the_undo_waits() -> None:
-    """Nothing ever applies it: whoever took it for unread would wake a worker for ever."""
+def test_a_repeated_stop_keeps_no_worker_busy_while_the_undo_waits() -> None:
+    """It is never applied: if it counted as unread, it would wake a worker for ever."""
     till = Till(CONFIRMED)
     till.ask()
     till.pass_ms(1_000)

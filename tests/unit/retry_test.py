@@ -1,4 +1,4 @@
-"""Retry: an execution that has not succeeded goes on from the failed step."""
+"""Retry: an execution that has not succeeded continues from the failed step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def refused(shop: Shop, identifier: str) -> RequestError:
 
 
 @pytest.mark.parametrize("identifier", ["contract-7", "flow:contract-7", None])
-def test_a_retry_goes_on_from_the_failed_step_with_earlier_results(identifier: str | None) -> None:
+def test_a_retry_continues_from_the_failed_step_with_earlier_results(
+    identifier: str | None,
+) -> None:
     shop, tasks, run = failed()
     tasks.broken.clear()
     answer = retry(shop, identifier or run)
@@ -116,7 +118,7 @@ def test_a_retry_that_fails_again_can_be_retried_again() -> None:
     assert tasks.calls == {"reserve": 1, "charge": 4, "ship": 1}
 
 
-def test_an_execution_that_timed_out_or_was_stopped_goes_on() -> None:
+def test_an_execution_that_timed_out_or_was_stopped_continues() -> None:
     for definition, ends in (
         (machine({"a": call("one", "b"), "b": wait_for("paid")}, TimeoutSeconds=60), "TIMED_OUT"),
         (machine({"a": call("one", "b"), "b": wait_for("paid")}), "ABORTED"),
@@ -187,7 +189,7 @@ def test_an_execution_that_succeeded_is_not_retried() -> None:
     assert "SUCCEEDED" in refused(shop, run).message
 
 
-def test_an_execution_that_has_undone_what_it_did_is_not_retried() -> None:
+def test_an_execution_that_was_undone_is_not_retried() -> None:
     states, undo = part("paid")
     tasks = Tasks()
     shop = Shop(machine({**states, "paid": wait_for("paid")}, Holdfast={"Undo": [undo]}), tasks)

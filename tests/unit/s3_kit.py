@@ -16,7 +16,7 @@ MODIFIED = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
 
 
 class Bucket(ServiceClients):
-    """One bucket, `b`; it hands out itself as the client of every service."""
+    """One bucket, `b`; it returns itself as the client of every service."""
 
     def __init__(self, **objects: bytes) -> None:
         super().__init__()

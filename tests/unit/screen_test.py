@@ -1,4 +1,4 @@
-"""What `holdfast show` puts on the screen."""
+"""The output of `holdfast show`."""
 
 from __future__ import annotations
 

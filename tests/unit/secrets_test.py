@@ -95,7 +95,7 @@ def test_what_is_sealed_comes_back_as_the_authors_own_types() -> None:
     assert boundary.parse_result(dumped, seals()) == deep
 
 
-def test_a_constraint_is_asked_of_the_secret_and_not_of_what_it_is_sealed_to() -> None:
+def test_a_constraint_applies_to_the_secret_and_not_to_its_sealed_form() -> None:
     boundary = Boundary(take)
     long = {**DEEP, "short": f"{SESAME}!"}
     with pytest.raises(Misfit, match=r"deep\.short: .*at most 11") as refused:
@@ -131,7 +131,7 @@ class Teller(BaseModel):
         return key.get_secret_value()
 
 
-def test_a_secret_that_has_no_place_in_json_is_refused_and_not_told() -> None:
+def test_a_secret_that_has_no_place_in_json_is_refused_and_not_shown() -> None:
     with pytest.raises(NoJson, match="where none can be kept") as refused:
         Boundary(in_a_set).normalise_arguments({"secrets": [SESAME]}, seals())
     assert SESAME not in str(refused.value)
@@ -147,7 +147,7 @@ def test_where_nothing_can_be_sealed_a_secret_is_refused_in_both_directions() ->
 
 
 @pytest.mark.parametrize("tenant", ["", "acme", "globex"])
-def test_the_vault_of_a_laptop_hides_a_secret_from_a_search_and_tells_tenants_apart(
+def test_the_vault_of_a_laptop_hides_a_secret_from_a_search_and_separates_tenants(
     tenant: str,
 ) -> None:
     draws = random.Random(7)

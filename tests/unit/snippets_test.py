@@ -27,7 +27,7 @@ PAGES: Final = {
     path.name: path.read_text(encoding="utf-8")
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
-#: Who runs the Python of a page. What is not run needs an account, and is only compiled.
+#: The test that runs the Python of each page. Code that needs an account is only compiled.
 RUN_BY: Final = {
     "README.md": "tests/moto/readme_test.py",
     "cookbook.md": "tests/unit/snippets_test.py",
@@ -37,6 +37,7 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
+    "limits.md": "tests/unit/limits_doc_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
@@ -46,7 +47,7 @@ RUN_BY: Final = {
 }
 TUTORIAL: Final = "tutorial.md"
 COOKBOOK: Final = [name for name in PAGES if name.startswith("cookbook")]
-#: What the parts of workflows on the page of the language speak of.
+#: The names that the examples on the page of the language use.
 LANGUAGE: Final = """
 from __future__ import annotations
 from pydantic import BaseModel
@@ -100,7 +101,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_python_of_a_page_is_python_and_somebody_runs_it(page: str) -> None:
+def test_the_python_of_a_page_is_valid_and_a_test_runs_it(page: str) -> None:
     for block in blocks(page, "python"):
         ast.parse(block)
     if blocks(page, "python"):
@@ -109,7 +110,7 @@ def test_the_python_of_a_page_is_python_and_somebody_runs_it(page: str) -> None:
 
 
 def recipes() -> Iterator[tuple[str, str]]:
-    """-> the name of a module, and its text."""
+    """Yield the name of a module, and its text."""
     for page in COOKBOOK:
         for number, block in enumerate(blocks(page, "python")):
             yield f"{page.removesuffix('.md').replace('-', '_')}_{number:02}_test", block
@@ -174,7 +175,7 @@ def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.Monk
 # Commands.
 
 
-#: In a `console` block what is typed follows a dollar; in an `sh` block every line is typed.
+#: In a `console` block a command follows a dollar; in an `sh` block every line is a command.
 TYPED: Final = {
     "console": re.compile(r"\$ (uv run )?(\./)?holdfast "),
     "sh": re.compile(r"(uv run )?(\./)?holdfast "),
@@ -182,7 +183,7 @@ TYPED: Final = {
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """-> page and words of each `holdfast …` that a page says to type."""
+    """Yield page and words of each `holdfast …` that a page says to type."""
     for page in PAGES:
         for language, holdfast in TYPED.items():
             for block in blocks(page, language):
@@ -203,7 +204,7 @@ def typed_in(block: str, holdfast: re.Pattern[str]) -> Iterator[list[str]]:
 
 
 def complete(typed: str) -> list[str]:
-    """-> the words after `holdfast`, without a redirection; none while a line goes on."""
+    """Return the words after `holdfast`, without a redirection; none while a line continues."""
     try:
         words = shlex.split(typed, comments=True)
     except ValueError:

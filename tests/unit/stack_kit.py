@@ -1,4 +1,4 @@
-"""One state machine in a world of its own: the API, its workers, and what becomes of executions."""
+"""One state machine in a world of its own: the API, its workers, and its executions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stack:
         self._machine = made["stateMachineArn"]
 
     def start(self, data: Any) -> str:
-        """-> the ARN of the machine's one execution."""
+        """Return the ARN of the machine's one execution."""
         request = {"stateMachineArn": self._machine, "name": "e1", "input": json.dumps(data)}
         return str(self.call("StartExecution", **request)["executionArn"])
 
@@ -38,7 +38,7 @@ class Stack:
         self.call("StopExecution", executionArn=arn)
 
     def run(self, data: Any) -> Any:
-        """The execution from start to end; -> its output, or its error."""
+        """The execution from start to end; returns its output, or its error."""
         self.start(data)
         self.world.run()
         state = self.parent.state
@@ -50,7 +50,7 @@ class Stack:
 
     @property
     def children(self) -> Counter[str]:
-        """-> how many children there are, by status."""
+        """How many children there are, by status."""
         found = [history for history in histories(self.world) if "." in history.run]
         return Counter(history.state.status for history in found)
 
@@ -59,7 +59,7 @@ class Stack:
         return (check(self.world), lost(self.world)) == ([], [])
 
     def call(self, operation: str, **request: Any) -> Any:
-        """As a caller does who tries again until an answer comes."""
+        """Call as a caller that retries until it gets an answer."""
         for _ in range(10):
             try:
                 return self.world.call(self._api.call(operation, request, bytes(CHANCE_BYTES)))

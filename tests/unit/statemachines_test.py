@@ -29,7 +29,7 @@ def test_every_definition_in_the_folder_belongs_to_a_listed_module() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_checked_in_definitions_are_what_the_compiler_writes(module: str) -> None:
+def test_the_checked_in_definitions_are_those_of_the_compiler(module: str) -> None:
     (found,) = compile_module(importlib.import_module(module))
     for kind, text in (("asl", found.asl_text), ("map", found.map_text)):
         assert (FOLDER / f"{found.name}.{kind}.json").read_text(encoding="utf-8") == text

@@ -1,4 +1,4 @@
-"""The API in memory: one stack whose clock stands still until somebody moves it on."""
+"""The API in memory: one stack whose clock moves only on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASS = '{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}'
 
 
 def definition(comment: str) -> str:
-    """-> a definition that differs from every other by its comment."""
+    """Return a definition that differs from every other by its comment."""
     return PASS[:-1] + f', "Comment": "{comment}"}}'
 
 
@@ -55,7 +55,7 @@ class Desk:
         return run(self.api.call(operation, request, chance), self.services.perform)
 
     def refusal(self, operation: str, **request: Any) -> tuple[str, str]:
-        """-> code and message of the fault."""
+        """Return code and message of the fault."""
         try:
             answer = self.call(operation, **request)
         except StatesFault as fault:
@@ -63,6 +63,6 @@ class Desk:
         raise AssertionError(f"{operation} was not refused: {answer}")
 
     def create(self, name: str = "m", text: str = PASS, **request: Any) -> str:
-        """-> the ARN of a new state machine."""
+        """Return the ARN of a new state machine."""
         made = self.call("CreateStateMachine", name=name, definition=text, roleArn=ROLE, **request)
         return str(made["stateMachineArn"])

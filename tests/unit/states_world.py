@@ -36,7 +36,7 @@ def nothing(_: RunTask) -> TaskSucceeded | TaskFailed:
 
 
 def states(**by_name: Mapping[str, Any]) -> Row:
-    """A definition in JSONata whose states follow each other in the order given."""
+    """Return a definition in JSONata whose states follow each other in the order given."""
     names = list(by_name)
     shown = {}
     for place, (name, state) in enumerate(by_name.items()):
@@ -52,7 +52,7 @@ WAIT = {"Type": "Wait", "Seconds": 100}
 
 
 class Office:
-    """One world, one tenant. Whoever calls waits; meanwhile the world goes on."""
+    """One world, one tenant. A caller waits while time passes."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Office:
         return run(self.api.call(operation, request, chance), self.perform)
 
     def refusal(self, operation: str, **request: Any) -> tuple[str, str]:
-        """-> code and message of the fault."""
+        """Return code and message of the fault."""
         try:
             answer = self.call(operation, **request)
         except StatesFault as fault:

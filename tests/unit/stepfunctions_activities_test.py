@@ -189,8 +189,8 @@ def test_a_retry_is_not_handed_out_early_whichever_clock_is_wrong(office: Office
     assert office.describe(execution)["status"] == "RUNNING"
 
 
-def test_what_a_worker_has_said_outlives_weeks_in_which_nobody_works_on_the_execution() -> None:
-    """It was accepted. Meanwhile TTL takes what it may."""
+def test_a_pollers_answer_outlives_weeks_without_a_delivery() -> None:
+    """It was accepted. Meanwhile TTL deletes everything that it may."""
     office = Office()
     office.call("CreateActivity", name="pack")
     execution = office.start(office.create(flow(TimeoutSeconds=30 * DAY_SECONDS)))
@@ -217,8 +217,8 @@ def test_a_worker_that_falls_silent_is_timed_out(office: Office) -> None:
 
 
 @pytest.mark.parametrize("where", ["Send", "Delete"])
-def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
-    """The claim is stored first; the next poll tells of it again, and takes nothing."""
+def test_a_task_taken_by_a_crashed_poll_stays_taken(where: str) -> None:
+    """The claim is stored first; the next poll sends the wake again, and takes no task."""
     armed: list[str] = []
 
     def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -241,10 +241,8 @@ def test_a_poll_that_dies_has_taken_the_task_along(where: str) -> None:
 
 @pytest.mark.parametrize("where", ["Send", "Delete"])
 @pytest.mark.parametrize("retry", ["later", "never"])
-def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
-    where: str, retry: Any
-) -> None:
-    """Nobody else would get it, and without a time-out it would be waited for for ever."""
+def test_a_taken_task_is_returned_in_spite_of_later_faults(where: str, retry: Any) -> None:
+    """No other poll would get it, and without a time-out the execution would wait for ever."""
     armed: list[str] = []
 
     def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -266,7 +264,7 @@ def test_a_task_that_was_claimed_is_handed_out_whatever_fails_behind_that(
     assert office.history(execution)[3]["activityStartedEventDetails"] == {"workerName": "w1"}
 
 
-def test_a_claim_of_which_nobody_knows_whether_it_was_stored_is_settled_by_the_same_poll() -> None:
+def test_an_uncertain_claim_of_a_task_is_settled_by_the_same_poll() -> None:
     lost: list[Effect] = []
 
     def hook(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -300,7 +298,7 @@ def test_a_task_whose_log_cannot_be_read_hides_no_other(office: Office, count: i
     assert poll(office) == {}
 
 
-def test_a_start_that_is_told_late_stands_before_the_answer(office: Office) -> None:
+def test_a_late_start_of_a_task_comes_before_its_answer(office: Office) -> None:
     """The wake of the answer overtakes that of the start."""
     execution = office.start(office.create(flow()))
     office.wait(1)

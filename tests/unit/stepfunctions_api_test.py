@@ -40,7 +40,7 @@ def test_requests_are_checked_before_anything_is_done() -> None:
     assert desk.services.effects.total() == 0
 
 
-def test_lists_go_on_where_they_ended() -> None:
+def test_lists_continue_where_they_ended() -> None:
     desk = Desk()
     for number in range(5):
         desk.create(f"m{number}", definition(str(number)))
@@ -55,7 +55,7 @@ def test_lists_go_on_where_they_ended() -> None:
     assert token == {}
 
 
-def test_a_list_goes_on_after_one_that_was_deleted_meanwhile() -> None:
+def test_a_list_continues_after_a_deleted_item() -> None:
     desk = Desk()
     arns = [desk.create(f"m{number}") for number in range(4)]
     page = desk.call("ListStateMachines", maxResults=2)
@@ -66,7 +66,7 @@ def test_a_list_goes_on_after_one_that_was_deleted_meanwhile() -> None:
 
 
 @pytest.mark.parametrize("token", ["InvalidToken", "AAAA", "é", "=", "x" * 100])
-def test_a_token_that_nobody_gave_is_refused(token: str) -> None:
+def test_an_invented_page_token_is_refused(token: str) -> None:
     refusal = Desk().refusal("ListStateMachines", nextToken=token)
 
     assert refusal == ("InvalidToken", "Invalid Token: 'Invalid token'")
@@ -95,7 +95,7 @@ def test_tenants_do_not_see_each_other() -> None:
     assert refusal[0] == "StateMachineDoesNotExist"
 
 
-# -- whatever a request holds ----------------------------------------------------------------------
+# -- any request -----------------------------------------------------------------------------------
 
 ARNS = [PLACE.machine("m"), PLACE.version("m", 1), PLACE.alias("m", "live"), PLACE.activity("a")]
 MEMBERS = [

@@ -182,7 +182,7 @@ def test_a_large_input_travels_as_a_blob() -> None:
 # -- describe --------------------------------------------------------------------------------------
 
 
-def test_an_execution_that_nobody_has_begun_is_running() -> None:
+def test_an_execution_without_a_record_is_running() -> None:
     office = Office()
     machine = office.create(FLOW)
     execution = office.start(machine, {"n": 1}, name="first")
@@ -272,7 +272,7 @@ def test_an_execution_is_found_under_its_own_machine_alone() -> None:
     assert office.refusal("DescribeExecution", executionArn=arn)[0] == "ExecutionDoesNotExist"
 
 
-def test_an_arn_that_is_none() -> None:
+def test_an_invalid_arn_is_refused() -> None:
     assert Office().refusal("DescribeExecution", executionArn="nonsense") == (
         "InvalidArn",
         "Invalid Arn: 'Invalid ARN prefix: nonsense'",
@@ -307,7 +307,7 @@ def test_a_machine_made_since_in_the_name_of_the_executions_own_is_another() -> 
     assert found["updateDate"] == (office.world.now_ms - 1_000) / 1_000
 
 
-def test_an_execution_tells_of_its_machine_letter_by_letter() -> None:
+def test_an_execution_gives_its_machines_definition_letter_by_letter() -> None:
     office = Office()
     texts = [json.dumps(FLOW, indent=blanks) for blanks in range(6)]  # one definition, six texts
     for number, text in enumerate(texts):
@@ -465,7 +465,7 @@ def test_a_stop_ends_the_execution_with_the_error_that_was_given() -> None:
     assert (found["status"], found["error"], found["cause"]) == ("ABORTED", "Enough", "why")
 
 
-def test_a_stop_of_what_nobody_has_begun_waits_for_it() -> None:
+def test_a_stop_before_the_first_record_waits_for_it() -> None:
     office = Office()
     execution = office.start(office.create(SLOW))
     office.call("StopExecution", executionArn=execution)
@@ -473,7 +473,7 @@ def test_a_stop_of_what_nobody_has_begun_waits_for_it() -> None:
     assert office.describe(execution)["status"] == "ABORTED"
 
 
-def test_a_stop_of_what_has_ended_says_when_it_did() -> None:
+def test_a_stop_of_an_ended_execution_returns_the_time_of_the_end() -> None:
     office = Office()
     execution = office.start(office.create(FLOW))
     office.wait(5)
@@ -493,7 +493,7 @@ def test_what_runs_or_has_succeeded_is_not_redriven() -> None:
         office.wait(seconds)
 
 
-def test_a_redrive_goes_on_where_the_execution_failed() -> None:
+def test_a_redrive_continues_where_the_execution_failed() -> None:
     answers: Iterator[TaskSucceeded | TaskFailed] = iter(
         (TaskFailed("Broken", "why"), TaskSucceeded({"n": 2}))
     )
@@ -518,7 +518,7 @@ def test_a_redrive_goes_on_where_the_execution_failed() -> None:
 
 
 @pytest.mark.parametrize("name", [None, "inner"])
-def test_a_nested_start_may_be_repeated_and_tells_its_parent(name: str | None) -> None:
+def test_a_nested_start_may_be_repeated_and_reports_to_its_parent(name: str | None) -> None:
     office = Office()
     outer = office.start(office.create(SLOW, "outer"))
     office.wait(1)

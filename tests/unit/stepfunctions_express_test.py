@@ -100,8 +100,8 @@ def test_five_minutes_are_the_end() -> None:
     assert office.world.now_ms - began_ms == 300_000
 
 
-def test_the_end_of_who_runs_it_is_the_end_of_it() -> None:
-    """A process that dies would leave its caller without an answer, and the caller asks again."""
+def test_an_express_execution_ends_with_its_process() -> None:
+    """A process that crashes leaves its caller without an answer, and the caller asks again."""
     office = Office()
     office.call_ms_max = 26_000
     began_ms = office.world.now_ms

@@ -37,7 +37,7 @@ STATUSES: Final = {"RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 
 
 class Enough(BaseException):
-    """The machine has been seen to go on."""
+    """Raised when the machine was seen to continue."""
 
 
 class Patience:
@@ -53,7 +53,7 @@ class Patience:
 
 
 def called(office: Office, operation: str, request: Any, draw: Random) -> Any:
-    """-> the answer, or the fault; anything else that is raised is what we look for."""
+    """Return the answer, or the fault; any other exception is a finding."""
     call = office.api.call(operation, request, draw.randbytes(16))
     try:
         with stopwatch() as watch:
@@ -73,7 +73,9 @@ def called(office: Office, operation: str, request: Any, draw: Random) -> Any:
 
 @cache
 def real_definitions() -> list[Any]:
-    """-> definitions that were recorded, where the recordings are; otherwise some of our own."""
+    """Return definitions that were recorded, where the recordings are; otherwise some of
+    our own.
+    """
     own = [bad_input.definition(Random(seed)) for seed in range(200)]
     if not RECORDINGS.exists():
         return own
@@ -108,7 +110,7 @@ def task_of(draw: Random) -> Callable[[RunTask], TaskSucceeded | TaskFailed]:
 
 
 def check_definition(seed: int) -> str:
-    """-> how far the machine got: refused, or the status of its execution."""
+    """Return how far the machine got: refused, or the status of its execution."""
     draw = Random(seed)
     text = a_definition(draw)
     patience = Patience()
@@ -138,7 +140,7 @@ def check_definition(seed: int) -> str:
 
 
 def settled(office: Office, patience: Patience, started: Any, draw: Random) -> str:
-    """-> the status that the execution comes to within a day."""
+    """Return the status that the execution comes to within a day."""
     try:
         with stopwatch() as watch:
             office.wait(86_400)
@@ -162,7 +164,7 @@ def settled(office: Office, patience: Patience, started: Any, draw: Random) -> s
 
 
 def shop(draw: Random) -> Office:
-    """-> a stack in which some of the things exist that requests name."""
+    """Return a stack in which some of the things exist that requests name."""
     office = Office()
     for request in (
         {"name": "real", "definition": PASS, "roleArn": ROLE, "publish": True},
@@ -179,7 +181,9 @@ def shop(draw: Random) -> Office:
 
 
 def check_requests(seed: int) -> str:
-    """A dozen requests at one stack, which then still works. -> what the last one came to."""
+    """Send a dozen requests to one stack, which then still works. Return the result of the last
+    one.
+    """
     draw = Random(seed)
     office = shop(draw)
     office.call_ms_max = 5_000
@@ -215,7 +219,7 @@ KINDS: Final = {"definition": check_definition, "requests": check_requests}
 
 
 def checked(kind: str, seeds: range) -> Counter[str]:
-    """-> how often each end was seen; what fails names the seed that repeats it."""
+    """Return how often each end occurred; a failure names the seed that repeats it."""
     ends = Counter[str]()
     for seed in seeds:
         try:

@@ -68,7 +68,7 @@ def test_the_history_of_a_machine_is_in_the_form_of_aws(office: Office) -> None:
     assert not any("holdfast" in event or "record" in event for event in events)
 
 
-def test_what_nobody_has_begun_has_started(office: Office) -> None:
+def test_an_execution_without_a_record_has_a_started_event(office: Office) -> None:
     execution = office.start(office.create(FLOW), {"n": 1})
     [started] = office.history(execution)
     office.wait()
@@ -138,7 +138,7 @@ def test_events_without_details_are_those_that_aws_has_none_for() -> None:
     assert without == WITHOUT_DETAILS
 
 
-def test_a_stop_is_told_with_empty_details(office: Office) -> None:
+def test_a_stop_is_shown_with_empty_details(office: Office) -> None:
     execution = office.start(office.create(states(W={"Type": "Wait", "Seconds": 60}, A=PASS)))
     office.wait(1)
     office.call("StopExecution", executionArn=execution)

@@ -113,7 +113,7 @@ def test_a_definition_that_cannot_be_stored_is_refused(value: str) -> None:
     assert desk.services.items("mail") == []
 
 
-def test_what_is_refused_can_be_told_back() -> None:
+def test_a_refused_value_can_be_returned_in_the_message() -> None:
     text = '{"StartAt": "A", "States": {"\\ud800": {"Type": "Pass"}}}'
 
     found = Desk().call("ValidateStateMachineDefinition", definition=text)
@@ -206,7 +206,7 @@ def test_a_deleted_machine_is_gone_with_its_versions_and_aliases() -> None:
     assert desk.call("ListStateMachineAliases", stateMachineArn=arn)["stateMachineAliases"] == []
 
 
-def test_deleting_what_is_not_there_is_no_error() -> None:
+def test_deleting_a_missing_machine_is_no_error() -> None:
     desk = Desk()
 
     assert desk.call("DeleteStateMachine", stateMachineArn=PLACE.machine("none")) == {}
@@ -232,7 +232,7 @@ def known(*groups: str) -> Callable[[RunTask], TaskSucceeded | TaskFailed]:
 
 
 @pytest.mark.parametrize("level", ["ALL", "ERROR", "FATAL", "OFF"])
-def test_logging_is_kept_and_told_again(level: str) -> None:
+def test_logging_is_stored_and_described(level: str) -> None:
     desk = Desk(known("/aws/vendedlogs/states/x"))
     logging = {"level": level, "includeExecutionData": True, "destinations": [DESTINATION]}
     arn = desk.create(loggingConfiguration=logging)
@@ -240,7 +240,7 @@ def test_logging_is_kept_and_told_again(level: str) -> None:
     assert describe(desk, arn)["loggingConfiguration"] == logging
 
 
-def test_no_destinations_are_told_again_as_they_were_given() -> None:
+def test_empty_destinations_are_described_as_given() -> None:
     desk = Desk()
     arn = desk.create(loggingConfiguration={"destinations": []})
 
@@ -280,7 +280,7 @@ def test_a_log_group_that_is_known_not_to_exist_is_refused(arn: str) -> None:
     )
 
 
-def test_a_log_group_that_nobody_may_look_up_passes() -> None:
+def test_a_log_group_that_cannot_be_read_is_accepted() -> None:
     logging = {"level": "ALL", "destinations": [DESTINATION]}
 
     assert Desk().create(loggingConfiguration=logging)

@@ -1,4 +1,4 @@
-"""ListMapRuns, DescribeMapRun and UpdateMapRun: what a distributed Map has come to."""
+"""ListMapRuns, DescribeMapRun and UpdateMapRun: the results of a distributed Map."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_executions_of_a_map_run_are_listed_and_described() -> None:
     assert [row["executionArn"] for row in listed] == [execution]
 
 
-def test_while_it_runs_what_is_open_is_counted() -> None:
+def test_open_items_are_counted_while_it_runs() -> None:
     office = Office()
     execution = office.start(office.create(flow(WAIT, MaxConcurrency=2)), [1, 2, 3])
     office.wait(10)

@@ -37,7 +37,7 @@ def test_a_missing_member_is_null() -> None:
     )
 
 
-def test_all_that_fails_is_told_at_once_in_the_order_of_the_model() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_the_model() -> None:
     message = refused("CreateStateMachine", {"name": "n" * 81, "type": "FAST"})
 
     told, problems = message.split(": ", 1)
@@ -71,7 +71,7 @@ def test_all_that_fails_is_told_at_once_in_the_order_of_the_model() -> None:
         ),
     ],
 )
-def test_bounds_are_told_with_the_value_and_its_place(
+def test_bounds_are_reported_with_the_value_and_its_place(
     operation: str, request_: dict[str, Any], problem: str
 ) -> None:
     expected = problem.replace("…", f"{FAILED} have")
@@ -79,7 +79,7 @@ def test_bounds_are_told_with_the_value_and_its_place(
     assert refused(operation, request_) == f"1 validation error detected: Value {expected}"
 
 
-def test_what_is_secret_is_not_told_back() -> None:
+def test_a_secret_is_not_returned_in_the_message() -> None:
     message = refused("SendTaskHeartbeat", {"taskToken": "t" * 2_049})
 
     assert message == (

@@ -1,4 +1,4 @@
-"""SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat: who holds a token answers."""
+"""SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat: the holder of a token answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Clerk:
         return self.office.describe(self.execution)
 
 
-def test_a_success_goes_on_with_the_output() -> None:
+def test_a_success_continues_with_the_output() -> None:
     clerk = Clerk()
     clerk.office.wait(1)
     assert clerk.send("SendTaskSuccess", output='{"n": 1}') == {}
@@ -78,7 +78,7 @@ def test_a_success_goes_on_with_the_output() -> None:
 @pytest.mark.parametrize(
     "given", [{}, {"error": "E"}, {"cause": "c"}, {"error": "E", "cause": "c"}]
 )
-def test_a_failure_has_what_was_given(given: dict[str, str]) -> None:
+def test_a_failure_has_the_given_error_and_cause(given: dict[str, str]) -> None:
     clerk = Clerk()
     clerk.office.wait(1)
     clerk.send("SendTaskFailure", **given)
@@ -92,7 +92,7 @@ def test_a_task_is_answered_once() -> None:
     clerk.office.wait(1)
     clerk.send("SendTaskSuccess", output="1")
     assert clerk.refusal("SendTaskSuccess", output="2") == TIMED_OUT
-    assert clerk.send("SendTaskSuccess", output="1") == {}  # who heard no answer asks again
+    assert clerk.send("SendTaskSuccess", output="1") == {}  # A caller without an answer asks again
     assert clerk.ended()["output"] == "1"
     for operation, request in (
         ("SendTaskSuccess", {"output": "1"}),
@@ -119,11 +119,11 @@ def test_an_output_that_is_no_json() -> None:
 
 
 @pytest.mark.parametrize("token", ["nonsense", "AAAA", " "])
-def test_a_token_that_is_none(token: str) -> None:
+def test_an_invalid_token_is_refused(token: str) -> None:
     assert Office().refusal("SendTaskHeartbeat", taskToken=token) == INVALID
 
 
-def test_a_token_of_another_tenant_is_none() -> None:
+def test_a_token_of_another_tenant_is_invalid() -> None:
     token = make_token(Token("other", "r1", 0, 1, 2_000_000_000_000), KEYS)
     assert Office().refusal("SendTaskSuccess", taskToken=token, output="1") == INVALID
 
@@ -202,7 +202,7 @@ def test_a_heartbeat_of_older_code_is_put_over() -> None:
 
 
 def test_an_answer_may_be_faster_than_the_record_of_the_call() -> None:
-    """The one who is called answers before the call returns."""
+    """The called service answers before the call returns."""
     answered: list[str] = []
 
     def call(effect: RunTask) -> TaskSucceeded | TaskFailed:

@@ -1,5 +1,5 @@
-"""TestState by its operation: what is told of a state, and what is refused. Nothing is performed
-but the clock and, without a mock, the one call.
+"""TestState by its operation: the report on a state, and the refusals. Nothing is performed but the
+clock and, without a mock, the one call.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class World:
 
 
 def tried(state: Mapping[str, Any], world: World | None = None, **request: Any) -> dict[str, Any]:
-    """-> the response, the texts that hold JSON read."""
+    """Return the response, the texts that hold JSON read."""
     for name in ("input", "variables", "context"):
         if name in request:
             request[name] = json.dumps(request[name])
@@ -77,10 +77,10 @@ def mocked(result: Any) -> dict[str, str]:
     return {"result": json.dumps(result)}
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- reported fields -------------------------------------------------------------------------------
 
 
-def test_a_state_that_goes_on_tells_where_to() -> None:
+def test_the_result_names_the_next_state() -> None:
     response = tried({"Type": "Pass", "Next": "there"}, input={"a": 1})
     assert response == {"status": "SUCCEEDED", "output": {"a": 1}, "nextState": "there"}
 
@@ -99,7 +99,7 @@ def test_a_wait_is_not_waited_for() -> None:
     assert response == {"status": "SUCCEEDED", "output": 1, "nextState": "later"}
 
 
-def test_a_fail_state_tells_its_error() -> None:
+def test_a_fail_state_returns_its_error() -> None:
     response = tried({"Type": "Fail", "Error": "E", "Cause": "c"}, inspectionLevel="DEBUG")
     assert response == {
         "status": "FAILED",
@@ -141,7 +141,7 @@ def test_a_jsonata_task_shows_arguments_and_result() -> None:
     }
 
 
-def test_variables_are_seen_by_the_state_and_told_with_what_it_assigns() -> None:
+def test_variables_are_visible_to_the_state_and_returned_with_its_assignments() -> None:
     state = {
         "Type": "Pass",
         "QueryLanguage": "JSONata",
@@ -152,7 +152,7 @@ def test_variables_are_seen_by_the_state_and_told_with_what_it_assigns() -> None
     assert response["inspectionData"]["variables"] == {"a": 1, "b": 2}
 
 
-def test_an_expression_that_fails_is_told_without_a_place_in_a_history() -> None:
+def test_a_failing_expression_is_reported_without_a_place_in_a_history() -> None:
     state = {"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% $x %}", "End": True}
     response = tried(state)
     assert response["status"] == "FAILED"
@@ -184,7 +184,7 @@ def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
     }
 
 
-def test_a_retry_tells_its_delay_and_a_used_up_one_only_its_place() -> None:
+def test_a_retry_has_its_delay_and_a_used_up_one_only_its_place() -> None:
     retry = {"ErrorEquals": ["E"], "IntervalSeconds": 2, "BackoffRate": 3, "MaxAttempts": 2}
     state = a_task(Arguments={}, Retry=[{"ErrorEquals": ["other"]}, retry])
     request: dict[str, Any] = {"mock": {"errorOutput": {"error": "E"}}, "inspectionLevel": "DEBUG"}
@@ -197,7 +197,7 @@ def test_a_retry_tells_its_delay_and_a_used_up_one_only_its_place() -> None:
     assert over["inspectionData"]["errorDetails"] == {"retryIndex": 1}
 
 
-def test_a_mocked_result_has_to_be_what_the_service_could_answer() -> None:
+def test_a_mocked_result_has_to_be_a_possible_answer_of_the_service() -> None:
     state = a_task(Arguments={})
     wrong = mocked({"StatusCode": "200"})
     assert refusal(state, mock=wrong) == (
@@ -270,7 +270,7 @@ def a_map(**fields: Any) -> dict[str, Any]:
     }
 
 
-def test_a_map_shows_what_each_iteration_would_get() -> None:
+def test_a_map_shows_the_input_of_each_iteration() -> None:
     state = a_map(
         Items="{% $states.input.xs %}",
         ItemSelector={"x": "{% $states.context.Map.Item.Value * 2 %}"},
@@ -337,7 +337,7 @@ def test_a_parallel_mock_has_a_result_for_each_branch() -> None:
     assert refusal(state, mock=mocked([1, 2]))[1].startswith("Mocked result must contain the same")
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_a_request_that_does_not_go_with_the_state_is_refused(
     assert refusal(state, **request_) == (code, message)
 
 
-def test_what_waits_for_somebody_outside_needs_a_mock() -> None:
+def test_a_task_that_waits_for_an_answer_needs_a_mock() -> None:
     state = a_task(Resource="arn:aws:states:::sqs:sendMessage.waitForTaskToken", Arguments={})
     assert refusal(state, roleArn=ROLE)[0] == "InvalidDefinition"
 
@@ -443,7 +443,7 @@ def test_a_task_that_waits_for_its_token_has_one() -> None:
     assert response["inspectionData"]["afterParameters"]["MessageBody"]
 
 
-# -- whatever is asked -----------------------------------------------------------------------------
+# -- any request -----------------------------------------------------------------------------------
 
 SCALARS = (
     st.none()

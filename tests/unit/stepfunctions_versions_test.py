@@ -18,7 +18,7 @@ SUM = "Sum of routing configuration weights must equal 100. Received:"
 
 
 def machine_of_versions(count: int) -> Desk:
-    """-> a desk with machine m, published `count` times."""
+    """Return a desk with machine m, published `count` times."""
     desk = Desk()
     desk.create(text=definition("1"), publish=True)
     for number in range(2, count + 1):
@@ -55,7 +55,7 @@ def test_versions_are_listed_the_newest_first() -> None:
     ]
 
 
-def test_a_page_goes_on_though_the_version_shown_last_is_gone() -> None:
+def test_a_page_continues_although_the_last_shown_version_is_gone() -> None:
     desk = machine_of_versions(2)
     page = desk.call("ListStateMachineVersions", stateMachineArn=ARN, maxResults=1)
     desk.call("DeleteStateMachineVersion", stateMachineVersionArn=PLACE.version("m", 2))
@@ -127,7 +127,7 @@ def test_a_number_is_never_given_again() -> None:
 
 
 def test_a_version_that_was_stored_but_not_counted_is_found_by_the_next_publish() -> None:
-    """The process dies between the version and its machine."""
+    """The process crashes between the version and its machine."""
     desk = Desk()
     desk.create()
 
@@ -174,7 +174,7 @@ def test_a_revision_that_is_no_longer_current_is_not_published() -> None:
     assert published["stateMachineVersionArn"] == f"{ARN}:2"
 
 
-def test_publishing_what_is_not_there_is_refused() -> None:
+def test_publishing_a_missing_machine_is_refused() -> None:
     refusal = Desk().refusal("PublishStateMachineVersion", stateMachineArn=ARN)
 
     assert refusal == ("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{ARN}'")
@@ -294,7 +294,7 @@ def test_aliases_are_listed_by_name_of_a_machine_or_a_version() -> None:
     assert refusal[0] == "StateMachineDoesNotExist"
 
 
-# -- what a start runs -----------------------------------------------------------------------------
+# -- the definition that a start runs --------------------------------------------------------------
 
 
 def started(desk: Desk, arn: str, ticket: int = 0) -> Any:
@@ -342,7 +342,7 @@ def test_an_alias_chooses_by_weight() -> None:
 
 
 @pytest.mark.parametrize("arn", [PLACE.machine("none"), f"{ARN}:9", f"{ARN}:none"])
-def test_a_start_of_what_is_not_there_is_refused(arn: str) -> None:
+def test_a_start_of_a_missing_machine_is_refused(arn: str) -> None:
     with pytest.raises(StatesFault) as refusal:
         started(machine_of_versions(1), arn)
 

@@ -239,7 +239,7 @@ def test_a_task_of_a_state_machine_does_not_wait_for_the_end_of_a_workflow() -> 
     assert "without .sync" in caught.value.message
 
 
-# -- what the API does not change ------------------------------------------------------------------
+# -- operations that change nothing ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -161,8 +161,8 @@ def test_a_row_whose_log_cannot_be_reached_for_a_moment_stays_where_it_is() -> N
     assert shop.world.services.metrics["SweepRefused"] == 1
 
 
-def test_a_row_of_what_ended_without_being_opened_is_dropped_and_nobody_told() -> None:
-    """Who was about to open it lost a race to who ended it."""
+def test_a_row_of_an_execution_that_ended_unopened_is_dropped_without_a_message() -> None:
+    """The worker that was about to open it lost a race to the worker that ended it."""
     shop = Shop(chain(1))
     run = shop.run({"n": 0}).run
     row = watchdog.watch_item("default", run, shop.world.now_ms, 0, shop.world.now_ms)
@@ -191,7 +191,7 @@ def test_a_row_waits_a_day_for_a_record_that_may_still_come_and_is_then_dropped(
 
 
 def test_a_log_is_looked_at_although_the_record_that_its_row_announces_never_came() -> None:
-    """Its worker died between the row and the record, and then the queue lost their message."""
+    """Its worker crashed between the row and the record, and then the queue lost their message."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 10, "End": True}}))
     run = shop.start()
     settle(shop)
@@ -223,8 +223,8 @@ def test_a_row_without_its_record_is_looked_at_the_more_seldom_the_longer_it_wai
     assert max(waits_ms) <= (WATCH_LOOK_SECONDS_MIN + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
-def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
-    """The worker dies with its message; only the watch row is left."""
+def test_a_purged_queue_delays_a_leased_task_by_minutes_only() -> None:
+    """The worker crashes with its message; only the watchdog row is left."""
     from holdfast_simulator.world import Killed
 
     deaths: list[int] = []
@@ -259,7 +259,7 @@ def test_a_purged_queue_costs_a_claimed_task_minutes_and_not_more() -> None:
     ],
 )
 def test_rows_that_a_crash_has_parted_become_one_again(state: Any, seconds: int) -> None:
-    """Who died between the two places of a row has left both."""
+    """A worker that crashed between the two places of a row has left both."""
     shop = Shop(machine({"it": state}))
     shop.start()
     settle(shop)
@@ -295,7 +295,7 @@ def asks(shop: Shop) -> list[Any]:
 
 
 def at_rest() -> tuple[Shop, str, int]:
-    """-> one that sleeps, and its newest record."""
+    """Return one that sleeps, and its newest record."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 600, "End": True}}))
     run = shop.start()
     settle(shop)
@@ -311,8 +311,8 @@ def test_a_row_that_asks_is_answered_once_its_record_is_there() -> None:
     assert asks(shop) == []
 
 
-def test_rows_that_ask_for_what_cannot_be_written_send_nothing() -> None:
-    """Each receipt of a message puts one more of them, and what they send is received, too."""
+def test_rows_for_records_that_cannot_be_written_send_nothing() -> None:
+    """Each receipt of a message puts one more of them, and their messages are received too."""
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -350,10 +350,11 @@ def beside(*states: Any) -> Any:
     ("state", "rested_seconds", "look_seconds"),
     [
         (call("ship"), 0, WATCH_GRID_SECONDS),
-        # Whoever looks at the wait does not hold the task beside it, and its holder may be dead.
+        # The worker that checks the wait does not run the task beside it, and the task's worker may
+        # have crashed.
         (beside(call("ship"), wait_for("paid")), 0, WATCH_GRID_SECONDS),
         (wait_for("paid"), 0, WATCH_LOOK_SECONDS_MIN),
-        # The wake of its time-out may be lost as well as that of its mail.
+        # The wake of its time-out may be lost as well as that of its inbox message.
         (wait_for("paid", TimeoutSeconds=1_200), 0, 1_200 + WATCH_GRID_SECONDS),
         (beside(wait_for("paid"), {"Type": "Wait", "Seconds": 240, "End": True}), 0, 360),
         (wait_for("paid"), 3_600, 4 * 3_600),
@@ -377,7 +378,7 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
 
 
 def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> None:
-    """A look sends a message: of forty lanes that nobody moves each would have one an hour."""
+    """A check sends a message: otherwise each of forty idle lanes would cause one an hour."""
     naps = [{"Type": "Wait", "Seconds": 60 + 97 * lane, "End": True} for lane in range(40)]
     execution = Case(one(beside(*naps))).start().state
     now_ms = START_MS + 5 * 3_600_000
@@ -389,7 +390,7 @@ def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> No
     assert len(looks_ms) <= 6
 
 
-def test_who_comes_for_what_is_due_finds_it_overdue() -> None:
+def test_a_check_for_a_due_wait_finds_it_overdue() -> None:
     for due_ms in range(START_MS + 100_000, START_MS + 250_000, 250):
         visited_ms = (
             watchdog.on_grid(watchdog.look_after_ms(due_ms, START_MS)) - SWEEP_AHEAD_SECONDS * 1_000
@@ -427,7 +428,7 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
 
 
 def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> None:
-    """By the sweeper's own formats: those of a release to come may be others than this one's."""
+    """By the sweeper's own formats: those of a later release may differ."""
 
     def kill(_: RunTask) -> TaskSucceeded:
         raise Killed
@@ -445,7 +446,7 @@ def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> 
     assert len(rows(shop)) == 1
 
 
-def test_the_reason_counts_the_rounds_and_not_what_went_alone() -> None:
+def test_the_reason_counts_the_rounds_without_isolated_messages() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     revive(shop, messages.recover("default", RUN, ("w1", "m1", "m2"), released=1), "m3")
     (held,) = shop.world.call(quarantine.of_tenant("default"))
@@ -466,7 +467,7 @@ def test_what_was_released_goes_round_as_often_again() -> None:
     assert [item["of"] for item in quarantine_items(shop)] == ["m1,m2,m3,m4,m5,m6"]
 
 
-def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody() -> None:
+def test_an_unreported_end_waits_for_a_repair_and_is_not_quarantined() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 5, "Next": "no"}, "no": NO}))
 
     def refuse(_: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -506,7 +507,9 @@ def test_an_end_that_could_not_be_told_rests_for_a_repair_and_is_held_by_nobody(
 
 
 def test_a_retry_whose_wake_is_a_dead_letter_runs_as_soon_as_it_is_overdue() -> None:
-    """Who came sooner in place of the letter would leave it to some look of the sweeper's."""
+    """An earlier replacement of the dead letter would leave the retry to a later check of the
+    sweeper.
+    """
     retry = [{"ErrorEquals": ["E"], "IntervalSeconds": 5}]
     shop = Shop(
         machine({"it": call("it", Retry=retry)}),

@@ -1,4 +1,4 @@
-"""`--target stepfunctions`: what is written, what is said to be lost, and what is refused."""
+"""`--target stepfunctions`: the files, the notes about lost guarantees, and the refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def exported(folder: Path, source: str) -> Exported:
 
 
 def refusals(folder: Path, source: str) -> list[tuple[str, str]]:
-    """-> (code, the source line) of each."""
+    """Return (code, the source line) of each."""
     with pytest.raises(CompileErrors) as refused:
         exported(folder, source)
     return [(found.code, found.source_line.strip()) for found in refused.value.diagnostics]
@@ -112,7 +112,7 @@ def test_a_text_that_looks_like_a_placeholder_stays_a_text(tmp_path: Path) -> No
     assert made.asl["States"]["say"]["Arguments"]["Payload"] == {"text": "${say} it"}
 
 
-def test_tasks_whose_names_no_placeholder_can_have_are_told_apart(tmp_path: Path) -> None:
+def test_tasks_with_names_unfit_for_placeholders_are_distinguished(tmp_path: Path) -> None:
     source = """
 @task(name="bank.pay")
 def one(n: int) -> int: ...
@@ -247,14 +247,14 @@ def test_a_handler_takes_arguments_and_gives_the_result() -> None:
     }
 
 
-def test_a_handler_raises_what_the_task_raises_and_what_does_not_fit() -> None:
+def test_a_handler_raises_the_tasks_errors_and_refuses_values_that_do_not_fit() -> None:
     with pytest.raises(Declined, match="too much"):
         lambda_handler(charge)({"pence": 500}, None)
     with pytest.raises(InvalidArguments, match="pence"):
         lambda_handler(charge)({"pence": "many"}, None)
 
 
-def test_a_handler_knows_who_calls(tmp_path: Path) -> None:
+def test_a_handler_can_read_its_caller(tmp_path: Path) -> None:
     sent = exported(tmp_path, SHOP).asl["States"]["pay"]["Arguments"]["ClientContext"]
     arn = "arn:aws:states:eu-west-1:123456789012:execution:orders:käse"
     entered = {"EnteredTime": "2026-11-21T12:00:00.000Z", "RetryCount": 2}
@@ -307,7 +307,7 @@ def hold_it(n: int) -> int:
 """
 
 
-def test_the_command_writes_both_files_and_says_what_is_lost(
+def test_the_command_writes_both_files_and_reports_lost_guarantees(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "holding_a.py").write_text(PROGRAM)

@@ -1,4 +1,4 @@
-"""Templates: which texts are expressions, what comes out, and AWS's words when nothing does."""
+"""Templates: the texts that are expressions, their results, and AWS's messages for missing ones."""
 
 from __future__ import annotations
 

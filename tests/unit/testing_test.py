@@ -1,4 +1,4 @@
-"""The testing kit: what it scripts, how time passes, what it finds, and what it says."""
+"""The testing kit: its scripts, its time, its findings, and its messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def no_thread_is_left() -> Iterator[None]:
 # -- scripts ---------------------------------------------------------------------------------------
 
 
-def test_a_value_is_what_the_task_returns() -> None:
+def test_a_scripted_value_is_the_tasks_result() -> None:
     run = World({flows.charge: PAID}).run(flows.buy, "o1", 5)
     assert run.output == "paid p1"
     assert run.steps == ["charge", "notify"]
@@ -70,7 +70,7 @@ def test_the_last_failed_attempt_fails_the_call() -> None:
     assert len(run.calls) == 3
 
 
-def test_the_nth_attempt_can_be_told_to_fail() -> None:
+def test_the_nth_attempt_can_be_scripted_to_fail() -> None:
     outcome = fails(CardDeclined("limit"), after=1, then=PAID)
     run = World({flows.charge: outcome}).run(flows.buy_twice, "o1")
     assert (run.status, run.error) == ("FAILED", "CardDeclined")
@@ -126,7 +126,7 @@ def test_an_event_that_came_before_the_wait_is_kept() -> None:
     assert world.run(flows.sleep_and_confirm, "k1").ended == hours(1)
 
 
-def test_a_wait_that_nobody_answers_times_out() -> None:
+def test_a_wait_without_an_answer_times_out() -> None:
     run = World().run(flows.confirm, "k1")
     assert (run.output, run.ended) == ("late", hours(3))
     assert World({"bank.confirmed": never}).run(flows.confirm, "k1").output == "late"
@@ -139,7 +139,7 @@ def test_a_person_answers_the_question_by_its_title() -> None:
     assert (run.output, run.ended) == (True, hours(5))
 
 
-def test_a_stop_takes_back_what_was_done() -> None:
+def test_a_stop_undoes_the_finished_steps() -> None:
     world = World({flows.charge: PAID})
     world.stop(at=minutes(30))
     run = world.run(flows.pay_and_wait, "o1")
@@ -160,7 +160,7 @@ def test_a_block_out_of_time_is_undone_from_the_inside() -> None:
     assert run.ended == minutes(5)
 
 
-def test_what_is_shielded_goes_on_to_its_end() -> None:
+def test_a_shielded_part_runs_to_its_end() -> None:
     run = World({flows.slow: takes(hours(1), "done")}).run(flows.guarded, 1)
     assert (run.output, run.ended) == ("stopped after the slow one", hours(1))
 
@@ -210,12 +210,12 @@ def test_a_child_workflow_runs_on_the_same_clock() -> None:
     assert [(call.kind, call.path) for call in run.calls][:2] == [("workflow", ""), ("task", "buy")]
 
 
-def test_branches_are_told_apart_by_their_paths() -> None:
+def test_branches_are_distinguished_by_their_paths() -> None:
     run = World({flows.charge: PAID}).run(flows.buy_side_by_side, ["a", "b"])
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
 
 
-# -- what it says ----------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
@@ -233,13 +233,13 @@ def test_a_wait_without_an_end_is_refused() -> None:
         World().run(flows.wait_for_ever, "k1")
 
 
-def test_the_output_of_a_failure_says_what_failed() -> None:
+def test_the_output_of_a_failure_names_the_failed_step() -> None:
     run = World({flows.charge: ConnectionError("down")}).run(flows.buy, "o1", 5)
     with pytest.raises(AssertionError, match="did not succeed: FAILED ConnectionError: down"):
         _ = run.output
 
 
-def test_the_output_of_a_failure_says_what_was_sent_in_vain() -> None:
+def test_the_output_of_a_failure_names_unused_events() -> None:
     world = World()
     world.send("bank.confirmde", True, key="k1", at=hours(2))
     with pytest.raises(AssertionError, match=r"not asked for: event bank.confirmde \(sent, key="):

@@ -31,7 +31,7 @@ def refused(text: str, signing: SigningKeys = KEYS, now_ms: int = NOW_MS) -> Req
     return error
 
 
-def test_a_token_says_what_it_was_made_from() -> None:
+def test_a_token_contains_its_fields() -> None:
     assert require_token(make_token(TOKEN, KEYS), KEYS, "default", NOW_MS) == TOKEN
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
-def test_the_programs_of_the_tutorial_do_what_it_says(tmp_path: Path) -> None:
+def test_the_programs_of_the_tutorial_behave_as_described(tmp_path: Path) -> None:
     program, tests = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     (tmp_path / "shop_flow.py").write_text(program, encoding="utf-8")
     (tmp_path / "test_shop_flow.py").write_text(tests, encoding="utf-8")

@@ -79,7 +79,7 @@ def findings(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Findings
 
 
 def _marked(path: Path, mark: str) -> dict[tuple[str, int], str]:
-    """What stands after the mark, by place."""
+    """Return the text after the mark, by place."""
     lines = path.read_text().splitlines()
     cut = [(number, line.partition(mark)) for number, line in enumerate(lines, 1)]
     return {(path.name, number): after for number, (_, found, after) in cut if found}

@@ -1,4 +1,4 @@
-"""What AWS says about definitions: code, words and place, as it was seen to say them."""
+"""AWS's findings about definitions: code, words and place, as recorded."""
 
 from __future__ import annotations
 
@@ -621,7 +621,7 @@ def goes(target: str) -> Any:
     return {"Type": "Pass", "Next": target}
 
 
-def test_a_loop_without_an_end_hides_what_is_not_reached() -> None:
+def test_an_endless_loop_hides_unreachable_states() -> None:
     no_end = ("MISSING_END_STATE", "Workflow has no terminal state", None)
 
     assert graph({"A": goes("B"), "B": goes("A"), "Unused": goes("A")}) == [no_end]
@@ -738,7 +738,7 @@ def test_names_and_labels_are_used_once() -> None:
         ),
     ],
 )
-def test_an_express_machine_waits_for_nobody(resource: str, message: str) -> None:
+def test_an_express_machine_cannot_wait_for_an_answer(resource: str, message: str) -> None:
     state = {**TASK, "Resource": resource}
     within = {"StartAt": "T", "States": {"T": state}}
     express = {**within, "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}}

@@ -14,7 +14,7 @@ def holds(left_ms: int = 900_000) -> Holds:
 
 
 def test_each_message_has_the_limit_of_its_own_visibility() -> None:
-    """Who could not be hidden again may be another worker's by then, whatever its batch got."""
+    """A message that could not be hidden again may be another worker's by then, in any batch."""
     held = holds()
     held.let_go("one")
     held.extended("two", START_MS + 60_000)
@@ -23,7 +23,7 @@ def test_each_message_has_the_limit_of_its_own_visibility() -> None:
     assert held.receipts == {"two": "r2"}
 
 
-def test_a_message_that_is_hidden_again_past_its_limit_is_not_held_any_more() -> None:
+def test_a_message_hidden_again_past_its_limit_is_no_longer_held() -> None:
     """A frozen host thaws: another has received it, whatever SQS says to the old receipt."""
     held = holds()
     lapsed_ms = held.limit_ms("one")

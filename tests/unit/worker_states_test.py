@@ -1,4 +1,4 @@
-"""The worker at executions of state machines: nested ones, jobs, tokens, what the bus is told."""
+"""The worker at executions of state machines: nested ones, jobs, tokens, events on the bus."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def nest(**fields: Any) -> dict[str, Any]:
 
 
 class Firm:
-    """An office whose tasks start nested executions, and ask for a build that takes 10 s."""
+    """An office whose tasks start nested executions, and request a build that takes 10 s."""
 
     def __init__(self, is_told: bool = False) -> None:
         self.office = Office(self._work)
@@ -165,7 +165,7 @@ def test_a_machine_that_calls_itself_without_end_fails_before_ids_grow_too_long(
     assert errors == ["States.TaskFailed"] * CHILD_DEPTH_MAX + ["Holdfast.TooDeep"]
 
 
-def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:
+def test_a_stopped_parent_stops_its_awaited_children() -> None:
     firm = Firm()
     execution = firm.start(nest(), states(Rest=WAIT))
     assert firm.nested()["status"] == "RUNNING"
@@ -175,7 +175,7 @@ def test_a_parent_that_is_stopped_stops_what_it_waits_for() -> None:
     assert firm.nested()["status"] == "ABORTED"
 
 
-def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
+def test_a_task_that_times_out_stops_its_child_or_job() -> None:
     firm = Firm()
     execution = firm.start(nest(TimeoutSeconds=10), states(Rest=WAIT))
     firm.office.wait(15)
@@ -183,7 +183,7 @@ def test_a_task_that_times_out_stops_what_it_waits_for() -> None:
     assert firm.nested()["status"] == "ABORTED"
 
 
-def test_a_parent_that_is_stopped_while_it_calls_stops_what_the_call_begins() -> None:
+def test_a_parent_that_is_stopped_during_a_call_stops_the_started_child() -> None:
     """The stop is committed by another delivery, before the answer of the call is."""
     firm = Firm()
     nested = nest()
@@ -210,7 +210,7 @@ def test_a_parent_that_is_stopped_while_it_calls_stops_what_the_call_begins() ->
 JOB = {"Type": "Task", "Resource": BUILD, "Arguments": {"ProjectName": "p"}}
 
 
-def test_a_job_is_asked_for_with_what_its_call_answered_until_it_has_ended() -> None:
+def test_a_job_is_polled_with_the_answer_of_its_call_until_it_has_ended() -> None:
     firm = Firm()
     began_ms = firm.world.now_ms
     execution = firm.start(states(Job=JOB))
@@ -273,7 +273,7 @@ def test_a_redriven_execution_is_listed_once_though_its_end_held_a_snapshot() ->
 
 
 def test_a_renewal_that_finds_a_redrive_carries_it_out() -> None:
-    """A record of its own would take the place of the redrive, whose message would then be over."""
+    """A record of its own would replace the redrive, whose message would then be over."""
     office = Office()
     nap = {"Type": "Wait", "Seconds": 46 * 86_400 - 3_600}
     execution = office.start(office.create(states(Rest=nap, No=FAIL)), name="e1")
@@ -322,8 +322,8 @@ def test_a_stop_between_two_redrives_is_not_lost() -> None:
     assert (found["status"], found["redriveCount"], found["error"]) == ("ABORTED", 1, "No")
 
 
-def test_a_renewal_does_not_acknowledge_what_another_has_claimed_under_its_message() -> None:
-    """He who had it first has redriven the execution, and died."""
+def test_a_renewal_does_not_delete_a_message_whose_task_another_worker_has_leased() -> None:
+    """The first worker with the message has redriven the execution, and crashed."""
 
     def die(_world: SimulatorWorld, effect: Effect, _when: When) -> None:
         if isinstance(effect, RunTask):
@@ -365,7 +365,7 @@ def test_a_renewal_past_its_limit_writes_nothing() -> None:
 
 
 def test_a_redrive_is_watched_at_once() -> None:
-    """It has no start message that guards it; and its own may vanish, as here, with its worker."""
+    """No start message guards it; and its own message may vanish, as here, with its worker."""
     outcomes: list[TaskResult] = [TaskSucceeded("done"), TaskFailed("E", None)]
 
     def die_after_redrive(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -388,7 +388,9 @@ def test_a_redrive_is_watched_at_once() -> None:
 
 
 def test_whoever_schedules_an_attempt_makes_the_same_token() -> None:
-    """Lost answers and races decide again: the caller's token must not depend on who did."""
+    """After lost answers and races another worker decides: the caller's token must not depend on
+    the worker.
+    """
     tokens = set()
     for is_lost in (False, True):
         firm = Firm()
@@ -419,10 +421,10 @@ class _DeliversTwice:
             raise Killed
 
 
-# -- what the bus is told --------------------------------------------------------------------------
+# -- events on the bus -----------------------------------------------------------------------------
 
 
-def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
+def test_the_start_and_the_end_of_an_execution_are_published() -> None:
     firm = Firm(is_told=True)
     execution = firm.start(states(Rest={**WAIT, "Seconds": 1}, No=FAIL))
     firm.office.wait(60)
@@ -464,10 +466,12 @@ def test_the_bus_is_told_that_an_execution_runs_and_how_it_ended() -> None:
     }
 
 
-def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_tells(
+def test_the_loser_of_a_race_publishes_a_start_that_a_snapshot_hides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who had the message first froze at record 0, wrote it and died; others went on from there."""
+    """The first worker with the message froze at record 0, wrote it and crashed; others continued
+    from there.
+    """
     monkeypatch.setattr(advance, "PURE_STATES_PER_RECORD_MAX", 1)
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_BYTES_MIN", 0)
     monkeypatch.setattr("holdfast.runtime.storage.log.SNAPSHOT_RATIO", 0)
@@ -480,7 +484,7 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
         assert isinstance(effect, PutIfAbsent)
         puts.append(effect)
         if len(puts) == 1:
-            raise Killed  # as far as anybody can see
+            raise Killed  # Nothing else shows this crash
         if len(puts) == 2:
             world.services.perform(puts[0])
             body = messages.recover("default", str(effect.item["pk"]).partition("#")[2])
@@ -494,8 +498,10 @@ def test_of_a_start_that_a_snapshot_hides_by_then_whoever_loses_the_race_for_it_
     assert sorted(set(told)) == ["RUNNING", "SUCCEEDED"]
 
 
-def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_looked() -> None:
-    """It was delivered twice: one deleted it, while the other one wrote the end, and died."""
+def test_an_end_whose_message_is_gone_is_published_after_the_sweepers_check() -> None:
+    """It was delivered twice: one worker deleted it, while the other one wrote the end, and
+    crashed.
+    """
 
     def die(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, PutIfAbsent) or when != "after":
@@ -511,7 +517,7 @@ def test_of_an_end_whose_message_is_gone_somebody_tells_when_the_sweeper_has_loo
     assert [one.detail["status"] for one in firm.world.services.published] == ["RUNNING", "FAILED"]
 
 
-def test_of_an_end_that_is_redriven_at_once_the_bus_hears_though_its_writer_died() -> None:
+def test_an_end_that_is_redriven_at_once_is_published_after_its_writer_crashed() -> None:
     has_died = False
 
     def die(_world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -545,7 +551,7 @@ def test_data_that_no_event_can_hold_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("execution_type", ["STANDARD", "EXPRESS"])
-def test_of_express_executions_and_by_a_silent_worker_nobody_is_told(execution_type: str) -> None:
+def test_express_executions_and_silent_workers_publish_nothing(execution_type: str) -> None:
     firm = Firm(is_told=execution_type == "EXPRESS")
     machine = firm.office.create(states(Done={"Type": "Pass"}), type=execution_type)
     firm.office.start(machine)

@@ -129,7 +129,7 @@ def test_a_log_of_newer_code_is_left_alone_and_its_message_given_back() -> None:
     assert len(shop.world.services.items("executions")) == before
 
 
-def test_a_message_that_is_none_of_ours_is_refused_and_ends_as_a_dead_letter() -> None:
+def test_a_foreign_message_is_refused_and_ends_as_a_dead_letter() -> None:
     shop = Shop(chain(1))
     shop.world.services.perform(Send((Message({"k": "?"}),)))
     settle(shop, 59)
@@ -139,7 +139,7 @@ def test_a_message_that_is_none_of_ours_is_refused_and_ends_as_a_dead_letter() -
 
 
 @pytest.mark.parametrize("kind", ["timer", "mail", "go", "recover"])
-def test_a_wake_for_nobody_is_acknowledged_and_writes_nothing(kind: str) -> None:
+def test_a_wake_without_an_execution_is_deleted_and_writes_nothing(kind: str) -> None:
     shop, run = Shop(chain(1)), "0" * 26
     body = {
         "timer": messages.wake_timer("default", run, 0, 0, None),
@@ -206,11 +206,11 @@ def test_a_task_that_killed_its_worker_once_is_run_again() -> None:
     history = shop.run()
 
     assert history.state.output == "done"
-    assert runs == [1, 1, 1]  # the same attempt: nobody knows whether it had an effect
+    assert runs == [1, 1, 1]  # The same attempt: its effect is unknown
     assert sound(shop)
 
 
-def test_the_next_receipt_takes_over_from_the_dead_before_their_claim_has_lapsed() -> None:
+def test_the_next_receipt_takes_over_from_a_crashed_worker_before_its_lease_lapses() -> None:
     deaths: list[int] = []
 
     def deadly_once(effect: RunTask) -> TaskSucceeded:
@@ -396,7 +396,7 @@ def test_a_stop_ends_every_kind_of_wait(wait: str) -> None:
     assert sound(shop)
 
 
-def test_a_stop_before_the_first_record_stops_what_comes_to_rest() -> None:
+def test_a_stop_before_the_first_record_is_applied_at_the_first_wait() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     shop.stop("order-1")
@@ -467,7 +467,7 @@ def test_a_throttled_write_gives_the_message_back_and_loses_nothing() -> None:
     assert sound(shop)
 
 
-def test_a_run_that_rests_for_months_outlives_its_records() -> None:
+def test_a_run_that_is_idle_for_months_outlives_its_records() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     half_life = RECORD_RETENTION_SECONDS // 2
@@ -603,7 +603,9 @@ def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.Mon
 def test_two_that_share_an_execution_may_race_as_often_as_they_like(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One commits, then the other does, in turn: what grew with each race would end at a limit."""
+    """One worker commits, then the other, in turn: a value that grew with each race would reach a
+    limit.
+    """
     races = 20
     waits = {f"w{n}": wait_for("paid", f"w{n + 1}") for n in range(races)}
     paid = machine({**waits, f"w{races}": {"Type": "Succeed"}})
@@ -635,11 +637,11 @@ def test_two_that_share_an_execution_may_race_as_often_as_they_like(
 
 
 def depth_of(handler: Any) -> int:
-    """-> how many generators wait for one another."""
+    """Return how many generators wait for one another."""
     return 0 if handler is None else 1 + depth_of(getattr(handler, "gi_yieldfrom", None))
 
 
-# -- handing on, and what came from elsewhere ------------------------------------------------------
+# -- handing over, and foreign messages ------------------------------------------------------------
 
 
 def test_a_task_for_which_too_little_time_is_left_is_handed_on() -> None:
@@ -666,7 +668,7 @@ def test_a_worker_that_does_not_know_the_definition_reads_it_from_the_store() ->
 
 
 @pytest.mark.parametrize("damage", ["gone", "other"])
-def test_a_definition_that_is_not_what_its_hash_says_stops_the_worker(damage: str) -> None:
+def test_a_definition_with_another_hash_stops_the_worker(damage: str) -> None:
     shop = Shop(chain(1))
     run = shop.start({"n": 0})
     key = keys.definition("default", shop.definition.hash)
@@ -685,7 +687,7 @@ def test_a_definition_that_is_not_what_its_hash_says_stops_the_worker(damage: st
     assert shop.describe(run)["waits"] == [{"kind": "start"}]
 
 
-def test_a_heartbeat_in_the_mail_keeps_a_wait_alive_until_it_stops() -> None:
+def test_a_stored_heartbeat_keeps_a_wait_open_until_heartbeats_stop() -> None:
     shop = Shop(machine({"it": ask(HeartbeatSeconds=60, TimeoutSeconds=9_000)}))
     run = shop.start()
     for _ in range(5):
@@ -700,7 +702,7 @@ def test_a_heartbeat_in_the_mail_keeps_a_wait_alive_until_it_stops() -> None:
     assert sound(shop)
 
 
-def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
+def test_an_execution_between_two_full_records_shows_that_it_continues() -> None:
     loop = {
         "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
         "again?": {
@@ -729,13 +731,13 @@ def test_an_execution_between_two_full_records_shows_that_it_goes_on() -> None:
 
 
 def claims_of(shop: Shop, run: str) -> list[int]:
-    """-> how long each claim of record 0 lasts, in seconds."""
+    """Return how long each lease of record 0 lasts, in seconds."""
     events = shop.history(run).records[0].events
     untils = [event.holdfast["claim"][3] for event in events if "claim" in event.holdfast]
     return [(until_ms - START_MS) // 1_000 for until_ms in untils]
 
 
-def test_the_claims_of_attempts_that_wait_for_a_place_last_until_they_are_over() -> None:
+def test_the_leases_of_attempts_that_wait_for_a_place_last_until_their_end() -> None:
     """Else the sweeper would find them lapsed, and their worker, which lives, taken for lost."""
     steps = [call("x", TimeoutSeconds=30)] * 100
     shop = Shop(machine({"all": branches(*steps)}), tasks=lambda effect: TaskSucceeded("done"))

@@ -84,7 +84,7 @@ def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
 
 
 def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gets it in the end has it from the second one, and it is claimed by the first."""
+    """The last worker has it from the second one, and the first one holds the lease."""
     monkeypatch.setattr(attempts, "ATTEMPTS_IN_FLIGHT_MAX", 1)
     late = call("late", TimeoutSeconds=LATER)
     shop = Shop(machine({"all": branches(late, late, late)}))
@@ -194,8 +194,8 @@ def test_what_still_runs_is_waited_for_before_the_rest_is_handed_on() -> None:
 # -- beside others ---------------------------------------------------------------------------------
 
 
-def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
-    """It has killed two; while the third is at work somebody else looks at the execution."""
+def test_a_suspect_attempt_with_a_running_owner_is_left_to_that_owner() -> None:
+    """It has crashed two workers; while the third runs it, another worker reads the execution."""
     runs: list[int] = []
 
     def deadly_twice(effect: RunTask) -> TaskResult:
@@ -215,13 +215,13 @@ def test_a_suspect_whose_owner_lives_is_left_to_that_owner() -> None:
     assert sound(shop)
 
 
-def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -> None:
-    """Who took over what was overdue died of it, and is counted by whoever comes next."""
+def test_a_worker_without_a_lease_does_not_take_an_attempt_from_a_later_lost_one() -> None:
+    """The worker that took over the overdue attempt crashed, and the next worker counts it."""
     runs: list[int] = []
 
     def work(effect: RunTask) -> TaskFailed:
         runs.append(effect.attempt)
-        if runs == [1, 2]:  # it takes long; meanwhile another one is told
+        if runs == [1, 2]:  # The first takes long; meanwhile another worker gets the message
             shop.world.now_ms += 62_000
             send(shop, messages.recover("default", effect.run))
             deliver_wakes(shop.world)
@@ -241,8 +241,8 @@ def test_who_ran_it_without_a_claim_does_not_take_it_from_who_was_lost_since() -
     assert sound(shop)
 
 
-def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
-    """Its own message was alive; the next one goes round twice, as any other does."""
+def test_an_isolated_message_has_no_round_of_a_dead_letter() -> None:
+    """Its own message was valid; the next one goes round twice, as any other does."""
     sent: list[Any] = []
 
     def see(world: SimulatorWorld, effect: Effect, when: When) -> None:
@@ -266,8 +266,8 @@ def test_what_goes_on_alone_has_gone_no_round_of_a_dead_letter() -> None:
     assert [len(body["of"]) for body in (alone, *sent)] == [1, 2, 3]
 
 
-def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue() -> None:
-    """Its retry is for whoever has the wake, and that message is gone then."""
+def test_an_isolated_message_that_replaces_a_wake_comes_when_the_retry_is_overdue() -> None:
+    """Its retry belongs to the worker of the wake, and that message is gone then."""
 
     def work(effect: RunTask) -> TaskResult:
         if effect.name == "poison" and shop.world.now_ms < START_MS + 365_000:
@@ -283,7 +283,7 @@ def test_what_goes_on_alone_in_place_of_a_wake_comes_when_the_retry_is_overdue()
     shop.world.run(until_ms=START_MS + 359_000)
     waiting = shop.world.services.queue("work").messages.values()
     (wake,) = [one for one in waiting if "timer" in one.text and not one.receive_count]
-    wake.receive_count = 1  # who had it has died
+    wake.receive_count = 1  # The worker that had it has crashed
     shop.world.run(until_ms=START_MS + 364_000)
     single = shop.world.services.queue("single").messages.values()
     (alone,) = [one for one in single if wake.message_id in one.text]
@@ -309,7 +309,7 @@ def test_a_wake_that_comes_early_is_sent_again() -> None:
 
 
 @pytest.mark.parametrize("entry", [0, 7])
-def test_a_notice_for_what_is_no_map_changes_nothing(entry: int) -> None:
+def test_a_notice_for_a_state_other_than_a_map_changes_nothing(entry: int) -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -333,7 +333,7 @@ def paid_then_waits(seconds: int, event: str = "paid") -> dict[str, Any]:
 
 
 def die_at_long_timer(world: SimulatorWorld, effect: Effect, when: When) -> None:
-    """The first who would send a wake for ten minutes later dies before."""
+    """Crash the first process that would send a wake for ten minutes later."""
     sent = effect.messages if isinstance(effect, Send) else ()
     is_long = any(message.delay_seconds >= LONG_SECONDS for message in sent)
     if is_long and when == "before" and not world.kills:
@@ -346,9 +346,9 @@ def long_wakes(shop: Shop) -> int:
     return sum(due > shop.world.now_ms + 300_000 for due in dues)
 
 
-def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_one() -> None:
-    """To send its wake as well would run twice what waits for it. The other one has died before it
-    sent it; then its own message comes back.
+def test_a_recovery_leaves_a_just_begun_attempt_to_its_own_message() -> None:
+    """A second wake would run its task twice. The other worker has crashed before it sent the wake;
+    then its own message is delivered again.
     """
     seen: list[When] = []
 
@@ -380,7 +380,7 @@ def test_who_recovers_leaves_what_another_has_just_begun_to_the_message_of_that_
 
 
 @pytest.mark.parametrize("replaced", [(), ("work-99",)])
-def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
+def test_a_check_does_not_wake_for_a_retry_whose_wake_is_under_way(
     replaced: tuple[str, ...],
 ) -> None:
     """Two wakes would run one attempt twice."""
@@ -402,7 +402,7 @@ def test_a_look_does_not_wake_for_a_retry_whose_wake_is_on_its_way(
     assert seconds == [1]
 
 
-def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() -> None:
+def test_a_repeated_delivery_does_not_wake_for_commands_before_its_last_record() -> None:
     """Its wake was sent before that record was written."""
 
     def die_at_c(world: SimulatorWorld, effect: Effect, _when: When) -> None:
@@ -422,7 +422,7 @@ def test_who_comes_again_does_not_wake_for_what_came_before_his_last_record() ->
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
-def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked_for() -> None:
+def test_a_recovery_that_loses_a_race_does_not_repeat_its_own_wakes() -> None:
     def be_late_with_b(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "before" and isinstance(effect, PutIfAbsent) and not world.kills:
             raise Killed
@@ -443,7 +443,9 @@ def test_who_recovers_and_loses_a_race_does_not_wake_again_for_what_he_has_asked
 
 
 def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
-    """He began the first attempt, handed it on, and died; whoever had it then has sent the wake."""
+    """The worker began the first attempt, handed it over, and crashed; the next worker has sent the
+    wake.
+    """
     runs: list[tuple[str, int]] = []
 
     def fail_once(effect: RunTask) -> TaskSucceeded | TaskFailed:
@@ -472,7 +474,7 @@ def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake()
     assert sound(shop)
 
 
-def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
+def test_a_repeated_delivery_completes_its_record_behind_another_workers_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shop = lanes_of(paid_then_waits(LONG_SECONDS), paid_then_waits(1, "told"))
@@ -493,10 +495,10 @@ def test_who_comes_again_sees_to_his_record_behind_the_snapshot_of_another(
     assert sound(shop)
 
 
-def test_who_comes_again_and_cannot_see_his_record_any_more_sees_to_everything(
+def test_a_repeated_delivery_that_cannot_read_its_record_repeats_all_commands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many records later, each with a snapshot, a load does not go back as far as his."""
+    """Many records later, each with a snapshot, a load does not go back to its record."""
     ticking = {"tick": {"Type": "Wait", "Seconds": 2, "Next": "tick"}}
     shop = lanes_of(paid_then_waits(LONG_SECONDS), ticking)
     shop.start()
@@ -532,8 +534,8 @@ def test_more_jobs_than_one_delivery_has_places_for_are_all_asked_for() -> None:
     assert sound(shop)
 
 
-def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_over() -> None:
-    """The message is gone by then: nobody would come after him before the sweeper's next look."""
+def test_a_worker_overtaken_by_a_later_receipt_takes_nothing_over() -> None:
+    """The message is gone by then: no worker would follow before the sweeper's next check."""
     is_new: list[bool] = []
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
@@ -559,7 +561,7 @@ def test_who_has_been_overtaken_by_a_later_receipt_of_his_message_takes_nothing_
 
 
 def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> None:
-    """Whoever had that has died between a record and the wake that it asks for."""
+    """The later worker has crashed between a record and the wake that the record requests."""
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
         queue = world.services.queue("starts")
@@ -579,7 +581,9 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -> None:
-    """It has come again, to one who has died; or who has deleted it, so that nobody else comes."""
+    """It was delivered again to a worker that crashed, or to one that deleted it, so that no
+    delivery follows.
+    """
 
     def the_message_comes_again(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if not isinstance(effect, RunTask) or when != "before":
@@ -612,7 +616,7 @@ def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -
     assert sound(shop)
 
 
-# -- mail that is not there, or not what it was ----------------------------------------------------
+# -- missing and changed inbox messages ------------------------------------------------------------
 
 
 def test_a_wake_for_an_answer_that_is_not_there_changes_nothing() -> None:
@@ -628,7 +632,9 @@ def test_a_wake_for_an_answer_that_is_not_there_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "{", "[1,"])
-def test_an_event_whose_stored_value_is_no_json_is_refused_and_waited_for_still(value: str) -> None:
+def test_an_event_whose_stored_value_is_not_json_is_refused_and_the_wait_stays_open(
+    value: str,
+) -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
@@ -641,7 +647,7 @@ def test_an_event_whose_stored_value_is_no_json_is_refused_and_waited_for_still(
     assert shop.history(run).state.status == "RUNNING"
 
 
-def test_an_input_whose_stored_bytes_have_changed_is_not_begun_with() -> None:
+def test_an_execution_with_changed_input_bytes_does_not_begin() -> None:
     shop = Shop(machine({"it": {"Type": "Pass", "End": True}}))
     shop.start("x" * MESSAGE_INPUT_BYTES_MAX)
     (key,) = shop.world.services.blobs()
@@ -656,7 +662,9 @@ def test_an_input_whose_stored_bytes_have_changed_is_not_begun_with() -> None:
 
 
 def test_a_childs_stored_end_wins_over_the_deadline_around_its_map() -> None:
-    """Who stored it died before the wake; the deadline's own wake reads the notices first."""
+    """The worker that stored it crashed before the wake; the deadline's own wake reads the notices
+    first.
+    """
 
     def is_notice(effect: Effect) -> bool:
         return isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("k#")
@@ -695,7 +703,7 @@ def test_a_notice_that_is_counted_already_lies_between_those_that_are_not() -> N
 # -- after months ----------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_name_that_rests_for_months_outlives_its_records() -> None:
+def test_a_run_without_a_name_that_is_idle_for_months_outlives_its_records() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start(name=None)
     settle(shop, RECORD_RETENTION_SECONDS)
@@ -722,8 +730,8 @@ def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
 
 
 def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
-    """Somebody may have taken its entry out of the list, and died, or lost the race, before he
-    brought the next.
+    """A worker may have removed its entry from the list, and crashed or lost the race before it put
+    the next.
     """
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
@@ -741,7 +749,7 @@ def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
 
 
 def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
-    """Its worker died with its message: nobody watched it."""
+    """Its worker crashed with its message: no watchdog row existed."""
 
     def deadly_once(effect: RunTask) -> TaskResult:
         if effect.arguments["n"] == 1 and not shop.world.kills:
@@ -760,7 +768,7 @@ def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
     assert sound(shop)
 
 
-def test_the_history_of_what_rests_for_months_begins_at_its_snapshot() -> None:
+def test_the_history_of_an_execution_idle_for_months_begins_at_its_snapshot() -> None:
     text = "".join(str(number) for number in range(60_000))
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start({"text": text})

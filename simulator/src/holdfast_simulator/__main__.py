@@ -19,8 +19,8 @@ _STATEMACHINES: Final = Path("statemachines")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """-> 0: all well; 1: something was violated, or a mark is missing; 2: asked for something that
-    is not there.
+    """Return 0: all well; 1: something was violated, or a mark is missing; 2: asked for something
+    that is not there.
     """
     parser = _parser()
     asked = parser.parse_args(arguments)
@@ -62,7 +62,7 @@ def _told(asked: argparse.Namespace, total: Tally, seconds: float) -> int:
 
 
 def _jobs(asked: argparse.Namespace, directory: Path | None) -> Iterator[LevelJob]:
-    """Those of the part that was asked for."""
+    """Yield the jobs of the requested part."""
     if asked.level is None:
         jobs = levels.random_seeds(asked.seed, asked.schedules or 1, directory)
     else:
@@ -73,7 +73,7 @@ def _jobs(asked: argparse.Namespace, directory: Path | None) -> Iterator[LevelJo
     return islice(jobs, number - 1, None, parts)
 
 
-# -- what may be asked -----------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:

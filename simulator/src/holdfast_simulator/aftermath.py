@@ -32,7 +32,7 @@ _QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
 _ALARM_MS: Final = 30_000
 #: A message that no worker takes is deleted after so long.
 _RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: For letters that go round again: rounds, sweeps, and whatever they would set off.
+#: The time for dead letters that are sent again: rounds, sweeps, and their follow-ups.
 _SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
 #: Where hosts die all the time there are thousands, and no schedule has turns for all of them.
 _LETTERS_MAX: Final = 200
@@ -82,7 +82,7 @@ def tenants(simulation: Simulation) -> list[str]:
     return sorted({one.tenant for one in simulation.evidence.started})
 
 
-# -- who is looked after ---------------------------------------------------------------------------
+# -- guarded executions ----------------------------------------------------------------------------
 
 
 def note_unguarded(simulation: Simulation) -> None:
@@ -103,7 +103,7 @@ def note_unguarded(simulation: Simulation) -> None:
 
 
 def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """-> those that have a row in time, or are known to be held."""
+    """Yield the executions that have a watchdog row in time, or are known to be quarantined."""
     latest_ms = simulation.now_ms + _ROW_MS_MAX
     for item in simulation.services.items(tables.MAIL):
         partition, key = str(item["pk"]), str(item["sk"])
@@ -169,7 +169,7 @@ def note_restless(simulation: Simulation) -> None:
 
 
 def note_findings(simulation: Simulation) -> None:
-    """What `holdfast doctor` says of a world that has settled."""
+    """Store the findings of `holdfast doctor` in a settled world."""
     for tenant in tenants(simulation):
         handler = doctor.report(tenant, None, is_repairing=False)
         for one in _answer(simulation.services, handler)["findings"]:
@@ -180,7 +180,7 @@ def note_findings(simulation: Simulation) -> None:
 
 
 def _answer(services: Services, handler: Handler) -> Any:
-    """Nothing goes wrong, and no time goes by."""
+    """Run a command without faults and without passing time."""
     answer: Any = None
     try:
         while True:
@@ -193,7 +193,7 @@ def _answer(services: Services, handler: Handler) -> Any:
 
 
 def redrive_letters(simulation: Simulation) -> None:
-    """Sends every dead letter once more, from the work queue and from the dead letters: an ended
+    """Sends every dead letter once more, from the queues and from their dead letters: an ended
     execution does not change (I19).
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
@@ -203,7 +203,7 @@ def redrive_letters(simulation: Simulation) -> None:
         return
     before, ran = _contents(simulation), len(simulation.evidence.ran)
     for letter in letters:
-        for queue in ("work", "work-dlq"):
+        for queue in ("work", "work-dlq", "starts", "starts-dlq"):
             simulation.services.queue(queue).put_back(letter)
             simulation.evidence.put_back += 1
     for told in simulation.on_message:
@@ -224,7 +224,7 @@ def _is_redrive_wished(services: Services) -> bool:
     try:
         logs = histories(services)
     except HoldfastError:
-        return True  # nor can it be told what a dead letter changes there
+        return True  # The effect of a dead letter is unknown there too
     for found in logs:
         handler = inbox.control_facts(found.tenant, found.state)
         for fact in _answer(services, handler):

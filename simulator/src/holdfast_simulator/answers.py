@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.runtime.effects import Item
 from holdfast.runtime.storage import keys
 
-#: Of an error and its cause, what histories keep.
+#: The fields of an error that histories keep.
 _TEXTS: Final = ("error", "cause")
 
 
@@ -25,12 +25,12 @@ class TokenClaims(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """-> where the first answer is stored."""
+        """Return the place of the first stored answer."""
         return keys.inbox(self.tenant, self.run), keys.answer(self.entry, self.attempt)
 
 
 def ticket_of(token: str) -> TokenClaims:
-    """No signature is looked at."""
+    """Return the claims in a token. The signature is not checked."""
     text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
     tenant, _, _, run, entry, attempt, expires, _ = text.split(".")
     return TokenClaims(tenant, run.replace("/", "."), int(entry), int(attempt), int(expires))

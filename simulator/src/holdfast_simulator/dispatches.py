@@ -17,7 +17,7 @@ from holdfast.runtime.effects import Effect, Item, Put, PutIfAbsent, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.scenarios import Scenario
 
-#: Which thing it was.
+#: The identity of one dispatch.
 DispatchKey: TypeAlias = tuple[str | int, ...]
 
 _ROWS: Final = "~due#"
@@ -26,11 +26,12 @@ _STOP_OF_A_PARENT: Final = keys.control("0" * 27)
 
 @dataclass
 class Dispatches:
-    """`first_ms`: true times. `replaced`: the ids of dead letters that other messages stand for.
+    """The commands that workers carried out. `first_ms`: true times. `replaced`: the ids of dead
+    letters that other messages replace.
 
-    `handed`: the owners of claims that had no time left, and handed them on.
-    `rows`: the rows that the sweeper reads, by execution. A recovery puts a row once more.
-    `canaries`: texts of the scenario that must not leak; `leaked`: messages that contain one.
+    `handed`: the owners of leases that had no time left and handed them over. `rows`: the rows that
+    the sweeper reads, by execution. A recovery puts a row once more. `canaries`: texts of the
+    scenario that must not leak; `leaked`: messages that contain one.
     """
 
     canaries: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ class Dispatches:
                 self.leaked.append(f"a message of the kind {body['k']} tells {canary}")
 
 
-#: A text of a scenario that stands for a secret.
+#: A text of a scenario that represents a secret.
 _CANARY: Final = re.compile(r"canary-\w+")
 
 

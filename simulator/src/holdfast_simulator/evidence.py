@@ -1,4 +1,4 @@
-"""The evidence of a simulation, which invariants examine: what is stored, and what was observed."""
+"""The evidence of a simulation for the invariants: the stored data and the observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast_simulator.swarm import Swarm
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One attempt of a task was begun; `is_poll`: its job was asked for."""
+    """One attempt of a task began; `is_poll`: it polled its job."""
 
     run: str
     entry: int
@@ -28,7 +28,9 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """One record got into a log, at this true time. `skew_ms`: the error of its writer's clock."""
+    """One record was written to a log, at this true time. `skew_ms`: the error of its writer's
+    clock.
+    """
 
     tenant: str
     run: str
@@ -71,23 +73,24 @@ class Told:
 
 @dataclass
 class Evidence:
-    """`faults_end_ms`: from then on nothing went wrong. `stuck`: (run, since, at) of executions
-    that should have moved long before they were looked at. `foreign`: effects on another tenant's
-    keys. `messages`: how many were sent, by execution; `deliveries`: how often one was received;
-    `letters`: how many dead ones were met. `stored`: the true time at which each item of `mail` was
-    first stored, by its key; `beats`: of heartbeats each time, and when its door says that it was
-    asked for. `refused_by_bug`: errors of our own code.
+    """The observations of one simulation.
 
-    `lost`: executions of which a message vanished, or as good as that; `unhidden`: of which one
-    stayed hidden for as long as its queue hides it, or was deleted by one while another claimed.
-    `unguarded`: running executions that no check will reach.
-    `restless`: those that run, and nothing that they wait for is still to come.
-    `diagnosed`: what `holdfast doctor` found. `redriven`: what changed when the dead letters were
-    sent again after the end, so many as `put_back` says. `is_endless`: it was broken off.
-    `in_company`: owners of claims whose worker has other messages as well.
-    `dispatches`: what was carried out. `unusable`: writes and messages that a service refuses.
-    `forgotten`: commands that were not carried out in time; `unheard`: inbox messages that were not
-    read in time.
+    `faults_end_ms`: the time of the last fault. `stuck`: (run, since, at) of executions that should
+    have moved long before they were examined. `foreign`: effects on another tenant's keys.
+    `messages`: the number of messages sent, by execution; `deliveries`: the number of receipts of
+    one message; `letters`: the number of dead letters. `stored`: the true time at which each item
+    of `mail` was first stored, by its key; `beats`: the time of each heartbeat, and the time of its
+    request by the API. `refused_by_bug`: errors of our own code.
+
+    `lost`: executions of which a message vanished, or was delayed as if it had. `unhidden`:
+    executions of which a message stayed hidden for its queue's whole time, or was deleted by one
+    worker while another held the lease. `unguarded`: running executions that no check will reach.
+    `restless`: running executions whose waits can no longer end. `diagnosed`: the findings of
+    `holdfast doctor`. `redriven`: the changes after the dead letters were sent again at the end;
+    `put_back` is their number. `is_endless`: the simulation was aborted. `in_company`: owners of
+    leases whose worker has other messages as well. `dispatches`: the commands that were carried
+    out. `unusable`: writes and messages that a service refuses. `forgotten`: commands that were not
+    carried out in time; `unheard`: inbox messages that were not read in time.
     """
 
     scenario: Scenario

@@ -85,12 +85,14 @@ def no_answer(effect: Effect) -> ServiceFault:
 
 
 def may_vanish(body: Mapping[str, Any]) -> bool:
-    """A start is guarded by its own message alone, and so is what replaces a dead one."""
+    """Return True when the message may vanish. A start, or a message that replaces a dead one, is
+    the only guard of its execution and must not vanish.
+    """
     return body["k"] != START and not replaced_by(body)
 
 
 def key_of(effect: Any) -> str:
-    """Where an effect works: for the trace, and to see whose it is."""
+    """Return the key of an effect, for the trace and for the test of its tenant."""
     match effect:
         case PutIfAbsent(_, item) | Put(_, item) | Replace(_, item):
             return f"{item['pk']!s}/{item['sk']!s}"

@@ -39,6 +39,7 @@ from holdfast.runtime.effects import (
     Handler,
     Measure,
     Pause,
+    QueueName,
     Send,
     SetVisibility,
     TaskFailed,
@@ -49,14 +50,14 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.gates import operate
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.gates.rules import LimitBook, LimitRule, LimitUse
+from holdfast.runtime.gates.rules import BatchRule, LimitBook, LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.messages import WAKE_GRANT
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
-from holdfast_simulator.queues import Received
+from holdfast_simulator.queues import AnyQueueName, Received
 from holdfast_simulator.services import WORK_QUEUES, Services
 
 START_MS: Final = 1_800_000_000_000
@@ -66,9 +67,9 @@ _HOSTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One execution: when it starts, its priority and input, and the outcome of its tasks.
+    """One execution: its start time, its priority and input, and the outcome of its tasks.
 
-    `throttled`: so many attempts are told to come later, before one succeeds; `failed` fail.
+    `throttled`: the number of attempts that a service throttles before one succeeds; `failed` fail.
     """
 
     at_ms: int
@@ -97,7 +98,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """One attempt began. `ended_ms`: the end of its run, or of its host."""
+    """One attempt began. `ended_ms`: the end of its run, or the crash of its host."""
 
     run: str
     task: str
@@ -120,6 +121,7 @@ class _Host:
 
     skew_ms: int
     memory: GateMemory
+    queue: AnyQueueName
     is_alive: bool = True
     frozen_until_ms: int = 0
     runs: list[TaskRun] = field(default_factory=list)
@@ -159,7 +161,9 @@ def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) ->
 
 
 class FlowWorld:
-    """`uses`: the limits of each task. `act`: -> the result of an attempt, at its end."""
+    """`uses`: the limits of each task, `running` those of the workflow. `act`: -> the result of an
+    attempt, at its end. `workers`: deliveries at once; `start_workers`: those that may be starts.
+    """
 
     def __init__(
         self,
@@ -169,18 +173,23 @@ class FlowWorld:
         seed: int = 0,
         faults: Faults | None = None,
         workers: int = 10_000,
+        start_workers: int = 10_000,
+        running: tuple[LimitUse, ...] = (),
+        batches: Mapping[str, BatchRule] | None = None,
     ) -> None:
         self.random = Random(seed)  # noqa: S311  # repeatable, not secret
         self.faults = faults or Faults()
         self.workers = workers
+        self.start_workers = start_workers
         self.busy = 0
+        self.busy_with_starts = 0
         self.now_ms = START_MS
         self.services = Services(lambda: self.now_ms)
         stored = Definition(definition, {}, definition_hash(definition))
         self.programs = Programs()
         self.programs.add(stored)
         self.front = Front(self.programs, {"flow": stored}, AnyTypes(), KEYS)
-        self.book = LimitBook(uses)
+        self.book = LimitBook(uses, {"flow": running} if running else {}, batches or {})
         self.hosts = [(self._skew(), GateMemory(self.book)) for _ in range(_HOSTS)]
         self.task_runs: list[TaskRun] = []
         self.works: dict[str, Work] = {}
@@ -188,6 +197,8 @@ class FlowWorld:
         self.errors: list[str] = []
         self.timeout_ms = definition["States"]["0"]["TimeoutSeconds"] * 1_000
         self.act: Callable[[Work, Begin], TaskResult] = self._outcome
+        #: Whether an attempt kills the process that runs it.
+        self.is_deadly: Callable[[Begin], bool] = lambda _: False
         self._tried: Counter[tuple[str, int]] = Counter()
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -233,7 +244,7 @@ class FlowWorld:
         self.at(START_MS + work.at_ms, begin)
 
     def change(self, rule: LimitRule, at_ms: int, **changed: Any) -> None:
-        """An operator changes a limit."""
+        """Change a limit as an operator does."""
 
         def act() -> None:
             self.call(operate.change(rule, changed))
@@ -278,7 +289,7 @@ class FlowWorld:
     def _receive(self, polled_ms: int) -> None:
         self._polls.discard(polled_ms)
         for queue in WORK_QUEUES:
-            while self.busy < self.workers:
+            while self._has_worker(queue):
                 found = self.services.receive(queue, 1)
                 if not found:
                     break
@@ -286,14 +297,19 @@ class FlowWorld:
                     self._deliver(received)
         self._poll()
 
+    def _has_worker(self, queue: QueueName) -> bool:
+        is_allowed = queue != "starts" or self.busy_with_starts < self.start_workers
+        return is_allowed and self.busy < self.workers
+
     def _deliver(self, received: Received) -> None:
         self.busy += 1
+        self.busy_with_starts += received.queue == "starts"
         if self.has_faults and self.random.random() < self.faults.duplicates:
             at_ms = self.now_ms + self.random.randint(1, 5_000)
             self.services.queue(received.queue).duplicate(received.receipt, at_ms)
             self.at(at_ms, self._poll)
         skew_ms, memory = self.random.choice(self.hosts)
-        host = _Host(skew_ms, memory, extended_ms=self.now_ms)
+        host = _Host(skew_ms, memory, received.queue, extended_ms=self.now_ms)
         programs, book = self.programs, memory
         setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, gates=book)
         delivery = ReceivedMessage(
@@ -327,6 +343,7 @@ class FlowWorld:
             host.is_alive = False
             self._running.discard(host)
             self.busy -= 1
+            self.busy_with_starts -= host.queue == "starts"
             for one in host.runs:
                 if one.ended_ms is None:
                     one.ended_ms = self.now_ms
@@ -498,6 +515,9 @@ class FlowWorld:
             if host.frozen_until_ms > self.now_ms:
                 self.at(host.frozen_until_ms, over)
                 return
+            if self.is_deadly(effect):
+                self._over(host)
+                return
             one.ended_ms = self.now_ms
             host.running -= 1
             host.results.append((effect.ticket, self.act(work, effect)))
@@ -537,7 +557,7 @@ class FlowWorld:
         host.waiting = answer
         self.at(max(until_ms, self.now_ms + 1), answer)
 
-    # -- what is stored ----------------------------------------------------------------------------
+    # -- stored data -------------------------------------------------------------------------------
 
     def open_runs(self) -> list[str]:
         newest: dict[str, tuple[int, str]] = {}

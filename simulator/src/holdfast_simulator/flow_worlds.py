@@ -1,6 +1,6 @@
 """Random worlds of limited tasks, and what must hold in them.
 
-    S1     starts in any window t <= burst + rate x (t + 3 s + 4 x clock error + 1 s)
+    S1     starts in any window t <= burst + rate x (t + 3 s + 4 x clock error)
     S2     at most n attempts run with a permit that has not lapsed
     LIVE   after the faults every execution ends, and within minutes
     CLEAN  then no row waits, no gate says that attempts wait, no permit is left
@@ -22,10 +22,8 @@ from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, TaskRun, Work, machine
 
 _MINUTE_MS: Final = 60_000
-#: Of one execution: faults let messages come again, and each check of the sweeper sends one.
+#: The maximum for one execution: faults repeat messages, and each check of the sweeper sends one.
 MESSAGES_MAX: Final = 40
-#: The word of a wake may be a second early or late, as delays are whole seconds.
-_WHOLE_SECOND_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class FlowResult:
 
 
 def drawn(seed: int) -> tuple[FlowWorld, list[Work], tuple[LimitRule, ...]]:
-    """-> a world whose executions and operators are scheduled, its executions, its limits."""
+    """Return a world whose executions and operators are scheduled, its executions, its limits."""
     draw = Random(f"flow {seed}")  # noqa: S311  # repeatable, not secret
     rules = tuple(_rule(draw, f"limit{number}") for number in range(draw.randint(1, 3)))
     tasks = tuple(f"task{number}" for number in range(draw.randint(1, 3)))
@@ -114,7 +112,7 @@ def _stop_some(world: FlowWorld) -> None:
         world.at(START_MS + second * 1_000, stop)
 
 
-# -- what must hold --------------------------------------------------------------------------------
+# -- rules that must hold --------------------------------------------------------------------------
 
 
 def _by_gate(
@@ -132,7 +130,7 @@ def _by_gate(
 
 def _starts(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
     """S1, by a bucket of the allowed size that every start drains."""
-    slack_ms = GATE_TOKEN_MS + 4 * CLOCK_ERROR_MS + _WHOLE_SECOND_MS
+    slack_ms = GATE_TOKEN_MS + 4 * CLOCK_ERROR_MS
     for rule, runs in _by_gate(world, rules):
         if rule.interval_us is None:
             continue
@@ -183,7 +181,9 @@ def _rest(world: FlowWorld) -> Iterator[str]:
 
 
 def _messages_max(world: FlowWorld, work: Work) -> int:
-    """Each attempt of each task may wait once at each of its limits, and be retried."""
+    """Return the maximum of messages: each attempt of each task may wait once at each of its
+    limits, and be retried.
+    """
     tries = 2 + work.throttled + work.failed
     waits = sum(1 + len(uses) for uses in world.book.of_task.values())
     return MESSAGES_MAX + tries * waits

@@ -10,7 +10,7 @@ _TRANSFORMATIONS: Final = ("NONE", "COMPACT", "FLATTEN")
 
 
 def distributed(random: Random, lane: dict[str, Any]) -> dict[str, Any]:
-    """-> the fields of a Map whose items are executions of this lane."""
+    """Return the fields of a Map whose items are executions of this lane."""
     config = {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
     body: dict[str, Any] = {
         "Type": "Map",

@@ -20,7 +20,8 @@ from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario
 MachineJson: TypeAlias = dict[str, Any]
 
 SECONDS_MAX: Final = 100
-#: Of one machine, more or less: bigger ones show nothing that two small ones do not.
+#: The approximate maximum of one machine: larger machines find no faults that two small ones do
+#: not.
 STATES_MAX: Final = 40
 _DEPTH_MAX: Final = 4
 _LANES_MAX: Final = 3
@@ -73,7 +74,7 @@ _PATH_RULES: Final[tuple[MachineJson, ...]] = (
     {"Variable": "$.at", "IsPresent": True},
     {"Variable": "$", "IsNull": True},
     {"And": [{"Variable": "$.got", "IsPresent": True}, {"Variable": "$.got", "IsString": True}]},
-    {"Variable": "$.at", "StringEquals": "here"},  # fails without such a field
+    {"Variable": "$.at", "StringEquals": "here"},  # Fails without such a field
 )
 
 
@@ -169,7 +170,7 @@ class Generator:
         return self._add(level, name, body | self._retried() | self._handled(level))
 
     def _work(self, name: str) -> tuple[str, Any]:
-        """-> a Task's Resource and its Arguments; None where any will do."""
+        """Return a Task's Resource and its Arguments; None where any will do."""
         chance = self.random.random()
         if chance < 0.2:
             event, key = self.random.choice(_EVENTS)
@@ -198,7 +199,7 @@ class Generator:
         return self._add(level, self._name("wait"), body)
 
     def _choice(self, level: GeneratedLine, target: str) -> str:
-        """The other way fails, or does one thing more."""
+        """Add a Choice whose other branch fails, or has one more step."""
         other = self._add(level, self._name("fail"), {"Type": "Fail", "Error": "Chosen"})
         if self.random.random() < 0.8:
             other = self._task(level, target)
@@ -244,7 +245,7 @@ class Generator:
         return begin
 
     def _loop(self, level: GeneratedLine, depth: int, target: str) -> str:
-        """for turns in range(…): …"""
+        """Add a loop: for turns in range(…): …"""
         start, again, count = self._name("loop"), self._name("again"), self.random.randint(1, 2)
         turns = f"turns_{self.count}"
         self.times *= count
@@ -314,7 +315,7 @@ class Generator:
     def _inside(
         self, level: GeneratedLine, depth: int, target: str, *, handler: str | None
     ) -> tuple[str, list[str]]:
-        """-> the first state of the parts in another one, and the names of all on this line."""
+        """Return the first state of the parts in another one, and the names of all on this line."""
         inner = GeneratedLine(level.states, handler)
         before = set(level.states)
         start = self._parts(inner, depth + 1, target)
@@ -355,7 +356,9 @@ class Generator:
         return {"Retry": self.random.choice([[first], [last], [first, last]])}
 
     def _expression(self, choices: tuple[str, ...]) -> str:
-        """One of them; now and then one that fails, or is not of the type that is asked for."""
+        """Return one of the expressions; sometimes one that fails or has another type than
+        required.
+        """
         return self.random.choice(_FAILING if self.random.random() < 0.05 else choices)
 
     def _is_in_paths(self) -> bool:
@@ -373,7 +376,7 @@ class Generator:
         return name
 
 
-# -- what they meet --------------------------------------------------------------------------------
+# -- results of attempts ---------------------------------------------------------------------------
 
 
 def scenario(random: Random, name: str) -> Scenario:

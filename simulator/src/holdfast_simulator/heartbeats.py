@@ -1,4 +1,4 @@
-"""Heartbeats of people who take long to answer."""
+"""Heartbeats of people who need a long time for an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast_simulator.scenarios import AttemptOutcome
 
 
 def moments_ms(outcome: AttemptOutcome) -> list[int]:
-    """-> when they do, from the moment at which they begin to think."""
+    """Return the times of the heartbeats, counted from the beginning of the work."""
     if not outcome.beat_seconds:
         return []
     beats = int(outcome.seconds / outcome.beat_seconds)
@@ -20,7 +20,7 @@ def moments_ms(outcome: AttemptOutcome) -> list[int]:
 
 
 def beat(front: Front, tenant: str, token: str) -> Handler:
-    """-> {}, or the code under `refused`."""
+    """Return {}, or the code under `refused`."""
     service = Service(front.programs, front.keys, tenant, ArnRegion("local", "0"), None)
     try:
         return (yield from send_task_heartbeat(service, {"taskToken": token}, b""))

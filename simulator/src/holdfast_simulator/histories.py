@@ -17,7 +17,7 @@ from holdfast_simulator.services import Services
 
 @dataclass(frozen=True)
 class StoredHistory:
-    """One execution as the store holds it. `states`: after each of its records."""
+    """One execution as stored. `states`: the state after each of its records."""
 
     tenant: str
     run: str

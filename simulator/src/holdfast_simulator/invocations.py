@@ -40,15 +40,15 @@ class SimulatedInvocation:
     receipts: dict[str, str]
     runs: dict[str, str]
     open: int
-    #: Of the deliveries that are not over.
+    #: The owners of leases in deliveries that are not over.
     owners: list[str] = field(default_factory=list)
     #: (message, receipt)
     acknowledged: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Workers:
-    """Serves both work queues of a simulation. `setting(fault)` gives what a process knows: all
-    there is, or what is left of it when it is "cold" or "old".
+    """The workers of both work queues of a simulation. `setting(fault)` gives the definitions and
+    functions of a process: all of them, or the rest of them when it is "cold" or "old".
     """
 
     def __init__(

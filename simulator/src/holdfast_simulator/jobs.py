@@ -1,4 +1,4 @@
-"""Jobs that `.sync` tasks begin, and who asks for them."""
+"""Jobs that `.sync` tasks begin, and the workers that poll them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Jobs:
         self._since_ms: dict[tuple[str, int, int], int] = {}
 
     def outcome(self, task: RunTask) -> AttemptOutcome:
-        """-> the result of the call that begins it; a poll takes no time."""
+        """Return the result of the call that begins it; a poll takes no time."""
         if task.is_poll:
             return _ASKED
         self._since_ms.setdefault((task.run, task.entry, task.attempt), self._now())
         return self._scenario.outcome(task.name, task.attempt)
 
     def result(self, task: RunTask) -> TaskResult:
-        """-> the worker's result when the call is over."""
+        """Return the worker's result when the call is over."""
         outcome = self._scenario.outcome(task.name, task.attempt)
         if task.is_poll:
             outcome = self._scenario.job(task.name, task.attempt)

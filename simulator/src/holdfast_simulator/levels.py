@@ -29,8 +29,8 @@ CRASHES: Final = ("killed before", "killed after")
 #: For how long, in ms: until the time of the function is long over; and until another has the
 #: message.
 FREEZES: Final[Mapping[str, int]] = {"frozen before": 7_200_000, "frozen after": 130_000}
-#: Every effect of every program meets each of these once in level 1; but the second path
-#: through the same machine, and each after it, meets `AGAIN` alone: its effects are much the same.
+#: Every effect of every program meets each of these once in level 1. The second path through the
+#: same machine, and each later one, meets only `AGAIN`, because its effects are much the same.
 SINGLES: Final = (
     *CRASHES,
     *FREEZES,
@@ -41,7 +41,7 @@ SINGLES: Final = (
     "sent twice",
 )
 AGAIN: Final = (*CRASHES, "frozen before")
-#: Of the corpus: whose crashes are tried in every test run, and in pairs in level 2.
+#: The scenarios of the corpus whose crashes are tried in every test run, and in pairs in level 2.
 CORE: Final = (
     "loop with a task",
     "block in a loop",
@@ -62,7 +62,7 @@ _CHUNK: Final = 100
 #: the time; these cost 120 MB.
 _GARBAGE: Final = 1_000_000
 
-#: One fault: what is on the tape of it.
+#: One fault: the choices on its tape.
 FaultChoices: TypeAlias = tuple[DrawnChoice, ...]
 LevelJob = Callable[[], Tally]
 
@@ -107,7 +107,7 @@ def deployed_for(seed: int, directory: Path | None) -> Deployed:
 
 
 def scheduled(seed: int, directory: Path | None) -> ScheduleResult:
-    """The schedule with this seed."""
+    """Run the schedule with this seed."""
     return play(deployed_for(seed, directory), swarm.drawn(seed), DrawnTape(seed))
 
 
@@ -130,13 +130,13 @@ def tapes(program: int, choices: Sequence[FaultChoices], directory: Path | None)
     return tally
 
 
-#: Faults may come at any time of such a run. There are none but those on the tape, and from the
-#: last one on everything has to go on within the stated time.
+#: Faults may come at any time of such a run. Only the tape has faults, and after the last one
+#: everything must continue within the stated time.
 _EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True)
 
 
 def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[FaultChoices]:
-    """-> each of the kinds at each effect of the quiet schedule that it fits."""
+    """Return each of the kinds at each effect of the quiet schedule that it fits."""
     wanted = tuple(kinds)
     quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
     fitting = {
@@ -151,12 +151,14 @@ def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> lis
 
 
 def _fits(kind: str, fits: frozenset[str]) -> bool:
-    """To freeze before a read is to freeze after what came before it."""
+    """Return True when the fault fits the effect. A freeze before a read equals a freeze after the
+    preceding effect.
+    """
     return kind in fits and (kind not in FREEZES or fits >= FREEZES.keys())
 
 
 def _written(number: int, kind: str) -> FaultChoices:
-    """-> what is on a tape for this kind at this effect."""
+    """Return the tape's choices for this kind at this effect."""
     choice = ("effect", number, kind)
     if kind in FREEZES:
         return choice, ("freeze", 0, swarm.FREEZES_MS.index(FREEZES[kind]))
@@ -182,7 +184,7 @@ def _indexes(names: tuple[str, ...] | None, directory: Path | None) -> list[int]
 def exhaustive(
     indexes: Iterable[int], kinds: Iterable[str], directory: Path | None, *, at_once: int = 1
 ) -> Iterator[LevelJob]:
-    """Every choice of `at_once` faults in one run."""
+    """Yield a job for every choice of `at_once` faults in one run."""
     kinds = tuple(kinds)
     seen: set[str] = set()
     for program in indexes:
@@ -212,9 +214,9 @@ class _Call:
 
 
 def run(jobs: Iterable[LevelJob], processes: int, told: Callable[[Tally], None]) -> Tally:
-    """Does the jobs, so many at once; `told` gets the sum so far now and then.
+    """Run the jobs, several at a time; `told` gets the sum so far from time to time.
 
-    The sum does not depend on who was done first.
+    The sum does not depend on the order in which they finish.
     """
     total = Tally()
     if processes == 1:

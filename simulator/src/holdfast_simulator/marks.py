@@ -14,7 +14,7 @@ from holdfast_simulator.swarm import RATES_MAX
 
 
 class Seen(StrEnum):
-    """Seen while it happens."""
+    """A situation that is observed while it happens."""
 
     # Records.
     RACE_LOST = "a race for a record was lost to another host"
@@ -72,7 +72,7 @@ class Seen(StrEnum):
 
 
 class Read(StrEnum):
-    """Read off what was written, at the end."""
+    """A situation that is found in the stored data at the end."""
 
     SUCCEEDED = "an execution succeeded"
     FAILED = "an execution failed"

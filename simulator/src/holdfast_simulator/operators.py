@@ -1,4 +1,4 @@
-"""Those who want what they must not get, or want it again: contradictions, forgeries, redrives."""
+"""Operators and callers with invalid or repeated requests: contradictions, forgeries, redrives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast_simulator.simulation import Simulation
 
 _DAY_MS: Final = 86_400_000
 _STRANGER: Final = "other"
-#: An execution that ends again and again is not driven on for ever.
+#: An execution that ends again and again is redriven only this often.
 _REDRIVES_MAX: Final = 2
 Insist = Callable[..., None]
 #: Gets the answer, or the code of the refusal; and when the request began that was answered.
@@ -24,7 +24,7 @@ Hears = Callable[[Any, str | None, int], None]
 
 
 def noting(simulation: Simulation, what: str, tenant: str, run: str | None, request: Any) -> Hears:
-    """-> a callback that records the answer of a caller."""
+    """Return a callback that records the answer of a caller."""
 
     def told(answer: Any, refused: str | None, asked_ms: int) -> None:
         if refused is None and isinstance(answer, dict):
@@ -36,7 +36,7 @@ def noting(simulation: Simulation, what: str, tenant: str, run: str | None, requ
 
 
 class Meddlers:
-    """`insist` is that of `People`."""
+    """The senders of contradictions, forgeries and redrives. `insist` is that of `People`."""
 
     def __init__(self, simulation: Simulation, front: Front, insist: Insist) -> None:
         self._simulation = simulation
@@ -49,7 +49,9 @@ class Meddlers:
     # -- answers -----------------------------------------------------------------------------------
 
     def maybe_contradict(self, tenant: str, run: str, request: Any) -> None:
-        """An answer was accepted. Whatever is said after that, with the same token, is too late."""
+        """Send a contradiction with the same token after an answer was accepted: it comes
+        too late.
+        """
         if self._simulation.tape.fault("contradict", self._contradiction_menu):
             other = {"token": request["token"], "output": {"contradicts": True}}
             delay_ms = self._simulation.pause_ms("contradict") - 1_000
@@ -98,9 +100,9 @@ def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
 
 
 def _forgeries(token: str, tenant: str, others: list[str]) -> Iterator[tuple[str, str]]:
-    """-> who shows it, and a token with one field changed, as far as its owner can read it.
+    """Yield the sender, and a token with one changed field, as far as its owner can read it.
 
-    `others`: what else of the tenant's is under way.
+    `others`: other open work of the tenant.
     """
     fields = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().split(".")
     stranger = _STRANGER if tenant != _STRANGER else "default"

@@ -1,4 +1,4 @@
-"""Messages that one of two hands deletes while the other goes on, and then fails."""
+"""Messages that one worker deletes while another continues with them and then fails."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast_simulator.histories import history
 
 
 class Orphans:
-    """Puts an execution among the `lost` or `unhidden` if a worker went on without a message and
-    fails.
+    """Record an execution as `lost` or `unhidden` if a worker continued without a message and
+    failed.
 
-    That worker cannot know of the other one, which wrote nothing: it is as if the message had
-    vanished (see "What cannot be claimed" in docs/explanation/guarantees.md). Or it has seen the
-    other one's record and put a watchdog row (R11); but its leases last until their end.
+    That worker cannot find out about the other one, which wrote nothing: it is as if the message
+    had vanished (see "What cannot be claimed" in docs/explanation/guarantees.md). Or it has read
+    the other worker's record and put a watchdog row (R11); but its leases last until their end.
     """
 
     def __init__(self, evidence: Evidence) -> None:
@@ -24,14 +24,14 @@ class Orphans:
         #: message -> the owners that wrote under it.
         self._written: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
-        #: Those messages under which no record was written.
+        #: The messages under which no record was written.
         self._unseen: set[str] = set()
         #: owner -> tenant and execution of its log; whether it saw the other worker's record.
         self._bereft: dict[str, tuple[str, str, bool]] = {}
         self._failed: set[str] = set()
 
     def deleted(self, message_id: str) -> None:
-        """A delivery has acknowledged it."""
+        """Note that a delivery has deleted the message."""
         if self._evidence.services.has_message(message_id):
             return
         self._deleted.add(message_id)

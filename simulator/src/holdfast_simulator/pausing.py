@@ -25,7 +25,7 @@ _OTHER_PAUSE: Final = "HF235"
 
 
 class Pausing:
-    """`insist` is that of `People`."""
+    """The operators that pause and resume. `insist` is that of `People`."""
 
     def __init__(self, simulation: Simulation, front: Front, insist: Callable[..., None]) -> None:
         self._simulation, self._front, self._insist = simulation, front, insist

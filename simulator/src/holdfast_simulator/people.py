@@ -40,7 +40,7 @@ _BUS: Final = "bus"
 _ANSWERED: Final = frozenset({"ask", "token", "callback"})
 #: How long a caller waits before it tries again.
 _AGAIN_MS: Final = 1_500
-#: How long those who stop an execution wait until it is undone: "soon" they do so no longer.
+#: The delay before a second stop that skips the remaining undo.
 _HASTE: Final = (*["none"] * 6, "soon", "soon", "at once")
 
 
@@ -67,7 +67,7 @@ class People:
     # -- starting ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Everybody who wants something of the scenario says so, at a drawn moment."""
+        """Schedule every caller of the scenario at a drawn moment."""
         simulation, swarm, scenario = self._simulation, self._simulation.swarm, self._scenario
         self._start(TENANT, NAME, scenario.input, 0)
         for number in range(1, swarm.callers):
@@ -144,7 +144,9 @@ class People:
         self.insist("look", tenant, lambda: self._front.describe(tenant, run), told, 0)
 
     def _maybe_hand_over(self, task: RunTask) -> None:
-        """A function gives its token away, and the answer comes while the function still runs."""
+        """Let a function pass its token on, so that the answer may come while the function still
+        runs.
+        """
         payload = task.arguments.get("Payload") if isinstance(task.arguments, dict) else None
         if not isinstance(payload, dict) or "token" not in payload or not self._scenario.answers:
             return
@@ -221,7 +223,9 @@ class People:
         told: Hears,
         delay_ms: int,
     ) -> None:
-        """`told` gets the answer, or the code of the refusal, once; until then it tries again."""
+        """Repeat a request until it is answered. `told` gets the answer, or the code of the
+        refusal, once.
+        """
         simulation = self._simulation
 
         def again() -> None:
@@ -263,7 +267,7 @@ class People:
 
 
 def reordered(data: Json) -> Json:
-    """The same value, its keys in another order."""
+    """Return the same value with its keys in another order."""
     return dict(reversed(list(data.items()))) if isinstance(data, dict) else data
 
 
@@ -303,7 +307,7 @@ class Minute:
         letters = [queue for queue in DEAD_LETTERS if simulation.services.depth(queue)]
         if not shards and not letters:
             return
-        self._plan(minute_ms + 1)  # what is not worked off now is due again
+        self._plan(minute_ms + 1)  # Rows that are not processed now are due again
         simulation.disturb()
         fault = simulation.tape.fault("sweep", self._menu)
         if fault == "missed":

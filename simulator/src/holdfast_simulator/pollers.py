@@ -1,4 +1,4 @@
-"""Those who poll for the tasks of activities and do them, by the API's own doors."""
+"""Pollers that take and do the tasks of activities, through the API's own operations."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """-> {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet, or
-    the poll failed: a long one that is throttled may never end well, and nothing need be offered.
+    """Return {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet,
+    or the poll failed: a long one that is throttled may never end well, and nothing need be
+    offered.
     """
     request = {"activityArn": _PLACE.activity(activity)}
     try:
@@ -114,14 +115,14 @@ def _nothing() -> Handler:
 
 
 def answer_of(token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
-    """-> what is said of a task with this input, as the people's answers are written down."""
+    """Return the report on a task with this input, in the form of people's answers."""
     if outcome.error is not None:
         return {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
     return {"token": token, "output": outcome.output_for(json.loads(data))}
 
 
 def answer(front: Front, tenant: str, said: Mapping[str, Any]) -> Handler:
-    """-> {}, or {"refused": code}."""
+    """Send an answer. Return {}, or {"refused": code}."""
     service, request = _service(front, tenant), {"taskToken": said["token"]}
     try:
         if "error" in said:
@@ -134,7 +135,7 @@ def answer(front: Front, tenant: str, said: Mapping[str, Any]) -> Handler:
 
 
 def _timed(handler: Handler) -> Generator[Effect, Any, Any]:
-    """In an invocation of the API: it knows when that ends."""
+    """Run the handler in an invocation of the API, which knows its own end."""
     ends_ms = (yield Clock()) + API.timeout_seconds * 1_000 - LIMIT_MARGIN_MS
     step: Callable[[], Effect] = partial(next, handler)
     while True:

@@ -17,7 +17,7 @@ from holdfast.runtime.effects import Effect, Handler, TaskResult, Ticket
 
 
 class Deadly(BaseException):
-    """Whose code raises it is dead: as of memory that ends, or of a library that aborts."""
+    """An error that crashes the process, such as the end of memory or an abort in a library."""
 
 
 @dataclass(eq=False)
@@ -49,8 +49,8 @@ class SimulatedHost:
 
 @dataclass(eq=False)
 class Process:
-    """`perform` answers what only its host can: visibility, limits. `finished` gets what the
-    handler returned, `failed` what it raised.
+    """One process. `perform` answers the effects that only its host can answer: visibility, limits.
+    `finished` gets the handler's result, `failed` its exception.
     """
 
     name: str
@@ -63,7 +63,8 @@ class Process:
     #: Results of tasks that were not taken yet, and how many run.
     results: list[tuple[Ticket, TaskResult]] = field(default_factory=list)
     running: int = 0
-    #: It waits for results: what wakes it.
+    #: Set while it waits for results: the function that wakes it.
     waiting: Callable[[], None] | None = None
-    #: It was frozen for longer than a message stays hidden: another may work in its place.
+    #: It was frozen for longer than a message stays hidden: another worker may have the message
+    #: now.
     is_late: bool = False

@@ -69,7 +69,7 @@ class MemoryQueue:
         self._copied: set[str] = set()  # ids of messages that are there more than once, or were
 
     def send(self, message: Message) -> int:
-        """-> the bytes of the body."""
+        """Return the bytes of the body."""
         if not 0 <= message.delay_seconds <= limits.SQS_DELAY_SECONDS_MAX:
             raise refused(f"a delay of {message.delay_seconds} s")
         text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
@@ -172,7 +172,7 @@ class MemoryQueue:
         return None
 
     def place(self, stored: _Stored) -> None:
-        """Puts a message where its `visible_at` says, again after each change of it."""
+        """Put a message at its `visible_at`, again after each change of it."""
         stored.wake = next(self._numbers)
         self.messages[stored.key] = stored
         heappush(self._heap, (stored.visible_at, stored.wake, stored.key))

@@ -1,4 +1,6 @@
-"""Which situations a schedule was in, read off its histories and what callers were told."""
+"""The situations that a schedule was in, found in its histories and in the answers to its
+callers.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ _BY_TYPE: Final = {
 
 
 def reached(evidence: Evidence, histories: Sequence[StoredHistory]) -> Iterator[str]:
-    """-> marks, some more than once."""
+    """Yield marks, some more than once."""
     wrote = {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
     for history in histories:
         yield from _Reading(history, evidence, wrote).marks()
@@ -52,12 +54,12 @@ def reached(evidence: Evidence, histories: Sequence[StoredHistory]) -> Iterator[
 
 
 def faults_among(choices: Iterable[DrawnChoice]) -> Iterator[str]:
-    """-> the mark of each fault on a tape."""
+    """Yield the mark of each fault on a tape."""
     return (FAULTS[str(answer)] for _, _, answer in choices if answer in FAULTS)
 
 
 class _Reading:
-    """Goes through one history."""
+    """The walk through one history."""
 
     def __init__(
         self, history: StoredHistory, evidence: Evidence, wrote: dict[tuple[str, int], int]
@@ -167,7 +169,7 @@ class _Reading:
             yield from self._used(str(name), event)
 
     def _answered_ms(self, waited: tuple[int, int]) -> int:
-        """0: not at all."""
+        """Return the time of the answer; 0 without one."""
         return self._stored.get((self._inbox, keys.answer(*waited)), 0)
 
     def _submitted(self, frame: str, at_ms: int) -> Iterator[str]:
@@ -210,7 +212,7 @@ class _Reading:
         return next(times, None)
 
     def _stops(self) -> Iterator[str]:
-        """When control mail came, beside the records."""
+        """Yield the situations of control messages, by their position between records."""
         times = [
             at_ms
             for (pk, sk), at_ms in self._stored.items()
@@ -229,7 +231,7 @@ class _Reading:
                 yield Read.STOP_AFTER_END
 
     def _repeats(self) -> Iterator[str]:
-        """A stop that says no more than the one that is being obeyed."""
+        """Yield stops that add nothing to the stop in force."""
         control = ""
         for event in self._history.events:
             if event.type == "Stopping" and "control" in event.holdfast:
@@ -245,7 +247,7 @@ class _Reading:
 
 
 def _are_beside(one: str, other: str) -> bool:
-    """Lanes of the same block."""
+    """Return True for lanes of the same block."""
     return one != other and bool(one) and one.partition(".")[0] == other.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""What `python -m holdfast_simulator` prints, reads and writes."""
+"""The output, the input and the files of `python -m holdfast_simulator`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHOICES_SHOWN_MAX: Final = 20
 
 
 class UnusableError(Exception):
-    """A file that is not what it was named for. The message says which, and why."""
+    """A file has other content than its name says. The message names the file and the reason."""
 
 
 # -- on the terminal -------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def silent(total: Tally) -> None:
 
 
 def teller(began: float) -> Callable[[Tally], None]:
-    """-> what says each failure at once, and now and then how far it has come."""
+    """Return a function that prints each failure at once, and the progress from time to time."""
     told_at, failures_told = began, 0
 
     def tell_progress(total: Tally) -> None:
@@ -73,7 +73,7 @@ def tell_rare(missing: Sequence[tuple[str, int]]) -> None:
 
 
 def show(result: ScheduleResult) -> int:
-    """-> 1 when it was violated."""
+    """Return 1 when it was violated."""
     print(f"scenario: {result.scenario.name}: {result.scenario.about}")
     print(f"swarm: {json.dumps(result.swarm.document())}")
     print(f"{result.steps} effects, {result.virtual_ms / 1_000:.0f} s, ends {result.statuses}")
@@ -104,8 +104,8 @@ def _write(path: Path, runs: list[Any], total: Tally, seconds: float, commit: st
 
 
 def summed(paths: Sequence[Path], to: Path | None) -> int:
-    """-> 1 when something was violated, a part is not there, or the level of the reports has a mark
-    that is too rare.
+    """Return 1 when something was violated, a part is not there, or the level of the reports has a
+    mark that is too rare.
     """
     total, seconds, runs = Tally(), 0.0, []
     commits = set[str]()
@@ -132,7 +132,7 @@ def summed(paths: Sequence[Path], to: Path | None) -> int:
 
 
 def _wrong_parts(runs: list[Any]) -> Iterator[str]:
-    """-> the parts of each run that were not given once, as sentences."""
+    """Yield the parts of each run that were not given once, as sentences."""
     given = Counter[tuple[Any, ...]]()
     for one in runs:
         number, parts = one["part"] or (1, 1)
@@ -156,7 +156,7 @@ def _document(path: Path) -> Any:
 
 
 def _commit() -> str:
-    """-> of the tree that ran; a plus when it differs from it."""
+    """Return the commit of the tree that ran, with a plus when the tree differs from it."""
     try:
         said = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],  # noqa: S607

@@ -30,7 +30,9 @@ class _Learnt:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """`before` and `item` are kept: as long as they are, nothing else has their identity."""
+    """A stored reading of one record. `before` and `item` are kept alive so that no other object
+    gets their identity.
+    """
 
     before: Execution | None
     item: Item
@@ -41,7 +43,7 @@ class _Reading:
 
 @contextmanager
 def remembered() -> Iterator[None]:
-    """Within it every log is loaded by way of what others have read."""
+    """Load every log, inside the block, with the readings of other hosts."""
     known: dict[tuple[int, int], _Reading] = {}
 
     class Remembering(Reader):
@@ -70,7 +72,7 @@ def remembered() -> Iterator[None]:
             super()._learn(sequence, number, value, text)
             self._learnt.append(_Learnt(sequence, number, value, text))
 
-    loading: Any = log  # of all that read records, only this: every host loads by way of it
+    loading: Any = log  # Only this function of all readers is replaced: every host loads through it
     loading.Reader = Remembering
     try:
         yield

@@ -18,7 +18,9 @@ _MOMENTS: Final = 100
 
 
 class RepairRounds:
-    """Looks at all of a tenant, and sends on what seems to be stuck; what is not, does not care."""
+    """The rounds of an operator who repairs every execution of a tenant that seems stuck. A repair
+    of one that is not stuck has no effect.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

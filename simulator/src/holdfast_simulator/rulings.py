@@ -55,9 +55,9 @@ class RuledEnd:
 
 @dataclass(slots=True)
 class Ending:
-    """Of an attempt: its error, the event that it used, the child that it began. Of lanes: which
-    opening of them on this line it is, and in which order they ended, well or badly, until enough
-    had. Of a distributed Map they are executions: `child` is what their ids begin with.
+    """The end of an attempt: its error, the event that it used, the child that it began. For lanes:
+    the number of this opening on its line, and the order of their ends, good or bad, until enough
+    had ended. For a distributed Map they are executions: `child` is the beginning of their ids.
     """
 
     began_ms: int
@@ -83,9 +83,9 @@ class Visit:
 
 @dataclass(slots=True)
 class Ruling:
-    """`imposed`: an end that the machine did not come to by itself, or that it has not come to.
-    `others`: the rulings of all executions, by id. `origin`: what it is called as an item of a
-    distributed Map, and where that begins; None for a workflow.
+    """The recorded decisions of one execution. `imposed`: an end from outside, or one that has not
+    come. `others`: the rulings of all executions, by id. `origin`: its name as an item of a
+    distributed Map, and its first state; None for a workflow.
     """
 
     run: str = ""
@@ -102,7 +102,7 @@ class Ruling:
 
 
 def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
-    """-> for each execution, by its id, what was decided in it."""
+    """Return the ruling of each execution, by its id."""
     found: dict[str, Ruling] = {}
     for history in histories:
         found[history.run] = _Reader(history.events).ruling(found)
@@ -110,7 +110,7 @@ def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
 
 
 def ended(events: Sequence[Event]) -> RuledEnd:
-    """-> the end of the execution, by its history."""
+    """Return the end of the execution, by its history."""
     last = next((one for one in reversed(events) if one.type in TERMINAL_EVENTS), None)
     if last is None:
         return RuledEnd("RUNNING")
@@ -129,7 +129,7 @@ class _Lanes:
 
 
 class _Reader:
-    """Goes through one history."""
+    """The walk through one history."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
@@ -258,7 +258,7 @@ class _Reader:
             lanes.ending.ended_ms = event.at_ms
 
     def _failed_by(self, frame: str, event: Event) -> None:
-        """Whether the predecessor of the failure is in the failed lane, or in one below it."""
+        """Find the failed lane: the predecessor of the failure is in it, or in a lane below it."""
         inner = self.frames.get(event.previous, "")
         while inner:
             lanes = self.lanes[_entry(inner)]

@@ -105,8 +105,9 @@ class Deployed:
         return WorkerConfig(self.programs(), lambda *_: True, keys, OWN_SOURCE, workflows)
 
     def setting_of(self, warm: WorkerConfig, fault: str | None) -> WorkerConfig:
-        """Cold: no definition, save those of its own functions. It reads each one when it meets it;
-        what was parsed of the same bytes is not parsed again. Old: nor any function.
+        """Return the configuration of a process. Cold: it has only its own functions' definitions,
+        and reads each other one when needed; parsed definitions of the same bytes are shared. Old:
+        it lacks functions too.
         """
         match fault:
             case "cold":
@@ -138,7 +139,9 @@ def _event_names(value: Json) -> Iterable[str]:
 
 
 def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> ScheduleResult:
-    """Runs one schedule: faults, then none, until everything has ended or rests."""
+    """Run one schedule: first with faults, then without, until every execution has ended
+    or waits.
+    """
     simulation = Simulation(deployed.scenario, swarm, tape)
 
     def keys() -> SigningKeys:
@@ -190,7 +193,7 @@ def _phases(simulation: Simulation, people: People) -> None:
         aftermath.note_stuck(simulation)
         aftermath.note_restless(simulation)
         for tenant, run in sorted(simulation.open):
-            people.stop(tenant, run, is_now=number > 0)  # an undo may wait for an answer for ever
+            people.stop(tenant, run, is_now=number > 0)  # An undo may wait for an answer for ever
     aftermath.note_unguarded(simulation)
     simulation.run_until(simulation.now_ms + UNHIDDEN_MS)  # what ended last is looked after
     aftermath.note_findings(simulation)

@@ -26,8 +26,8 @@ _WORKFLOWS: Final = "statemachines.json"
 class AttemptOutcome:
     """The result of one attempt of a task. `error` None: it succeeds.
 
-    `echo`: the output is the arguments. `seconds`: how long it works, or how long who answers
-    thinks; meanwhile a heartbeat comes each `beat_seconds`.
+    `echo`: the output is the arguments. `seconds`: the duration of the work, or the time until the
+    answer; meanwhile a heartbeat comes each `beat_seconds`.
     """
 
     output: Json = None
@@ -60,12 +60,12 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`machines`: ASL by workflow; the first is started, the others are called. `tasks`: by task
-    name, the outcome of each attempt. `answers`: by state name, what a person or a token's holder
-    sends; `seconds` is how long they think. `jobs`: by task name, the result of the job that each
-    attempt begins; `seconds` is how long it runs. `stops`: a caller may stop the execution.
-    `pauses`: an operator may pause it, and resumes it in the end.
-    `quiet_days`: before that nothing goes wrong; then, from the sweeper's next look on.
+    """One scenario. `machines`: ASL by workflow; the first is started, the others are called.
+    `tasks`: by task name, the outcome of each attempt. `answers`: by state name, the answer of a
+    person or a token's holder; `seconds` is the time until it. `jobs`: by task name, the result of
+    the job that each attempt begins; `seconds` is how long it runs. `stops`: a caller may stop the
+    execution. `pauses`: an operator may pause it, and resumes it in the end. `quiet_days`: the time
+    without faults at the beginning; they start with the sweeper's next check.
     """
 
     name: str
@@ -87,27 +87,27 @@ class Scenario:
 
     @property
     def kills(self) -> bool:
-        """A task of it kills its worker, whatever else goes wrong."""
+        """True when one of its tasks crashes its worker, independent of other faults."""
         outcomes = chain.from_iterable(self.tasks.values())
         return any(outcome.error == KILLS for outcome in outcomes)
 
     def outcome(self, target: str, attempt: int) -> AttemptOutcome:
-        """Of the nth attempt, from 1, of a Task by its target; the last one repeats.
+        """Return the outcome of an attempt, from 1, of a Task by its target; the last one repeats.
 
-        A function or activity goes by its name: "arn:aws:lambda:…:function:ship" -> "ship".
+        A function or activity is listed by its name: "ship" for "arn:aws:lambda:…:function:ship".
         """
         return _nth(self.tasks.get(task_name(target), (_ECHO,)), attempt)
 
     def job(self, target: str, attempt: int) -> AttemptOutcome:
-        """Without a word about it, its result is null at once."""
+        """Return the result of a job. Without an entry, the result is null at once."""
         return _nth(self.jobs.get(target, (_NOTHING,)), attempt)
 
     def answer(self, state_name: str) -> AttemptOutcome:
-        """Without a word about it, null is answered at once."""
+        """Return the answer. Without an entry, null is answered at once."""
         return self.answers.get(state_name, _NOTHING)
 
     def document(self) -> dict[str, Json]:
-        """What `read` reads."""
+        """Return the document that `read` reads."""
         return {
             "name": self.name,
             "about": self.about,
@@ -175,7 +175,9 @@ def corpus() -> tuple[Scenario, ...]:
 
 
 def statemachine_scenarios(directory: Path) -> tuple[Scenario, ...]:
-    """Paths through the compiled workflows in `directory`; what they call comes with them."""
+    """Return paths through the compiled workflows in `directory`, with the workflows that they
+    call.
+    """
     text = (resources.files(__package__) / _CORPUS / _WORKFLOWS).read_text(encoding="utf-8")
     found = {}
     for file in sorted(directory.glob("*.asl.json")):

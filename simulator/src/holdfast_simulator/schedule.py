@@ -32,30 +32,30 @@ class Menu:
 
 
 class Tape(Protocol):
-    """Where choices come from. `taken` holds all that were not ordinary."""
+    """The source of choices. `taken` holds all choices that were not ordinary."""
 
     taken: list[DrawnChoice]
 
     @property
     def is_spent(self) -> bool:
-        """Whatever is asked from here on, its answer is the ordinary one."""
+        """True when every further choice is the ordinary one."""
 
     def fault(self, point: str, menu: Menu) -> str | None:
-        """-> a kind of the menu, or None: all goes well here."""
+        """Return a kind of the menu, or None: all goes well here."""
 
     def number(self, point: str, below: int) -> int:
-        """-> from 0 up to, and without, `below`."""
+        """Return from 0 up to, and without, `below`."""
 
     def stop(self) -> None:
-        """From here on nothing goes wrong; the order of things stays open."""
+        """End the faults; the order of events stays open."""
 
     def go_on(self) -> None:
-        """From here on things go wrong."""
+        """Begin the faults."""
 
 
 @dataclass
 class DrawnTape:
-    """Answers from a seed."""
+    """A tape with choices from a seed."""
 
     seed: int
     taken: list[DrawnChoice] = field(default_factory=list)
@@ -96,7 +96,7 @@ class DrawnTape:
 
 @dataclass
 class WrittenTape:
-    """Gives the answers of a tape. `asked` counts the questions at each point."""
+    """A tape with given choices. `asked` counts the questions at each point."""
 
     choices: Iterable[DrawnChoice]
     taken: list[DrawnChoice] = field(default_factory=list)

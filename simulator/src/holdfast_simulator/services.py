@@ -117,7 +117,9 @@ class Services:
         self.metrics: dict[str, float] = defaultdict(float)
 
     def perform(self, effect: Effect) -> Any:
-        """-> the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`."""
+        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs
+        `for_message`.
+        """
         kind = type(effect)
         performer = self._performers.get(kind)
         if performer is None:
@@ -126,7 +128,7 @@ class Services:
         return performer(effect)
 
     def for_message(self, queue: AnyQueueName, receipt: str) -> Callable[[Effect], Any]:
-        """-> `perform` for the handler of one message of `queue`."""
+        """Return `perform` for the handler of one message of `queue`."""
 
         def perform(effect: Effect) -> Any:
             if isinstance(effect, SetVisibility):
@@ -144,14 +146,14 @@ class Services:
         return batch
 
     def delete(self, receipt: str, *, accepts_stale: bool = True) -> bool:
-        """-> whether the message is gone by this call.
+        """Return True when this call deleted the message.
 
-        SQS says of an old receipt that it "might not" delete; a caller chooses which SQS it meets.
+        SQS says of an old receipt that it "might not" delete; the caller chooses the behaviour.
         """
         return any(q.delete(receipt, accepts_stale=accepts_stale) for q in self._queues.values())
 
     def has_message(self, message_id: str) -> bool:
-        """-> whether any queue has it, or a copy of it."""
+        """Return True when any queue has it, or a copy of it."""
         stored = (one for queue in self._queues.values() for one in queue.messages.values())
         return any(one.message_id == message_id for one in stored)
 
@@ -160,7 +162,9 @@ class Services:
             self._queues[queue].set_visibility(receipt, seconds)
 
     def next_visible_ms(self, queues: Iterable[AnyQueueName] = WORK_QUEUES) -> int | None:
-        """-> when the earliest message of `queues` can be received; None when they are empty."""
+        """Return the time at which the earliest message of `queues` can be received; None when they
+        are empty.
+        """
         times = [at for name in queues if (at := self._queues[name].next_visible_ms()) is not None]
         return min(times, default=None)
 
@@ -168,17 +172,17 @@ class Services:
         return self._queues[name]
 
     def depth(self, queue: AnyQueueName) -> int:
-        """-> messages in the queue: visible, delayed and in flight."""
+        """Return messages in the queue: visible, delayed and in flight."""
         return len(self._queues[queue].messages)
 
     def items(self, table: TableName) -> list[Item]:
-        """-> what is stored by partition and key, and what TTL has taken."""
+        """Return the stored items by partition and key, including those that TTL has deleted."""
         found = list(self._tables[table])
         gone = self._tables[table].gone
         return sorted([*found, *gone], key=self._tables[table].key) if gone else found
 
     def expired(self, table: TableName) -> list[Item]:
-        """-> items that TTL may take by now."""
+        """Return items that TTL may take by now."""
         return self._tables[table].expired(self._clock() // 1_000)
 
     def expire(self, table: TableName, item: Item) -> None:

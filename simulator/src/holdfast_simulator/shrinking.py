@@ -16,13 +16,13 @@ from holdfast_simulator.scenarios import Scenario
 from holdfast_simulator.schedule import DrawnChoice, WrittenTape
 
 RUNS_MAX: Final = 600
-#: A failure that goes round for ever is shrunk as long as a thousand that do not.
+#: A failure that never ends is shrunk for as long as a thousand normal ones.
 EFFECTS_MAX: Final = 300_000
 _T = TypeVar("_T")
 
 
 def shrunk(failed: ScheduleResult) -> ScheduleResult:
-    """-> the smallest failure found, which may be the one given."""
+    """Return the smallest failure found, which may be the given one."""
     return _Shrinking(failed).run()
 
 
@@ -69,7 +69,7 @@ class _Shrinking:
 
 
 def _least(items: Sequence[_T], fails: Callable[[Sequence[_T]], bool]) -> None:
-    """Leaves out ever smaller parts for as long as it still fails (delta debugging)."""
+    """Remove smaller and smaller parts while it still fails (delta debugging)."""
     size = max(1, len(items) // 2)
     while items:
         start = 0
@@ -95,7 +95,7 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _without_one_state(machine: Any) -> Iterator[Any]:
-    """Each state with a Next becomes a Pass that does nothing."""
+    """Yield the machine with each state that has a Next replaced by a Pass."""
     for name, state in machine["States"].items():
         if state["Type"] != "Pass" and "Next" in state:
             skipped = {"Type": "Pass", "Next": state["Next"]}

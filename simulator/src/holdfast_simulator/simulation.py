@@ -106,14 +106,14 @@ class Simulation:
             self._quiet_until_ms = START_MS + scenario.quiet_days * _DAY_MS
             self.evidence.faults_end_ms = self._quiet_until_ms + 2 * WATCH_LOOK_SECONDS_MAX * 1_000
         self.watcher = Watcher(self.evidence.marks, self.services, lambda: self.now_ms)
-        #: Executions whose newest record does not end them: (tenant, run).
+        #: The executions whose newest record is not their end: (tenant, run).
         self.open: set[tuple[str, str]] = set()
-        #: Told of each record that got into a log, and of each minute at which a row is due.
+        #: Called for each record written to a log, and for each minute at which a row is due.
         self.on_record: list[Callable[[str, str], None]] = []
         self.on_begin: list[Callable[[RunTask], None]] = []
         self.on_message: list[ScheduledAction] = []
         self.on_due: list[Callable[[int], None]] = []
-        #: Told of each task that is offered: tenant, activity.
+        #: Called for each task that is offered: tenant, activity.
         self.on_offer: list[Callable[[str, str], None]] = []
         self._menus = faults.menus(swarm)
         self._message_menu = faults.menu(swarm, "late", "vanished")
@@ -142,7 +142,7 @@ class Simulation:
         return not self._quiet_until_ms and self.now_ms < self.evidence.faults_end_ms
 
     def disturb(self) -> None:
-        """Something happens: the quiet is over, if its time is."""
+        """Record an event: it ends the quiet time, if that time is over."""
         if 0 < self._quiet_until_ms <= self.now_ms:
             self._quiet_until_ms = 0
             self.evidence.faults_end_ms = self.now_ms + self.swarm.safety_ms
@@ -175,7 +175,7 @@ class Simulation:
             self.now_ms = max(self.now_ms, until_ms)
 
     def run_until_faults_end(self) -> None:
-        """They may end sooner than it is said now."""
+        """Run until the faults end. They may end earlier than planned now."""
         ends_ms = self.evidence.faults_end_ms
         self.run_until(ends_ms, lambda: self.evidence.faults_end_ms < ends_ms)
         self.run_until(self.evidence.faults_end_ms)
@@ -194,7 +194,7 @@ class Simulation:
         )
 
     def limit(self, host: SimulatedHost, milliseconds: int) -> None:
-        """So long does its function last."""
+        """Limit the duration of the host's function."""
 
         def over() -> None:
             if host.is_alive and host.frozen_until_ms > self.now_ms:
@@ -221,7 +221,7 @@ class Simulation:
         self.after(1, lambda: self._resume(process, lambda: next(handler)))
 
     def _resume(self, process: Process, step: Callable[[], Effect]) -> None:
-        """Goes on to the next effect that takes time."""
+        """Continue to the next effect that takes time."""
         if not self._is_up(process, lambda: self._resume(process, step)):
             return
         while True:
@@ -405,7 +405,7 @@ class Simulation:
                 told(-(-max(look_ms, self.now_ms + 1) // SWEEP_MS) * SWEEP_MS)
 
     def _see_beat(self, effect: Effect, answer: Any) -> None:
-        """Only the first heartbeat of an entry is put where nothing is."""
+        """Record a heartbeat. Only the first of an entry is a conditional put."""
         match effect:
             case PutIfAbsent(tables.MAIL, item):
                 is_stored = answer is None
@@ -453,7 +453,7 @@ class Simulation:
         self._thawed_ms = max(self._thawed_ms, host.frozen_until_ms)
 
     def note(self, *what: str) -> None:
-        """One line of the trace."""
+        """Add one line to the trace."""
         self.last_ms = self.now_ms
         self._trace.update(f"{self.now_ms} {' '.join(what)}\n".encode())
 
@@ -500,7 +500,8 @@ class Simulation:
             answer()
             return
         process.waiting = answer
-        # Not at once: a handler that asks until a moment has passed would ask for ever at it.
+        # Later than now: a handler that asks until a moment has passed would ask for ever at that
+        # moment.
         self.at(max(until_ms, self.now_ms + 1), answer)
 
 

@@ -1,6 +1,7 @@
 """The faults of one schedule and their rates: drawn anew for each schedule.
 
-A fault that is never off hides what happens without it; so each is off in a third of the schedules.
+A fault that is always on hides the behaviour without it, so each is off in a third of the
+schedules.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
 FREEZES_MS: Final = (2_000, 20_000, 130_000, 1_000_000, 7_200_000)
 PAUSES_MS: Final = (1_000, 5_000, 15_000, 60_000)
 _OFF: Final = 0.34
-#: In so many schedules one kind comes this much more often: what dies again and again.
+#: In this share of the schedules one kind is this many times as frequent, for repeated crashes.
 _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03

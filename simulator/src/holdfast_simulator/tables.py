@@ -29,7 +29,7 @@ LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a 
 
 
 def holds(item: Item, condition: Condition) -> bool:
-    """-> whether DynamoDB takes the condition for true of the item."""
+    """Return True when DynamoDB would accept the condition for the item."""
     found = item.get(condition.attribute)
     match condition.test:
         case "absent":
@@ -56,7 +56,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
-    """-> the item after the update."""
+    """Return the item after the update."""
     after = {name: value for name, value in item.items() if name not in effect.remove}
     added = {name: int(after.get(name, 0)) + more for name, more in effect.add.items()}
     return {**after, **effect.put, **added}
@@ -65,7 +65,7 @@ def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
 class MemoryTable:
     """Items by partition and sort key, with the index kept in step. Stored items never change.
 
-    `gone`: what TTL has taken, for those who look back at what was stored.
+    `gone`: the items that TTL has deleted, for invariants that read the past.
     """
 
     def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
@@ -86,7 +86,7 @@ class MemoryTable:
         return item["pk"], item["sk"]  # type: ignore[return-value]  # `checked` has seen to it
 
     def checked(self, item: Item) -> Item:
-        """-> a frozen copy, or the fault with which DynamoDB refuses it."""
+        """Return a frozen copy, or the fault with which DynamoDB refuses it."""
         for name, value in item.items():
             if type(value) not in (str, int, bytes):
                 raise refused(f"attribute {name} is {type(value).__name__}")
@@ -132,7 +132,7 @@ class MemoryTable:
             self._listed.append((self._clock(), False, item))
 
     def expired(self, now_seconds: int) -> list[Item]:
-        """-> items that TTL may take by then."""
+        """Return items that TTL may take by then."""
         return [item for item in self if "ttl" in item and int(item["ttl"]) < now_seconds]
 
     def expire(self, item: Item) -> None:
@@ -153,7 +153,7 @@ class MemoryTable:
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
     def query_index(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
-        """As the index was so long ago: it follows the table when it can."""
+        """Read the index as it was `lag_ms` ago: it follows the table with a delay."""
         assert self.table.index is not None
         entries, items = self._index.get(effect.partition, []), self._items
         if lag_ms:
@@ -176,7 +176,7 @@ class MemoryTable:
     def _index_at(
         self, partition: str, at_ms: int
     ) -> tuple[list[tuple[str, str, Any]], dict[str, dict[KeyValue, Item]]]:
-        """-> the entries of a partition then, and the items that they were of."""
+        """Return the entries of a partition then, and the items that they were of."""
         found: dict[tuple[str, str, Any], Item] = {}
         for when_ms, is_added, item in self._listed:
             if when_ms > at_ms or item[resources.LIST_PARTITION] != partition:

@@ -58,11 +58,13 @@ class Tally:
         return self.virtual_ms / _YEAR_MS
 
     def rare(self, least: int) -> list[tuple[str, int]]:
-        """-> the marks that were reached less often than that, and how often."""
+        """Return the marks that were reached less often than that, and how often."""
         return [(mark, self.marks[mark]) for mark in ALL_MARKS if self.marks[mark] < least]
 
     def document(self) -> dict[str, Any]:
-        """What `read` reads: all but the failures, of which the names are kept."""
+        """Return the document that `read` reads: everything except the failures, whose names are
+        kept.
+        """
         return {
             "schedules": self.schedules,
             "effects": self.steps,

@@ -1,6 +1,6 @@
-"""What happens to hosts and messages, seen while it happens: a look at each effect and delivery.
+"""Observations of hosts and messages, made at each effect and delivery.
 
-Everything here only counts. A host is asked by its name, so nothing is kept alive.
+Everything here only counts. Hosts are stored by name, so none is kept alive.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Watcher:
         self._last: dict[str, Seen | None] = {}
         self._doubts: dict[str, str] = {}
         self._races: Counter[str] = Counter()
-        #: (run, message) -> who wrote a record under it.
+        #: The writers of records under each (run, message).
         self._writers: dict[tuple[str, str], set[str]] = {}
         self._hands: dict[tuple[str, str], SimulatedHost] = {}
         self._once: dict[tuple[object, ...], str] = {}
@@ -66,7 +66,7 @@ class Watcher:
     # -- records -----------------------------------------------------------------------------------
 
     def record(self, process: Process, item: Item, found: Any, *, is_heard: bool) -> None:
-        """A put into a log. `found`: what stood there, None when it was stored."""
+        """Observe a put into a log. `found`: the item already there, None when it was stored."""
         nonce, owner = str(item["w"]), process.name.partition(":")[0]
         run = str(item["pk"]).partition("#")[2]
         if found is None:
@@ -114,7 +114,7 @@ class Watcher:
             self.killed_at_task(process)
 
     def killed_at_task(self, process: Process) -> None:
-        """Its host dies while a task of its runs."""
+        """Observe a crash of the host while it runs a task."""
         delivery = self._deliveries.get(process.name)
         if delivery is not None and delivery.body["k"] == messages.START:
             self._count_if(Seen.FIRST_HOLD_DIED, not self._has_log(delivery))
@@ -137,7 +137,7 @@ class Watcher:
                 return None
 
     def done(self, process: Process, effect: Effect) -> None:
-        """It was done, in this order with what others do."""
+        """Observe the effect, at its place in the order of all hosts' effects."""
         step = self._step(process, effect)
         if step is not None or type(effect) in _WRITES:
             self._last[process.name] = step

@@ -51,7 +51,7 @@ Skew: TypeAlias = Callable[[int], int]
 RunsTask: TypeAlias = Callable[[RunTask], TaskResult]
 
 START_MS = 1_800_000_000_000
-HORIZON_MS = 2 * 365 * 86_400_000  # something goes round for ever: that too has to end
+HORIZON_MS = 2 * 365 * 86_400_000  # An endless simulation must stop too
 
 
 class Killed(BaseException):
@@ -79,7 +79,10 @@ class SimulatorWorld:
     _last_sweep_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.services = Services(lambda: self.now_ms, tasks=self._run_task)
+        self.services = Services(lambda: self.now_ms, tasks=self._run_task, pause=self._pause)
+
+    def _pause(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
 
     def _run_task(self, effect: RunTask) -> TaskResult:
         self.task_runs[effect.run, effect.entry, effect.attempt] += 1
@@ -107,7 +110,9 @@ class SimulatorWorld:
     # -- deliveries --------------------------------------------------------------------------------
 
     def deliver(self, received: Received, queue: QueueName) -> bool:
-        """One message to one worker. -> False when it died or gave the message back."""
+        """Deliver one message to one worker. Return False when it crashed or gave the
+        message back.
+        """
         bound = self.services.for_message(queue, received.receipt)
         number = next(self._numbers)
         skew_ms = self.skew(number)
@@ -141,7 +146,7 @@ class SimulatorWorld:
         return is_done
 
     def sweep(self) -> None:
-        """One round of the sweeper; killed, the next minute goes on."""
+        """Run one round of the sweeper; after a crash the next minute continues."""
         self._last_sweep_ms = self.now_ms
         try:
             for shard in range(DUE_SHARDS):
@@ -175,7 +180,7 @@ class SimulatorWorld:
         heappush(self._scheduled, (at_ms, next(self._numbers), action))
 
     def run(self, *, until_ms: int | None = None) -> None:
-        """Until nothing is left to happen, or the given moment, or two years; time is virtual."""
+        """Run until no event is left, until the given moment, or for two years; time is virtual."""
         while True:
             if self._deliver_visible():
                 continue
@@ -258,7 +263,7 @@ class RandomCrashes:
 
 @dataclass
 class CrashEachKind:
-    """Kills before and after every kind of effect, at each of the given occurrences of it."""
+    """Crash before and after every kind of effect, at each given occurrence of it."""
 
     occurrences: frozenset[int]
     seen: Counter[tuple[str, When]] = field(default_factory=Counter)

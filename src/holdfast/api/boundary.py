@@ -1,4 +1,5 @@
-"""Where Python values become JSON and back: a function's annotations, read once, by pydantic.
+"""The conversion of Python values to JSON and back: a function's annotations, read once, by
+pydantic.
 
 pydantic is imported when the first value crosses, not when the module of a workflow is imported.
 Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`
@@ -28,7 +29,7 @@ _PROBLEMS_SHOWN_MAX = 5
 
 
 class Misfit(Exception):  # noqa: N818
-    """A value does not fit its annotation; `problems` says where and what was expected."""
+    """A value does not fit its annotation; `problems` lists each place and the expected type."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -51,7 +52,7 @@ class _Form:
         self._has_secrets = schema_has_secrets(self._adapter.core_schema)
 
     def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
-        """-> the Python value and the problems; with a problem the value means nothing."""
+        """Return the Python value and the problems. With any problem the value must not be used."""
         from pydantic import ValidationError  # noqa: PLC0415
 
         try:
@@ -68,21 +69,23 @@ class _Form:
         return self._adapter.validate_python(seals.opened(value) if self._has_secrets else value)
 
     def dump(self, value: object, where: str, seals: Seals) -> JsonValue:
-        """Raises Misfit."""
+        """Return the JSON of the value. Raises Misfit."""
         try:
             dumped: JsonValue = self._adapter.dump_python(value, mode="json")
-            # Where the annotation says nothing, pydantic makes NaN None: asked of the value itself.
+            # Without an annotation pydantic turns NaN into None, so the value itself is tested.
             is_finite = _is_finite(value) and _is_finite(dumped)
         except (RecursionError, TypeError, ValueError):
-            # An object of no known kind, bytes that are no text, a value in itself: pydantic's
-            # words for them may quote the value.
+            # An object of unknown kind, bytes that are not text, or a value inside itself.
+            # pydantic's own message may quote the value, so it is replaced.
             raise NoJson([f"{where}: a value that JSON has no form for"]) from None
         if not is_finite:
             raise NoJson([f"{where}: JSON has no infinite number and no NaN"])
         return self._sealed(dumped, value, where, seals) if self._has_secrets else dumped
 
     def _sealed(self, dumped: JsonValue, value: object, where: str, seals: Seals) -> JsonValue:
-        """pydantic hides a secret in JSON, and keeps it in Python: so both are asked."""
+        """Return the JSON of a value with its secrets sealed. pydantic hides a secret in JSON and
+        keeps it in Python, so both forms are needed.
+        """
         try:
             sealed: JsonValue = seals.merged(dumped, self._adapter.dump_python(value))
         except ValueError as error:
@@ -127,7 +130,7 @@ class Boundary:
     def normalise_arguments(
         self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
     ) -> dict[str, JsonValue]:
-        """The same JSON with every parameter and every field present; raises Misfit."""
+        """Return the same JSON with every parameter and every field present. Raises Misfit."""
         values = {**self._defaults, **self.parse_arguments(arguments, seals)}
         forms = self._parameters.items()
         return {name: form.dump(values[name], name, seals) for name, form in forms}
@@ -204,5 +207,5 @@ def _problems(error: ValidationError, where: str) -> Iterable[str]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """`('lines', 0, 'qty')` -> `.lines[0].qty`."""
+    """Return the place as code: `('lines', 0, 'qty')` gives `.lines[0].qty`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

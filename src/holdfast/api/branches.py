@@ -1,4 +1,4 @@
-"""Branches side by side: all of them, the first, some of them, one per item."""
+"""Concurrent branches: all of them, the first, some of them, or one per item."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ def parallel(
     at_least: int,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None, H | None]: ...
 def parallel(*branches: Callable[[], Any], at_least: int | None = None) -> tuple[Any, ...]:
-    """Runs the branches side by side; the first failure fails them all.
+    """Run the branches concurrently; the first failure fails the whole call.
 
-    With `at_least=n` the first n successes are enough: the other branches are cancelled, and None
-    stands for those that failed or were cancelled. It fails when n can no longer be reached.
-    Raises ValueError when n is not 1 to the number of branches.
+    With `at_least=n` the first n successes are enough: the other branches are cancelled, and the
+    result has None for each branch that failed or was cancelled. The call fails when n successes
+    are no longer possible. Raises ValueError when n is not 1 to the number of branches.
     """
     if at_least is not None:
         _require("at_least", at_least, least=1, most=len(branches))
@@ -201,9 +201,9 @@ def first(
     /,
 ) -> A | B | C | D | E | F | G | H: ...
 def first(*branches: Callable[[], Any]) -> Any:
-    """Runs the branches side by side; the first that ends decides, the others are cancelled.
+    """Run the branches concurrently; the first that ends decides, and the others are cancelled.
 
-    Gives what that branch returned, or raises what it raised.
+    Return that branch's result, or raise its error.
     """
     results = _run(branches, needed=1, tolerated=0)
     return next((result for result in results if result is not None), None)
@@ -253,12 +253,12 @@ def each(
     batch: int | None = None,
     at_least: int | None = None,
 ) -> list[Any]:
-    """Runs `function` once per item, at most `concurrency` side by side (0: no bound).
+    """Run `function` once per item, at most `concurrency` calls at the same time (0: no bound).
 
-    With `batch=n` it gets lists of up to n items. With `tolerate=n` up to n calls may fail, and
-    None stands for what they would have returned. With `at_least=n` the first n successes are
-    enough, as for `parallel`. Raises ValueError for a number that is out of range, and for
-    `tolerate` beside `at_least`, which says it already.
+    With `batch=n` each call gets a list of up to n items. With `tolerate=n` up to n calls may fail,
+    and the result has None in their places. With `at_least=n` the first n successes are enough, as
+    for `parallel`. Raises ValueError for a number that is out of range, and for `tolerate` together
+    with `at_least`, because `at_least` already allows failures.
     """
     _require("concurrency", concurrency, least=0)
     _require("tolerate", tolerate or 0, least=0)
@@ -277,7 +277,9 @@ def each(
 
 
 def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
-    """Runs branch n when the branches `after[n]`, all before it, have ended; else side by side."""
+    """Run branch n after the branches `after[n]`, all before it, have ended; other branches run
+    concurrently.
+    """
     stand_in = harness.get()
     if stand_in is not None:
         return stand_in.run_branches(branches, concurrency=0, needed=None, tolerated=0, after=after)
@@ -312,7 +314,9 @@ def _run(
 def _one_by_one(
     branches: Sequence[Callable[[], Any]], needed: int | None, tolerated: int
 ) -> list[Any]:
-    """A direct run without a harness is sequential: a branch begins when the one before ended."""
+    """Run the branches of a direct run without a harness: one begins when the one before
+    has ended.
+    """
     results: list[Any] = [None] * len(branches)
     succeeded = failed = 0
     for number, branch in enumerate(branches):

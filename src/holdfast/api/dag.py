@@ -48,7 +48,8 @@ def step(
     depends_on: list[str] | tuple[str, ...] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Step:
-    """Runs `task` when all steps of `depends_on` have succeeded; they may be defined later.
+    """Make a step that runs `task` when all steps of `depends_on` have succeeded; they may be
+    defined later.
 
     `arguments` by the names of parameters: values, and `from_step` and `from_input` in them.
     """
@@ -59,11 +60,13 @@ def step(
 
 
 def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
-    """A workflow of `steps`; it stands at the top of a module. `timeout` is for all of it.
+    """Make a workflow of `steps`, at the top level of a module. `timeout` bounds the whole
+    execution.
 
-    Its errors are reported together, when it is compiled or first called.
+    All errors of a graph are reported together, when it is compiled or first called.
     """
-    if not isinstance(name, str):  # what collects workflows by name comes before what refuses
+    # The collection of workflows by name runs before the check that refuses the name
+    if not isinstance(name, str):
         message = f"the name of a graph is {type(name).__name__}, expected a text"
         raise WorkflowError("HF057", message, help='dag("nightly", step(…))')
     return Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
@@ -83,7 +86,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
-        # Not Workflow's: it reads annotations, which may name what the module defines later.
+        # Workflow's own constructor is not called: it reads annotations, which may name objects
+        # that the module defines later.
         GraphModel.__init__(self, name, steps, timeout, written)
         self.__module__ = written.module
         self.function = _Function(self)
@@ -128,7 +132,9 @@ class Dag(GraphModel, Workflow[..., Any]):
 
 
 class _Function:
-    """In place of a workflow's function: parameters, annotations, and a run as plain Python."""
+    """The stand-in for a workflow's function: parameters, annotations, and a run in plain
+    Python.
+    """
 
     def __init__(self, graph: Dag) -> None:
         self._graph = graph

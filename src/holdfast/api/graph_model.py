@@ -20,25 +20,25 @@ from holdfast.api.tasks import Task
 
 @dataclass(frozen=True, slots=True)
 class FromStep:
-    """Stands for the result of a step."""
+    """A reference to the result of a step."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class FromInput:
-    """Stands for a field of the input."""
+    """A reference to a field of the input."""
 
     field: str
 
 
 def from_step(id: str) -> FromStep:  # noqa: A002 - what the reader of a graph calls it
-    """In `arguments`: the result of a step that this one depends on."""
+    """Refer, in `arguments`, to the result of a step on which this step depends."""
     return FromStep(str(id))
 
 
 def from_input(field: str) -> FromInput:
-    """In `arguments`: the field of the input that is called so."""
+    """Refer, in `arguments`, to the field of the input with this name."""
     return FromInput(str(field))
 
 
@@ -66,7 +66,7 @@ WrittenAt: TypeAlias = InPython | InJson
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a graph. Made by `step`."""
+    """One step of a graph, made by `step`."""
 
     id: str
     task: Task[..., Any]
@@ -105,7 +105,9 @@ class GraphModel:
 
 
 def _sources_of(one: Step) -> Mapping[str, Any]:
-    """By its parameters; empty if `one.task` is not a task, which `check_dag` refuses."""
+    """Return the source of each parameter; empty if `one.task` is not a task, which `check_dag`
+    refuses.
+    """
     if not isinstance(one.task, Task):
         return {}
     found: dict[str, Any] = {}
@@ -131,7 +133,7 @@ def references_in(tree: Any) -> list[FromStep | FromInput]:
 
 
 def filled(tree: Any, read: Callable[[FromStep | FromInput], Any]) -> Any:
-    """`tree` with every reference replaced by what it stands for."""
+    """Return `tree` with every reference replaced by its value."""
     match tree:
         case FromStep() | FromInput():
             return read(tree)

@@ -16,18 +16,20 @@ TIME_OUT_TOO_SHORT: Final = "a time-out is at least a second"
 
 
 def time_out_seconds(duration: timedelta) -> float:
-    """-> what a wait or block may take at most. Raises ValueError below a second."""
+    """Return the longest duration of a wait or block in seconds. Raises ValueError below a
+    second.
+    """
     if duration < timedelta(seconds=1):
         raise ValueError(TIME_OUT_TOO_SHORT)
     return duration.total_seconds()
 
 
 class Cancelled(BaseException):
-    """Raised by a harness where a line of control waits that is cancelled; no `except` sees it."""
+    """Raised by a harness in a cancelled line of control that waits; no `except` sees it."""
 
 
 class Harness(Protocol):
-    """Stands in for tasks, time and other people while a workflow function runs directly."""
+    """The replacement for tasks, time and other people while a workflow function runs directly."""
 
     def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
         """The value that `task` returns for these Python values, by parameter name."""
@@ -51,7 +53,7 @@ class Harness(Protocol):
         """
 
     def sleep(self, seconds: float, /) -> None:
-        """Not at all when `seconds` is zero or less."""
+        """Wait for `seconds`; return at once for zero or less."""
 
     def sleep_until(self, moment: datetime, /) -> None: ...
 
@@ -73,7 +75,7 @@ class Harness(Protocol):
         """
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:
-        """Raises BlockTimeout when the block is not over in time."""
+        """Raise BlockTimeout when the block is not over in time."""
 
     def shielded(self) -> AbstractContextManager[None]: ...
 

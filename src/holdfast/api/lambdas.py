@@ -18,10 +18,10 @@ LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
-    """-> `handler(event, context)`: the event holds the arguments by name; returns the result.
+    """Return `handler(event, context)`: the event holds the arguments by name; returns the result.
 
-    Raises what the task raises, and InvalidArguments, InvalidResult: the class's name is the error
-    that the state machine sees. For a caller other than a compiled definition,
+    Raises the task's own errors, InvalidArguments and InvalidResult: the state machine sees the
+    class's name as the error. For a caller other than a compiled definition,
     `task_context()` has the request for its execution.
     """
 

@@ -19,11 +19,12 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _PER_SECOND_MAX: Final = 12_800.0
 _CONCURRENCY_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
+_FAILURES_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`count` starts in `seconds`, evenly spread."""
+    """A rate: `count` starts in `seconds`, evenly spread."""
 
     count: float
     seconds: float
@@ -48,13 +49,34 @@ def per_hour(count: float) -> Rate:
 class Throttled(Exception):  # noqa: N818  # named for what the dependency said
     """Raised by a task: the dependency asked to be called later.
 
-    The limits of the task begin nothing for `retry_after` and are slower for a minute after it. The
-    attempt waits and counts no retry. In a task without limits it is an error like any other.
+    The limits of the task begin nothing for `retry_after` and are slower after it, until they have
+    found the speed that the dependency takes. The attempt waits and counts no retry. In a task
+    without limits it is an error like any other.
     """
 
     def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
         super().__init__(message or f"called too often; the next call in {retry_after}")
         self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """A circuit breaker: after `failures` failed attempts within `within`, nothing begins for
+    `hold`. Then a few attempts probe, and the limit regains its speed within a minute, or trips
+    again. A success resets the count.
+    """
+
+    failures: int = 5
+    within: timedelta = timedelta(seconds=60)
+    hold: timedelta = timedelta(seconds=30)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.failures <= _FAILURES_MAX:
+            raise WorkflowError(
+                "HF067",
+                f"Trip(failures={self.failures}) cannot be counted",
+                help=f"expected: 1 to {_FAILURES_MAX}",
+            )
 
 
 @dataclass(frozen=True)
@@ -63,7 +85,8 @@ class Limit:
 
     `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
     task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
-    turns, `weights` how many turns a value has (one, where none is given).
+    turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
+    breaker.
     """
 
     name: str
@@ -72,6 +95,7 @@ class Limit:
     concurrency: int | None = None
     fair: str | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
+    trip: Trip | None = None
     key: str | None = None
 
     def __post_init__(self) -> None:
@@ -101,13 +125,22 @@ class Limit:
 
     @property
     def starts_at_once(self) -> int:
-        """-> the burst, or by default the starts of one second."""
+        """The burst, or by default the starts of one second."""
         if self.burst is not None:
             return self.burst
         return 1 if self.rate is None else max(1, int(self.rate.per_second))
 
+    def __str__(self) -> str:
+        """bank 20/s, burst 40; customer 1 at once for each customer_id."""
+        if self.rate is not None:
+            bound = f"{self.rate.per_second:g}/s, burst {self.starts_at_once}"
+        else:
+            bound = f"{self.concurrency} at once"
+        keys = f" for each {self.key}" if self.key is not None else ""
+        return f"{self.name} {bound}{keys}"
+
     def by(self, parameter: str) -> Limit:
-        """-> the same limit for each value of the task's parameter."""
+        """Return the same limit for each value of the task's parameter."""
         return replace(self, key=parameter)
 
 
@@ -116,7 +149,7 @@ def _bad(name: str, found: str, expected: str) -> WorkflowError:
 
 
 def require_limits(task: str, parameters: Mapping[str, object], limits: tuple[Limit, ...]) -> None:
-    """Raises WorkflowError HF067: a limit names a parameter that the task does not have."""
+    """Check that each parameter in a limit is one of the task's. Raises WorkflowError HF067."""
     for limit in limits:
         for parameter in (limit.key, limit.fair):
             if parameter is not None and parameter not in parameters:

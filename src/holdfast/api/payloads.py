@@ -23,7 +23,7 @@ _DICT: Final = re.compile(r"dict\[str, (.+)\]")
 
 
 def can_be_named(found: Any) -> bool:
-    """Whether the engine finds the type again by its reference."""
+    """Return True when the engine finds the type again by its reference."""
     if isinstance(found, types.GenericAlias):
         origin, arguments = typing.get_origin(found), typing.get_args(found)
         is_container = origin is list or (origin is dict and arguments[0] is str)
@@ -59,7 +59,7 @@ def resolve(reference: str) -> Any:
     except ModuleNotFoundError as error:
         if f"{module}.".startswith(f"{error.name}."):
             raise GoneTypeError(reference) from None
-        raise  # it is there, and lacks something itself
+        raise  # The module exists; one of its own imports fails
     try:
         for part in name.split("."):
             found = getattr(found, part)
@@ -71,5 +71,5 @@ def resolve(reference: str) -> Any:
 
 
 def display(reference: str) -> str:
-    """Without the modules: `list[Payment]`."""
+    """Return the reference without its modules: `list[Payment]`."""
     return _MODULE.sub("", reference)

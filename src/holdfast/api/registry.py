@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.limits import Limit
 from holdfast.api.surface import Task, Workflow
@@ -15,33 +16,38 @@ from holdfast.errors import WorkflowError
 D = TypeVar("D", Task[..., Any], Workflow[..., Any])
 
 
+#: The limits of tasks, or of workflows, by name.
+DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Every task and workflow by its name."""
+    """All tasks and workflows by their names."""
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
 
-    def limits(self) -> dict[str, tuple[Limit, ...]]:
-        """-> the limits of each task that has some.
+    def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
+        """Return the limits of the tasks, and those of the workflows, that have some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """
-        found = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        of_task = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        of_workflow = {name: one.limits for name, one in self.workflows.items() if one.limits}
         known: dict[str, Limit] = {}
-        for limit in (limit for limits in found.values() for limit in limits):
-            bare = replace(limit, key=None, fair=None)
+        for limit in chain.from_iterable((*of_task.values(), *of_workflow.values())):
+            bare = replace(limit, key=None)
             if known.setdefault(limit.name, bare) != bare:
                 raise WorkflowError(
                     "HF068",
                     f"the limit {limit.name!r} is declared twice, with different values",
                     help="declare it once, in a module of its own, and import it",
                 )
-        return found
+        return of_task, of_workflow
 
     @classmethod
     def from_modules(cls, names: Iterable[str]) -> Registry:
-        """Imports the modules and collects what stands in their namespaces.
+        """Import the modules and collect the tasks and workflows in their namespaces.
 
         Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
         """
@@ -52,10 +58,11 @@ class Registry:
         )
 
     def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
-        """What `name` calls, as its map has it: workflows with the places that define them.
+        """Check that the modules have every task and workflow that `name` calls, as its map lists
+        them.
 
-        Raises WorkflowError HF103 when one of them is in none of the modules: the execution would
-        be parked there for ever.
+        Raises WorkflowError HF103 when one is in none of the modules: the execution would wait for
+        that function for ever.
         """
         for task in tasks:
             if task not in self.tasks:
@@ -85,7 +92,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _help_for(name: str) -> str:
-    """Many name the file first."""
+    """Return the help for a missing module. Many users give a file name first."""
     is_file = name.endswith(".py") or "/" in name
     module = name.removesuffix(".py").strip("./").replace("/", ".")
     if is_file and module:

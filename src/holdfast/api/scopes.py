@@ -17,19 +17,21 @@ _Step = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
 
 
 class Undo(Protocol):
-    """Registers a task that takes back what was just done."""
+    """The registration of tasks that undo finished work."""
 
     def __call__(self, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Values are copied now: a later change of a list does not reach the undo step."""
+        """Register one undo step. Values are copied now: a later change of a list does not reach
+        the undo step.
+        """
 
 
 @contextlib.contextmanager
 def compensating(*, on_undo_failure: Literal["continue", "stop"] = "continue") -> Iterator[Undo]:
-    """On an error runs what was registered in reverse order, then raises the error again.
+    """On an error, run the registered tasks in reverse order, then raise the error again.
 
-    So too when the execution is stopped or times out in it. An undo step that fails, its own
-    retries included, does not stop the others unless `on_undo_failure` is "stop"; the error is
-    then CompensationFailed.
+    The same happens when the execution is stopped or times out inside the block. An undo step that
+    fails, after its own retries, does not stop the others unless `on_undo_failure` is "stop"; the
+    error is then CompensationFailed.
     """
     steps: list[_Step] = []
 
@@ -47,7 +49,7 @@ def compensating(*, on_undo_failure: Literal["continue", "stop"] = "continue") -
 
 
 def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
-    """-> the last failure."""
+    """Run the undo steps, and return the last failure."""
     failed: CompensationFailed | None = None
     for function, args, kwargs in reversed(steps):
         try:
@@ -62,7 +64,7 @@ def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
 
 @contextlib.contextmanager
 def timeout(duration: timedelta, /) -> Iterator[None]:
-    """Raises BlockTimeout when the block is not over in time: what is open in it is cancelled.
+    """Raise BlockTimeout when the block does not end in time; its open work is cancelled.
 
     A direct run without a harness has no clock and bounds nothing. Raises ValueError for less than
     a second.
@@ -74,7 +76,7 @@ def timeout(duration: timedelta, /) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """Finishes its body before the execution or branch can be stopped or can time out."""
+    """Finish the body before the execution or branch can be stopped or can time out."""
     stand_in = harness.get()
     with contextlib.nullcontext() if stand_in is None else stand_in.shielded():
         yield

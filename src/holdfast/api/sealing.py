@@ -1,4 +1,4 @@
-"""Where a `SecretStr` becomes a sealed text and is opened again.
+"""The sealing of a `SecretStr` into a text, and its opening.
 
 Rules of this file:
 * A secret is in clear in the memory of the function that uses it, and nowhere else.
@@ -16,22 +16,24 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: A shorter one stands in texts that have nothing to do with it.
+#: A shorter secret occurs in texts by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
 class Vault(Protocol):
-    """Turns secrets into text that can be stored. No tenant can open a secret of another."""
+    """The sealing of secrets into text that can be stored. No tenant can open a secret of
+    another.
+    """
 
     def seal(self, tenant: str, text: str) -> str:
-        """-> `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
+        """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
 
     def open(self, tenant: str, sealed: Sealed) -> str:
-        """-> what was sealed. Raises VaultFault."""
+        """Return the secret. Raises VaultFault."""
 
 
 class NoVault:
-    """Of a deployment without secrets: refuses to keep one in any other form."""
+    """The vault of a deployment without secrets: it refuses to store one."""
 
     def seal(self, tenant: str, text: str) -> str:
         del tenant, text
@@ -54,7 +56,8 @@ NO_VAULT: Final = NoVault()
 
 
 class LocalVault:
-    """For a laptop and for tests: hides a secret from a text search, but gives no protection.
+    """A vault for a laptop and for tests: it hides a secret from a text search, but gives no
+    protection.
 
     The same secret gives the same text.
     """
@@ -79,7 +82,7 @@ class LocalVault:
 
 
 def _mixed(tenant: str, data: bytes) -> bytes:
-    """Its own reverse."""
+    """Mix the bytes; a second call with the result restores them."""
     mask = _digest(tenant.encode())
     return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
 
@@ -93,7 +96,7 @@ def _digest(data: bytes) -> bytes:
 
 @dataclass
 class Seals:
-    """One call's secrets, for one tenant. `may_open` False: what comes in is from outside."""
+    """The secrets of one call, for one tenant. `may_open` False: the values come from outside."""
 
     vault: Vault
     tenant: str
@@ -101,8 +104,8 @@ class Seals:
     _sealed: dict[str, str] = field(default_factory=dict)
 
     def seal(self, text: str) -> str:
-        """-> the text to keep; an empty one hides nothing. Raises ValueError when it is too long,
-        VaultFault.
+        """Return the text to keep; an empty one hides nothing. Raises ValueError when it is too
+        long, VaultFault.
         """
         if len(text.encode()) > SECRET_BYTES_MAX:
             raise ValueError(f"a secret has at most {SECRET_BYTES_MAX} bytes")
@@ -111,7 +114,9 @@ class Seals:
         return self._sealed.get(text, "")
 
     def opened(self, value: Any) -> Any:
-        """JSON with a `SecretStr` for each sealed text. Raises ValueError, VaultFault."""
+        """Return the JSON with a `SecretStr` for each sealed text. Raises ValueError,
+        VaultFault.
+        """
         match value:
             case str():
                 sealed = parse_sealed(value)
@@ -133,14 +138,15 @@ class Seals:
         return SecretStr(text)
 
     def scrubbed(self, text: str) -> str:
-        """`text` without the secrets of this call: an exception may quote one."""
+        """Return `text` without the secrets of this call: an exception may quote one."""
         for secret in sorted(self._sealed, key=len, reverse=True):
             if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
                 text = text.replace(secret, f"<secret {len(secret.encode())} bytes>")
         return text
 
     def merged(self, plain: Any, python: Any) -> Any:
-        """`plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two modes.
+        """Return `plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two
+        modes.
 
         Raises ValueError where the two have other shapes around a secret, VaultFault.
         """
@@ -164,7 +170,9 @@ _NO_PLACE: Final = "a secret stands where none can be kept: give it a field, or 
 
 
 class _Nowhere:
-    """Of what is written down in clear: a definition, and what runs on AWS Step Functions."""
+    """The seals of values that are written in clear text: a definition, and runs on AWS Step
+    Functions.
+    """
 
     def seal(self, tenant: str, text: str) -> str:
         del tenant, text
@@ -195,7 +203,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def schema_has_secrets(schema: Any) -> bool:
-    """Whether pydantic's schema of a type has a `SecretStr` anywhere."""
+    """Return True when pydantic's schema of a type has a `SecretStr` anywhere."""
     pending, seen = [schema], set()
     while pending:
         part = pending.pop()

@@ -78,9 +78,9 @@ T = TypeVar("T")
 
 
 def sleep(duration: timedelta, /) -> None:
-    """Parks the run, not at all for zero or less; it costs nothing meanwhile.
+    """Pause the workflow for the duration; it costs nothing meanwhile. Zero or less does not wait.
 
-    A direct run without a harness has no clock and goes on at once.
+    A direct run without a harness has no clock and continues at once.
     """
     stand_in = harness.get()
     if stand_in is not None:
@@ -88,11 +88,11 @@ def sleep(duration: timedelta, /) -> None:
 
 
 def sleep_until(moment: datetime, /) -> None:
-    """Parks the run until then, not at all when it has passed.
+    """Pause the workflow until `moment`; a moment in the past does not wait.
 
     Raises ValueError when `moment` has no time zone: on an engine an error of an expression, which
-    undo steps and `except Exception` see. Take `AwareDatetime` of pydantic to have it refused
-    before the run begins.
+    undo steps and `except Exception` see. With pydantic's `AwareDatetime` it is refused before the
+    run begins.
     """
     if moment.utcoffset() is None:
         raise ValueError("sleep_until() takes a datetime with a time zone")
@@ -104,7 +104,7 @@ def sleep_until(moment: datetime, /) -> None:
 def wait_for_event(
     name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
 ) -> T:
-    """Waits for the event `name` whose business key is `key`; raises WaitTimeout.
+    """Wait for the event `name` whose business key is `key`; raises WaitTimeout.
 
     A time-out below a second is a ValueError.
     """
@@ -123,7 +123,7 @@ def ask(
     details: object = None,
     timeout: timedelta | None = None,
 ) -> T:
-    """Waits for a person's answer; raises WaitTimeout. A time-out below a second: ValueError."""
+    """Wait for a person's answer; raises WaitTimeout. A time-out below a second: ValueError."""
     answered: T = _require_harness("ask", title).wait(
         "ask",
         title,
@@ -153,7 +153,7 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 
 def role(name: str) -> str:
-    """The assignee that stands for everyone who has this role."""
+    """Return the assignee for all people with this role."""
     return f"role:{name}"
 
 

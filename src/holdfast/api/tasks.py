@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
+from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
@@ -20,13 +21,14 @@ from holdfast.errors import RequestError, WorkflowError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Item = TypeVar("Item")
 
 
 # Errors that cross the task boundary: the class name is the ASL error name, str() is the Cause.
 
 
 class TaskError(Exception):
-    """Base of the errors that tasks raise and workflows catch by name."""
+    """The base of the errors that tasks raise and workflows catch by name."""
 
 
 class WaitTimeout(TaskError):  # noqa: N818
@@ -89,7 +91,9 @@ def running_task(context: TaskContext) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`max_attempts` tries in all, the first included, on the errors `on` (none named: on all)."""
+    """A retry rule: `max_attempts` tries in all, the first included, on the errors `on` (empty: on
+    all).
+    """
 
     max_attempts: int = 3
     interval: timedelta = timedelta(seconds=1)
@@ -144,9 +148,20 @@ class Task(_Declared[P, R]):
         label: str | None = None,
         idempotent: bool = False,
         limits: Sequence[Limit] = (),
+        batch: Batch | None = None,
     ) -> None:
+        self.batch = batch
+        self.batch_function = function if batch is not None else None
+        if batch is not None:
+            function = of_one(function, TaskError)
         super().__init__(function, name)
         self.limits = tuple(limits)
+        if batch is not None and self.limits:
+            raise WorkflowError(
+                "HF069",
+                f"the batch task {self.name} has limits",
+                help="a batch bounds its calls itself: one at a time; leave `limits` out",
+            )
         require_limits(self.name, inspect.signature(function).parameters, self.limits)
         self.retry = retry
         self.timeout = timeout
@@ -171,7 +186,7 @@ class Task(_Declared[P, R]):
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
-        """The same task with other settings for one call; `label` names its state."""
+        """Return the same task with other settings for one call; `label` names its state."""
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
@@ -179,10 +194,46 @@ class Task(_Declared[P, R]):
         changed.label = label if label is not None else self.label
         return changed
 
-    def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
-        """Calls the function with JSON and gives its result as JSON.
+    def call_batch_json(
+        self, inputs: Sequence[Mapping[str, JsonValue]], seals: Seals = NO_SEALS
+    ) -> list[Any]:
+        """Calls the function of a batch with the items of `inputs`, in their order.
 
-        Raises InvalidArguments, InvalidResult, VaultFault, or whatever the function raises.
+        -> for each input its result as JSON, or the exception that is its own. Raises VaultFault,
+        or whatever the function raises.
+        """
+        assert self.batch_function is not None
+        found: list[Any] = []
+        for arguments in inputs:
+            try:
+                (item,) = self.boundary.parse_arguments(arguments, seals).values()
+            except Misfit as misfit:
+                item = InvalidArguments(f"{self.name}({misfit})")
+            found.append(item)
+        items = [item for item in found if not isinstance(item, InvalidArguments)]
+        # The annotations were just checked; P cannot say so.
+        function: Callable[..., Any] = self.batch_function
+        results = list(function(items)) if items else []
+        if len(results) != len(items):
+            raise InvalidResult(f"{self.name} got {len(items)} items and returned {len(results)}")
+        own = iter(results)
+        return [
+            item if isinstance(item, InvalidArguments) else self._batch_result(next(own), seals)
+            for item in found
+        ]
+
+    def _batch_result(self, result: Any, seals: Seals) -> Any:
+        if isinstance(result, TaskError):
+            return result
+        try:
+            return self.boundary.dump_result(result, seals)
+        except Misfit as misfit:
+            return InvalidResult(f"{self.name}: {misfit}")
+
+    def call_json(self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS) -> JsonValue:
+        """Call the function with JSON and return its result as JSON.
+
+        Raises InvalidArguments, InvalidResult, VaultFault, and the function's own errors.
         """
         try:
             values = self.boundary.parse_arguments(arguments, seals)
@@ -206,18 +257,25 @@ class Pure(Task[P, R]):
 class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
+    limits: tuple[Limit, ...] = ()
+
     def __init__(
         self,
         function: Callable[P, R],
         *,
         name: str | None = None,
         timeout: timedelta | None = None,
+        limits: Sequence[Limit] = (),
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
+        self.limits = tuple(limits)
+        require_limits(self.name, inspect.signature(function).parameters, self.limits)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Inside another workflow: a child execution. Its error is raised here by its name."""
+        """Start a child execution, inside another workflow. Its error is raised here by
+        its name.
+        """
         stand_in = harness.get()
         if stand_in is None:
             return self.function(*args, **kwargs)
@@ -265,6 +323,15 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+@overload
+def task(
+    *,
+    batch: Batch,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    idempotent: bool = False,
+) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
     /,
@@ -275,11 +342,14 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
+    batch: Batch | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
-    `limits`: all of them must let an attempt begin. `idempotent` declares that running it twice is
-    the same as running it once; `holdfast check` then has nothing to say about its retries.
+    `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
+    of many executions and returns a list of their results. `idempotent` declares that running it
+    twice is the same as running it once; `holdfast check` then has nothing to say about its
+    retries.
     """
     make = functools.partial(
         Task,
@@ -289,12 +359,13 @@ def task(
         heartbeat=heartbeat,
         idempotent=idempotent,
         limits=limits,
+        batch=batch,
     )
     return make if function is None else make(function)
 
 
 def pure(function: Callable[P, R], /) -> Pure[P, R]:
-    """A quick function without I/O, for what a workflow cannot say itself."""
+    """Mark a quick function without I/O, for expressions that the workflow language lacks."""
     return Pure(function)
 
 
@@ -302,7 +373,7 @@ def pure(function: Callable[P, R], /) -> Pure[P, R]:
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, timeout: timedelta | None = None
+    *, name: str | None = None, timeout: timedelta | None = None, limits: Sequence[Limit] = ()
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -310,7 +381,11 @@ def workflow(
     *,
     name: str | None = None,
     timeout: timedelta | None = None,
+    limits: Sequence[Limit] = (),
 ) -> Any:
-    """A durable workflow: a module-level function in the language of docs/reference/language.md."""
-    make = functools.partial(Workflow, name=name, timeout=timeout)
+    """A durable workflow: a module-level function in the language of docs/reference/language.md.
+
+    `limits` bound how many executions run at once, or how many begin in a time; others wait.
+    """
+    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits)
     return make if function is None else make(function)

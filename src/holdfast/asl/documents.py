@@ -1,4 +1,4 @@
-"""Where things stand in a definition: what its reader and its validator both have to know."""
+"""The places of values in a definition, shared by the parser and the validator."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def config_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def s3_action(resource: str) -> str | None:
-    """ "arn:aws:states:::s3:getObject" -> "s3:getObject"."""
+    """Return the action: "arn:aws:states:::s3:getObject" gives "s3:getObject"."""
     found = _S3_ACTION.match(resource)
     return found[1] if found is not None else None

@@ -22,11 +22,11 @@ NO_CHOICE_MATCHED: Final = "States.NoChoiceMatched"
 QUERY_EVALUATION_ERROR: Final = "States.QueryEvaluationError"
 REFERENCE_PATH_CONFLICT: Final = "States.ReferencePathConflict"
 
-# Of a distributed Map.
+# Raised by a distributed Map.
 EXCEED_TOLERATED_FAILURE_THRESHOLD: Final = "States.ExceedToleratedFailureThreshold"
 ITEM_READER_FAILED: Final = "States.ItemReaderFailed"
 RESULT_WRITER_FAILED: Final = "States.ResultWriterFailed"
 
-# Of an HTTP task. The status follows the prefix.
+# Raised by an HTTP task. The status follows the prefix.
 HTTP_SOCKET: Final = "States.Http.Socket"
 HTTP_STATUS_CODE_PREFIX: Final = "States.Http.StatusCode."

@@ -139,9 +139,10 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """How many lanes must succeed (None: all that do not fail), and how many may fail (None: none).
+    """The bounds of a Parallel or Map: how many lanes must succeed (None: all that do not fail),
+    and how many may fail (None: none).
 
-    An extension of ASL, as `after` of a Parallel is.
+    An extension of ASL, like `after` of a Parallel.
     """
 
     needed: Template | None
@@ -166,7 +167,7 @@ class ParallelState:
 
 @dataclass(frozen=True, slots=True)
 class ItemReader:
-    """Where a distributed Map's items come from: "s3:getObject", "s3:listObjectsV2".
+    """The source of a distributed Map's items: "s3:getObject", "s3:listObjectsV2".
 
     `config` is the ReaderConfig as written, its texts and fields by path evaluated: InputType,
     MaxItems, CSVHeaderLocation, CSVHeaders, CSVDelimiter, ItemsPointer, ManifestType.
@@ -247,7 +248,7 @@ State: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class UndoRule:
-    """How a part of a machine is taken back when a line of control is cancelled there.
+    """The undo of a part of a machine, for a frame that is cancelled inside it.
 
     `begin` is entered with `assign` applied (`$states.errorOutput` is the reason); at `end`
     everything is undone. `own` are the states from `begin` up to `end`.

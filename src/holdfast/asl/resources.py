@@ -137,7 +137,9 @@ def read_resource(text: str) -> Resource | None:
 
 
 def is_arn_of_a_task(text: str) -> bool:
-    """Whether it has the form at least: what has it not is "not a valid resource ARN"."""
+    """Return True when the text has the form of a task's ARN. Any other text is "not a valid
+    resource ARN".
+    """
     return bool(_FUNCTION.match(text) or _ACTIVITY.match(text) or _SERVICE.match(text))
 
 

@@ -28,7 +28,7 @@ from holdfast.asl.jsonata.values import require_bounded
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-#: The fields of which AWS says that a value of another type is wrong.
+#: The fields for which AWS reports a value of another type as an error.
 _EXPECTED: Final[Mapping[str, str]] = {
     "Condition": "boolean",
     "Items": "array",
@@ -126,7 +126,7 @@ def _location(where: str) -> str:
 
 
 def _compile(value: StrictJson, location: str) -> Template | None:
-    """None when nothing in the value is an expression."""
+    """Return a template; None when nothing in the value is an expression."""
     match value:
         case str() if is_expression(value):
             return _field(value, location)
@@ -157,9 +157,9 @@ class _Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """`expected` is JSONata's name of the type that the field must have, None: any.
+    """One field. `expected` is JSONata's name of the type that the field must have, None: any.
 
-    `makes`: the value is made here, so that it may be much larger than what it was made of.
+    `makes`: the expression creates the value, so it may be much larger than its source.
     """
 
     location: str
@@ -191,7 +191,7 @@ class _Field:
 
 
 def type_name(value: StrictJson) -> str:
-    """-> the type of a value as JSONata calls it."""
+    """Return the type of a value as JSONata calls it."""
     match value:
         case None:
             return "null"

@@ -17,7 +17,9 @@ class Bus:
         self._clients = clients
 
     def publish(self, effect: Publish) -> None:
-        """A refused event is a ServiceFault: the message comes back, and the event goes again."""
+        """Publish an event. A refused event is a ServiceFault: SQS delivers the message again, and
+        the event is sent again.
+        """
         entry = {
             "Source": effect.source,
             "DetailType": effect.detail_type,

@@ -75,8 +75,9 @@ class Clients:
                 read_timeout=kind.read_timeout_seconds,
                 retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
                 max_pool_connections=CONNECTIONS_MAX,
-                # The shapes are ours and the contract suite's; validating them again costs as
-                # much as signing. Checksums: our keys already end in the hash of the bytes.
+                # Holdfast builds these requests and the contract suite tests them; validating them
+                # again costs as much as signing. Checksums: our keys already end in the hash of the
+                # bytes.
                 parameter_validation=False,
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",

@@ -84,7 +84,7 @@ def make_host(keys: SigningKeys) -> Host:
 
 
 def _services(host: Host) -> TaskPerformer:
-    """-> what calls services, and Step Functions' own actions in this process."""
+    """Return the performer of service calls, and of Step Functions' own actions in this process."""
     from holdfast.aws.protocol import states_call  # noqa: PLC0415
     from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
 

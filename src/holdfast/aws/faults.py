@@ -36,14 +36,14 @@ _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
 
 def error_code(error: Exception) -> str:
-    """-> the service's code of a `ClientError`; "" for what never was an answer."""
+    """Return the service's code of a `ClientError`; "" for what never was an answer."""
     # botocore's connection errors carry a `response` too: None.
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def fault(operation: str, error: Exception, *, is_conditional_put: bool = False) -> ServiceFault:
-    """-> the fault to raise for a botocore error.
+    """Return the fault to raise for a botocore error.
 
     | what botocore raised                               | conditional put | anything else      |
     |----------------------------------------------------|-----------------|--------------------|

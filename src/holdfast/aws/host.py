@@ -79,11 +79,12 @@ class Host:
 
     @contextmanager
     def task_pool(self) -> Iterator[ThreadPoolExecutor | None]:
-        """Threads for the tasks of one invocation.
+        """Yield the threads for the tasks of one invocation.
 
-        A task that hangs keeps its thread for as long as the process lives: it must not be missing
-        in the next invocation, whose attempts would time out without having begun. A process in
-        which too many hang ends, before it works on anything: Lambda makes a new one.
+        A task that hangs keeps its thread for as long as the process lives. The thread must not be
+        missing in the next invocation, whose attempts would time out without having begun. A
+        process with too many such threads exits before it processes anything, and Lambda starts a
+        new one.
         """
         if not self.has_threads:
             yield None
@@ -104,11 +105,11 @@ class Host:
     # -- the worker --------------------------------------------------------------------------------
 
     def worker(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """An SQS batch; -> the messages that are to come back."""
+        """An SQS batch; returns the messages that are to come back."""
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:
-            # Messages of another queue were not sent by this stack: they stay there.
+            # This stack sent no messages to other queues, so such messages stay there.
             stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
             self.log_fault("a batch was not processed", stranger)
             return _failed(str(record["messageId"]) for record in records)
@@ -142,7 +143,9 @@ class Host:
         perform: Callable[[Effect], Any],
         invocation: _Invocation,
     ) -> bool:
-        """One message; whatever goes wrong with it is its own, not its batch's (R9)."""
+        """Process one message. An error of one message does not affect the rest of its
+        batch (R9).
+        """
         message_id = str(record["messageId"])
         try:
             delivery = ReceivedMessage(
@@ -202,7 +205,9 @@ class Host:
             self._hide(queue, holds, self.ports.perform(Clock()))
 
     def _hide(self, queue: QueueName, holds: Holds, now_ms: int) -> None:
-        """One receipt that SQS no longer takes must not cost the others their time."""
+        """Hide messages again. A receipt that SQS refuses must not prevent the extension of the
+        others.
+        """
         receipts = dict(holds.receipts)
         if not receipts:
             return
@@ -219,7 +224,7 @@ class Host:
             try:
                 self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
             except ServiceFault as error:
-                # Its limit stays where it was: past it nothing is written (R9).
+                # The message's limit stays unchanged: after it, nothing is written (R9).
                 holds.let_go(message_id)
                 self.log_fault("a message was not hidden", error, message_id=message_id)
             else:
@@ -228,7 +233,9 @@ class Host:
     # -- the others --------------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
-        """One event from the bus. A fault is raised: Lambda tries again, then its DLQ."""
+        """Process one event from the bus. A fault is raised: Lambda tries again, then uses
+        its DLQ.
+        """
         now_ms = self.ports.perform(Clock())
         event_id, detail = event.get("id"), event.get("detail")
         self.perform(self.front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))

@@ -58,7 +58,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 def api_handler(
     host: Host, region: str | None = None
 ) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
-    """-> a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
+    """Return a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
     routes, states = _routes(host, region), protocol.states_handler(host, region)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
         return require_here(identifier, request(), region)
 
     def asked_by_caller(route: str) -> dict[str, Any]:
-        """The body, with the verified caller as `by` where the client does not say who asks."""
+        """Return the body, with the verified caller as `by` where the client names no operator."""
         return {"by": caller_of(request()) or "", **body(route)}
 
     @app.post("/executions")
@@ -257,7 +257,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 def _require_known(
     what: str, given: Mapping[str, Any] | None, route: str, place: int
 ) -> dict[str, Any]:
-    """-> the parameters or fields. Raises RequestError HF219 for one that the route lacks."""
+    """Return the parameters or fields. Raises RequestError HF219 for one that the route lacks."""
     known = KNOWN[route][place]
     unknown = sorted((given or {}).keys() - set(known))
     if unknown:
@@ -299,7 +299,7 @@ def _problem(error: HoldfastError) -> dict[str, Any]:
 
 
 def _refusal(error: RequestError) -> dict[str, Any]:
-    """-> API Gateway's response for a request that no route serves."""
+    """Return API Gateway's response for a request that no route serves."""
     return {
         "statusCode": error.status,
         "headers": {"Content-Type": "application/json"},
@@ -309,7 +309,7 @@ def _refusal(error: RequestError) -> dict[str, Any]:
 
 
 def require_here(identifier: str, request: Mapping[str, Any], region: str | None) -> str:
-    """-> the identifier of an execution. Raises RequestError HF207 for an ARN of another place.
+    """Return the identifier of an execution. Raises RequestError HF207 for an ARN of another place.
 
     An execution here may have the same name, and must not be stopped in place of that one.
     """
@@ -322,7 +322,7 @@ def require_here(identifier: str, request: Mapping[str, Any], region: str | None
 
 
 def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the JSON object in the body. Raises RequestError HF241 to HF243."""
+    """Return the JSON object in the body. Raises RequestError HF241 to HF243."""
     text = request.get("body") or ""
     if len(text) > BODY_BYTES_MAX:
         raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)

@@ -29,7 +29,9 @@ def tenant_of(request: Mapping[str, Any]) -> str:
 
 
 def caller_of(request: Mapping[str, Any]) -> str | None:
-    """-> the verified identity of the caller: the ARN of an IAM caller, or the subject of a JWT."""
+    """Return the verified identity of the caller: the ARN of an IAM caller, or the subject of a
+    JWT.
+    """
     authorizer = request.get("requestContext", {}).get("authorizer") or {}
     found = (authorizer.get("iam") or {}).get("userArn")
     if found is None:

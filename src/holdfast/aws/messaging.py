@@ -18,7 +18,9 @@ BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
-    """-> the JSON, or None for other text: Holdfast did not send it, and the caller refuses it."""
+    """Return the JSON, or None for other text: Holdfast did not send it, and the caller
+    refuses it.
+    """
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -50,7 +52,7 @@ class Queues:
     def extend_visibility(
         self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
     ) -> None:
-        """Every message comes back after `seconds` from now; one that is gone is a fault."""
+        """Make every message visible again in `seconds`; a message that is gone is a fault."""
         failed: list[str] = []
         handles = list(receipt_handles)
         size = limits.SQS_BATCH_ENTRIES_MAX
@@ -96,7 +98,7 @@ class Queues:
         )
 
     def _send_batch(self, url: str, entries: list[BatchEntry]) -> list[BatchEntry]:
-        """-> the entries that SQS did not take."""
+        """Return the entries that SQS did not take."""
         answer = self._call("send_message_batch", QueueUrl=url, Entries=entries)
         failed = {entry["Id"] for entry in answer.get("Failed", [])}
         return [entry for entry in entries if entry["Id"] in failed]

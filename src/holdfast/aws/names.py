@@ -26,7 +26,7 @@ class ResourceNames:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ResourceNames:
-        """Only the sweeper has the dead-letter queues in its environment."""
+        """Read the names. Only the sweeper has the dead-letter queues in its environment."""
 
         def need(variable: str) -> str:
             if not environ.get(variable):
@@ -48,7 +48,7 @@ class ResourceNames:
         )
 
     def to_environment(self) -> dict[str, str]:
-        """What `from_environment` reads."""
+        """Return the variables that `from_environment` reads."""
         return {
             resources.ENV_EXECUTIONS_TABLE: self.executions_table,
             resources.ENV_MAIL_TABLE: self.mail_table,

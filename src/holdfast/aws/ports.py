@@ -41,9 +41,10 @@ from holdfast.runtime.effects import (
 
 
 class AwsPorts:
-    """`tasks` runs user code, `clock` gives milliseconds, `metrics` takes what is measured.
+    """The effects on AWS. `tasks` runs user code, `clock` gives milliseconds, `metrics` receives
+    measured values.
 
-    One instance serves all threads of a process. `has_threads`: it may send reads side by side.
+    One instance serves all threads of a process. `has_threads`: it may send reads concurrently.
     """
 
     def __init__(
@@ -83,14 +84,16 @@ class AwsPorts:
         }
 
     def perform(self, effect: Effect) -> Any:
-        """-> the effect's result (see `runtime.effects`). `SetVisibility` needs `for_message`."""
+        """Return the effect's result (see `runtime.effects`). `SetVisibility` needs
+        `for_message`.
+        """
         performer = self._performers.get(type(effect))
         if performer is None:
             raise HoldfastBug(f"{type(effect).__name__} cannot be performed here")
         return performer(effect)
 
     def for_message(self, queue: QueueName, receipt_handle: str) -> Callable[[Effect], Any]:
-        """-> `perform` for the handler of one message of `queue`."""
+        """Return `perform` for the handler of one message of `queue`."""
 
         def perform(effect: Effect) -> Any:
             if isinstance(effect, SetVisibility):

@@ -48,9 +48,9 @@ def is_states_call(request: Mapping[str, Any]) -> bool:
 def states_handler(
     host: Host, region: str | None = None
 ) -> Callable[[Mapping[str, Any], Any, str], dict[str, Any]]:
-    """-> (request, Lambda context, tenant) to API Gateway's response.
+    """Return the handler: it maps request, Lambda context and tenant to API Gateway's response.
 
-    `region` is the one that ARNs name; by default that of the Lambda function.
+    `region` is the region that ARNs name; by default that of the Lambda function.
     """
 
     def handle(request: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
@@ -69,7 +69,8 @@ def states_handler(
 def states_call(
     host: Host, region: str, account: str
 ) -> Callable[[str, dict[str, Any], RunTask], dict[str, Any]]:
-    """-> (operation, request, the task that asks) to the response: the API without the protocol.
+    """Return (operation, request, the task that asks) to the response: the API without the
+    protocol.
 
     Raises StatesFault. The task's execution waits for the answer, so nothing else may wait for it.
     """
@@ -86,7 +87,7 @@ def states_call(
 
 
 def _parent(effect: RunTask) -> Parent | None:
-    """-> the task as the parent of the execution that it starts, if it waits for the end."""
+    """Return the task as the parent of the execution that it starts, if it waits for the end."""
     if effect.kind != "sync":
         return None
     return {
@@ -98,7 +99,7 @@ def _parent(effect: RunTask) -> Parent | None:
 
 
 def refusal(status: int, code: str, message: str) -> dict[str, Any]:
-    """-> API Gateway's response for a fault that was found before the operation was."""
+    """Return API Gateway's response for a fault that was found before the operation was."""
     return _response(status, _problem(code, message))
 
 
@@ -145,7 +146,7 @@ def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> 
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:
-    """-> `perform` for a call, which may wait until shortly before its caller's deadline."""
+    """Return `perform` for a call, which may wait until shortly before its caller's deadline."""
 
     def perform(effect: Effect) -> Any:
         match effect:
@@ -166,7 +167,7 @@ def _account(request: Mapping[str, Any]) -> str:
 
 
 def _body(request: Mapping[str, Any]) -> Any:
-    """Raises ValueError and RecursionError for what is not JSON."""
+    """Return the JSON of the body. Raises ValueError and RecursionError for other text."""
     text = request.get("body") or ""
     raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
     if len(raw) > BODY_BYTES_MAX:

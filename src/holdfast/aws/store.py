@@ -60,7 +60,9 @@ class DynamoStore:
         )
 
     def query_list(self, effect: QueryList) -> ListPage:
-        """One request. A filter is applied to what was read, so the page may be short."""
+        """Run one query of the list. A filter is applied after the read, so the page may
+        be short.
+        """
         index = resources.EXECUTIONS.index
         assert index is not None
         values: dict[str, Attribute] = {":partition": {"S": effect.partition}}
@@ -197,7 +199,7 @@ class DynamoStore:
         )
 
     def _update_if(self, **request: Any) -> None:
-        """An update whose failed condition means that there is nothing left to do."""
+        """Run an update. A failed condition means that there is nothing left to do."""
         try:
             self._clients.get("store").update_item(**request)
         except Exception as error:
@@ -226,7 +228,7 @@ class DynamoStore:
 
 
 def _update_request(effect: Update) -> dict[str, Any]:
-    """-> the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
+    """Return the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
     names: dict[str, str] = {}
     values: dict[str, Attribute] = {}
 
@@ -301,7 +303,7 @@ def _key(pk: str, sk: int | str) -> dict[str, Attribute]:
 
 
 def _bounds(query: Query) -> tuple[str, dict[str, Attribute]] | None:
-    """-> key condition and its values; None when no key can lie within the bounds.
+    """Return key condition and its values; None when no key can lie within the bounds.
 
     DynamoDB takes one condition on the sort key and its BETWEEN includes both ends, so an exclusive
     lower bound becomes the next key after it.

@@ -15,10 +15,10 @@ _OWN_CODE = frozenset({"task", "pure"})
 
 
 class TaskRunner:
-    """Performs `RunTask`, for all threads of a process.
+    """The performer of `RunTask`, for all threads of a process.
 
-    `make_services` gives what calls services. It is asked once, at the first task that needs it: a
-    worker without state machines never pays for botocore's models.
+    `make_services` makes the performer of service calls. It is called at the first task that needs
+    it, so a worker without state machines never loads botocore's models.
     """
 
     def __init__(self, run_own: TaskPerformer, make_services: Callable[[], TaskPerformer]) -> None:
@@ -34,7 +34,7 @@ class TaskRunner:
             call_service = self._services()
         except ServiceFault:
             if effect.is_poll:
-                return TaskPending()  # the job goes on, and is asked again
+                return TaskPending()  # The job still runs, and is polled again
             raise
         return call_service(effect)
 

@@ -60,10 +60,10 @@ def _embedded(stack: str, values: dict[str, tuple[float, str]], now_ms: int) -> 
 
 
 def log_fault(what: str, error: Exception, write: Write = sys.stdout.write, **ids: str) -> None:
-    """The error's code and kind and the ids it concerns; never its values.
+    """Log the error's code and kind and the ids that it concerns; never its values.
 
-    An exception that is not of ours has words of its own, which may quote what it stumbled over:
-    only its kind is logged, under HF900.
+    The text of a foreign exception may quote the data that caused it. Only its class is logged,
+    under HF900.
     """
     line = {"level": "ERROR", "what": what, "error": type(error).__name__, **ids}
     if isinstance(error, HoldfastError):

@@ -1,6 +1,6 @@
-"""Secrets, sealed by a key of KMS that never leaves it.
+"""Secrets, sealed by a KMS key that never leaves KMS.
 
-The tenant is in the encryption context, so KMS itself refuses what another tenant has sealed.
+The tenant is in the encryption context, so KMS itself refuses another tenant's secrets.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def check(
 
 
 def statements_of(block: StatementBlock) -> Sequence[Statement]:
-    """Every statement, outer before inner, branches included."""
+    """Yield every statement, outer before inner, branches included."""
     found: list[Statement] = []
     pending = list(reversed(block))
     while pending:
@@ -183,7 +183,9 @@ def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
 
 
 def _has_exit(block: StatementBlock) -> bool:
-    """Whether the body of an endless loop can leave it; a `break` of an inner loop does not."""
+    """Return True when the body of an endless loop can leave it; a `break` of an inner loop does
+    not count.
+    """
     for statement in block:
         match statement:
             case Break() | Return() | Raise() | Reraise() | StepStatement(targets=None):

@@ -96,7 +96,8 @@ class CompiledWorkflow:
     events: dict[str, str]
     answers: dict[str, str]
     sources: dict[str, JsonValue]
-    #: States that wait for others without need, for the target has no other way.
+    #: Steps that wait for steps they do not need, because the target cannot express the graph
+    #: otherwise.
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
@@ -107,12 +108,12 @@ class CompiledWorkflow:
 
     @property
     def asl_text(self) -> str:
-        """The text of `<name>.asl.json`."""
+        """Return the text of `<name>.asl.json`."""
         return _document(self.asl)
 
     @property
     def map_text(self) -> str:
-        """The text of `<name>.map.json`."""
+        """Return the text of `<name>.map.json`."""
         return _document(
             {
                 "workflow": self.name,
@@ -133,9 +134,9 @@ def _document(value: object) -> str:
 
 
 def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[CompiledWorkflow]:
-    """Every workflow that `module` defines; raises CompileErrors with all their refusals.
+    """Compile every workflow that `module` defines. Raises CompileErrors with all their refusals.
 
-    `in_plain_asl`: a graph that has no other exact form in it runs level by level.
+    `in_plain_asl`: a graph without an exact form in plain ASL runs level by level.
     """
     source = _source(module)
     compiled: list[CompiledWorkflow] = []
@@ -154,7 +155,7 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
 
 
 def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
-    """Raises CompileErrors with all refusals."""
+    """Compile one workflow. Raises CompileErrors with all refusals."""
     if isinstance(workflow, Dag):
         return compile_dag(workflow)
     module = sys.modules.get(workflow.function.__module__)
@@ -164,7 +165,7 @@ def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
 
 
 def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
-    """As `compile_module` does it; the graph may be of no module."""
+    """Compile a graph as `compile_module` does; the graph need not belong to a module."""
     plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
     emitted = emit_dag(graph, plan, ErrorClasses(graph.function))
     steps = graph.steps

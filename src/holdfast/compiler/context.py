@@ -81,7 +81,8 @@ class TypedQuery(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A variable: what its value is read by, and whether every path here has assigned it.
+    """One variable: the query that reads its value, and whether every path to this point has
+    assigned it.
 
     `is_own`: nothing else refers to the list or dict that it holds; see `aliases`.
     """
@@ -94,7 +95,9 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalFunction:
-    """A `def` inside the workflow: only a branch. `scope`: of the function that it stands in."""
+    """A `def` inside the workflow, usable only as a branch. `scope`: the scope of the enclosing
+    function.
+    """
 
     node: ast.FunctionDef
     scope: VariableScopeNames
@@ -119,7 +122,7 @@ class Environment(NamedTuple):
 
     def with_entry(self, name: str, entry: NameEntry) -> Environment:
         entries = dict(self.entries)
-        entries.pop(name, None)  # the newest stands last
+        entries.pop(name, None)  # The newest entry comes last
         entries[name] = entry
         return Environment(entries, self._facts_without(name))
 
@@ -139,7 +142,7 @@ class Environment(NamedTuple):
         }
 
     def shared(self, names: Iterable[str]) -> Environment:
-        """Where something else refers to the values of `names`, too."""
+        """Return the environment in which other code may also refer to the values of `names`."""
         own = {
             name: entry._replace(is_own=False)
             for name in names
@@ -157,7 +160,7 @@ class Environment(NamedTuple):
 
 
 def without_refused(environment: Environment | None, known: Environment) -> Environment | None:
-    """`environment`, with what was refused as it was in `known`.
+    """Return `environment`, with refused names as they are in `known`.
 
     A loop's body is lowered several times, and only the last time counts. Refusals of the
     earlier times must not silence those of the last one.
@@ -204,10 +207,10 @@ def join_environments(
 def _join_facts(
     left: Environment, right: Environment, entries: Mapping[str, NameEntry]
 ) -> Mapping[str, Type]:
-    """`if note is None: note = ""`: a name that got a value on one way was looked at on the other.
+    """Join what both branches of `if note is None: note = ""` know about the fields of names.
 
     Facts about the fields of a name do not hold for another value of that name. A fact that adds
-    nothing to `entries`, which hold on both ways, is dropped.
+    nothing to `entries`, which hold on both paths, is dropped.
     """
     if not (left.facts or right.facts):
         return left.facts
@@ -222,7 +225,9 @@ def _join_facts(
 
 
 def is_alike(some: Environment, other: Environment) -> bool:
-    """Whether lowering would say the same at both points: what may have no value is not read."""
+    """Return True when lowering would give the same result at both points. Names that may have no
+    value are not compared.
+    """
     return some.facts == other.facts and _readable(some) == _readable(other)
 
 
@@ -249,7 +254,7 @@ NOTHING: Final = object()
 
 
 class Unit:
-    """One workflow being compiled: its source, its module's names, and its refusals."""
+    """One workflow during its compilation: its source, its module's names, and its refusals."""
 
     def __init__(self, source: Source, function: Callable[..., Any]) -> None:
         self.source = source
@@ -257,13 +262,13 @@ class Unit:
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}
-        #: Local functions, by the calls of which each needs its own.
+        #: Local functions by the call; each of these calls needs a copy of the function.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
         #: The replacements of conditional expressions with steps in their arms.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
-        #: Of the expressions that were looked at, whether a durable call is in them.
+        #: Expressions that were examined already: True when one contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
-        #: Where a step is missing, for it, or what it takes, was refused.
+        #: Lines on which a step is missing, because the step or one of its arguments was refused.
         self.lost_lines: set[int] = set()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
         #: Names that branches keep; None when nothing is changed in place. See `aliases`.
@@ -291,7 +296,9 @@ class Unit:
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
-        """A help that ends with "a @pure function" goes on with that function, written out."""
+        """Add a refusal. A help text that ends with "a @pure function" is extended with the code of
+        that function.
+        """
         if help_.endswith("@pure function"):
             code_ = pure_function(node, self.text(node), self._is_outside)
             help_ = f"{help_}: `{code_}`" if code_ else help_
@@ -309,7 +316,7 @@ class Unit:
         )
 
     def refused(self, node: ast.AST, code: str, message: str, help_: str = "") -> TypedQuery:
-        """Refuses, and gives a value about which nothing more is said."""
+        """Add a refusal, and return a value that causes no further refusals."""
         self.refuse(node, code, message, help_)
         return REFUSED_EXPRESSION
 
@@ -326,9 +333,9 @@ class Unit:
         return self.source.text(node)
 
     def outside(self, node: ast.expr) -> Any:
-        """The object that a global name or an attribute of a module or class stands for.
+        """Return the object behind a global name, or behind an attribute of a module or class.
 
-        Gives NOTHING when the name is unknown. Only modules and classes are read: getting any
+        Return NOTHING when the name is unknown. Only modules and classes are read: getting any
         other attribute would run the author's code.
         """
         if isinstance(node, ast.Name):

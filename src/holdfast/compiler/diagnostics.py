@@ -72,7 +72,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Diagnostic:
-    """One refusal; lines and columns count from 1, `width` is the length of the caret."""
+    """One refusal. Lines and columns count from 1; `width` is the length of the caret line."""
 
     file: str
     line: int

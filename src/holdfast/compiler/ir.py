@@ -90,7 +90,7 @@ class Raise:
 
 @dataclass(frozen=True, slots=True)
 class Reraise:
-    """Raises what the ASL variable `error` holds: `{"Error", "Cause"}`."""
+    """Raise the error that the ASL variable `error` holds: `{"Error", "Cause"}`."""
 
     origin: SourcePlace
     error: str
@@ -127,7 +127,9 @@ class Try:
 
 
 class Way(Enum):
-    """How the flow leaves a part that has a `finally`; the text marks the names of states."""
+    """The way on which the flow leaves a part with a `finally`; its text marks the names of
+    states.
+    """
 
     END = ""
     ERROR = "after an error"
@@ -138,7 +140,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The `finally` body on one way out, and `then` to go on; None: the line after it."""
+    """The `finally` body on one way out; `then` is the next statement, None: the line after it."""
 
     way: Way
     body: StatementBlock
@@ -147,7 +149,8 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Finally:
-    """Each way out has its own copy of the `finally` body: none waits for another's variable.
+    """A part with a `finally`. Each way out has its own copy of the body, so that no copy waits for
+    another's variable.
 
     `failure` holds the error while the body runs after one.
     """
@@ -185,7 +188,7 @@ class RegisterUndo:
 
 @dataclass(frozen=True, slots=True)
 class Shielded:
-    """Is not cancelled in the middle."""
+    """A part that is not cancelled in the middle."""
 
     origin: SourcePlace
     body: StatementBlock
@@ -201,7 +204,7 @@ class TimeoutBlock:
 
 
 class Target(NamedTuple):
-    """Where a step's result goes: all of it, or its part number `part`."""
+    """The target of a step's result: all of it, or its part number `part`."""
 
     variable: str
     part: int | None = None
@@ -209,7 +212,9 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepStatement:
-    """`targets` None: the result is what the workflow or branch returns."""
+    """A statement that runs a step. `targets` None: the result is the return value of the workflow
+    or branch.
+    """
 
     origin: SourcePlace
     action: Action
@@ -224,7 +229,7 @@ class TaskAction:
 
 @dataclass(frozen=True, slots=True)
 class RunWorkflow:
-    """A child execution. `arguments`: its whole input, with what the call left out."""
+    """A child execution. `arguments`: its whole input, with the defaults that the call omitted."""
 
     workflow: Workflow[..., Any]
     arguments: TypedQuery
@@ -259,7 +264,9 @@ class SleepUntil:
 
 @dataclass(frozen=True, slots=True)
 class RunParallel:
-    """How many branches must succeed (None: all) and how many may fail (None: none)."""
+    """Branches at the same time. `needed` must succeed (None: all) and `tolerated` may fail (None:
+    none).
+    """
 
     branches: tuple[StatementBlock, ...]
     needed: TypedQuery | None

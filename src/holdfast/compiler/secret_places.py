@@ -1,4 +1,4 @@
-"""Where a workflow has secrets, read off its types, and where one could not be kept."""
+"""The secrets in a workflow's types, and the places in which a secret could not be kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIELD: Final = "token: SecretStr"
 
 
 def crossing(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, str, Type]]:
-    """Each value that a step hands over or gets: where, what it is called, its type."""
+    """Yield each value that a step passes or receives: its place, its name, its type."""
     for statement in statements:
         match statement:
             case StepStatement(origin, TaskAction(task)):
@@ -68,7 +68,7 @@ def crossing_of(
 def check_secrets(
     values: Iterable[tuple[SourcePlace, str, Type]], report: ReportSecret
 ) -> tuple[str, ...]:
-    """-> the values that are or hold secrets. Refuses those that could not be kept."""
+    """Return the values that are or hold secrets. Refuses those that could not be kept."""
     found: dict[str, None] = {}
     for origin, name, type_ in values:
         trouble = _trouble(type_, frozenset())

@@ -19,7 +19,9 @@ _KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFault:
-    """Why annotations cannot be read: "an annotation <message>", and what to type."""
+    """An annotation that cannot be read: the message "an annotation <message>", and the code to
+    type.
+    """
 
     message: str
     help: str
@@ -96,9 +98,10 @@ def match_call(
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """In their order; the first `places_count` may be given by place, `nameless` in no other way.
+    """The parameters of a signature in their order. The first `places_count` may be positional;
+    `nameless` ones must be.
 
-    `rest` takes any number more.
+    `rest` accepts any number more.
     """
 
     names: tuple[str, ...]
@@ -133,7 +136,9 @@ def _parameters_of(function: Callable[..., Any]) -> _Parameters | None:
 def _matched(
     parameters: _Parameters | None, given: Sequence[ast.expr], named: Mapping[str, ast.expr]
 ) -> dict[str, Any] | None:
-    """The arguments by parameter; None where only Python says what is wrong, or what is meant."""
+    """Return the arguments by parameter; None when the call does not fit, or only Python can
+    decide.
+    """
     if parameters is None or not parameters.nameless.isdisjoint(named):
         return None
     places, more = given[: parameters.places_count], given[parameters.places_count :]
@@ -157,7 +162,7 @@ def _parameters(function: Callable[..., Any]) -> str:
 
 
 def _written(parameter: inspect.Parameter) -> str:
-    """As a call may have it."""
+    """Return the parameter as a call may write it."""
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return "…"
     is_named = parameter.kind is inspect.Parameter.KEYWORD_ONLY

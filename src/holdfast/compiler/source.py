@@ -18,7 +18,7 @@ _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
 
 
 class Span(NamedTuple):
-    """Where a node stands; line and column count from 1 and columns count characters."""
+    """The place of a node. Line and column count from 1, and columns count characters."""
 
     line: int
     column: int
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One parsed file; `file` is relative to the root that its module is imported from."""
+    """One parsed file. `file` is relative to the root from which its module is imported."""
 
     file: str
     lines: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Names of ASL variables."""
+"""The names of ASL variables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class VariableScopeNames:
         self.local_names = dict.fromkeys(local_names)
         self.children: list[VariableScopeNames] = []
         self.given: dict[object, str] = {}
-        #: The names given here, in a scope around this one, or in one inside.
+        #: The names assigned in this scope, in a scope around it, or in one inside it.
         self.taken: set[str] = set()
         for ancestor in self._ancestors():
             self.taken.update(ancestor.given.values())
@@ -60,7 +60,7 @@ class VariableScopeNames:
             parent.children.append(self)
 
     def is_local(self, name: str) -> bool:
-        """Whether `name` belongs to this function or one around it, not to the module."""
+        """Return True when `name` belongs to this function or one around it, not to the module."""
         scope: VariableScopeNames | None = self
         while scope is not None:
             if name in scope.local_names:

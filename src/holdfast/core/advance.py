@@ -64,12 +64,14 @@ from holdfast.core.state import (
     ANSWERED_LATER,
     PRIORITY_DEFAULT,
     ROOT,
+    Admission,
     Attempt,
     Awaiting,
     Entered,
     Execution,
     Frame,
     MachineOrigin,
+    Queued,
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
@@ -98,7 +100,9 @@ class Transition:
 def advance(
     program: Program, state: Execution | None, offered: Sequence[Fact], moment: DecisionInputs
 ) -> Transition:
-    """-> the events that the facts cause. No facts: goes on where a full record stopped."""
+    """Return the events that the facts cause. Without facts, continue where a full record
+    stopped.
+    """
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
@@ -118,7 +122,7 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """-> the events of the fact alone: no state is evaluated, as if the record were full."""
+    """Return the events of the fact alone: no state is evaluated, as if the record were full."""
     decision = Decision(program, state, moment)
     _offer(decision, fact)
     return Transition(tuple(decision.events), decision.state)
@@ -153,7 +157,9 @@ def _settle(decision: Decision) -> None:
 
 
 def _end_endless(decision: Decision, frame: Frame) -> None:
-    """No state may catch it: the catcher could be part of the loop."""
+    """End an execution that loops without an event. No state may catch this error: the catcher
+    could be part of the loop.
+    """
     note_started(decision)
     cause = f"The execution has more than {EVENTS_MAX} events."
     details = {"error": TOO_MANY_EVENTS, "cause": cause}
@@ -235,19 +241,24 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # AWS: the first state's entry hangs off nothing.
+    # In AWS's histories the entry of the first state has no previous event.
     enter(decision, ROOT, start_at, fact.input, 0)
+    if fact.queued is not None:
+        own = _place(decision, decision.state.next_entry, fact.queued)
+        decision.emit("ExecutionQueued", **own)
 
 
 def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | None:
-    """An express execution has five minutes, whatever its machine says (AWS quota)."""
+    """Return the time-out of the execution in seconds. An express execution has five minutes,
+    whatever its definition says (AWS quota).
+    """
     if origin is None or origin["type"] != "EXPRESS":
         return program.timeout_seconds
     return min(program.timeout_seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
 
 
 def _machine(origin: MachineOrigin) -> dict[str, str]:
-    """-> the ARNs of the state machine, as AWS's ExecutionStarted has them."""
+    """Return the ARNs of the state machine, as AWS's ExecutionStarted has them."""
     arns = {
         "roleArn": origin["role_arn"],
         "stateMachineAliasArn": origin.get("alias_arn"),
@@ -262,7 +273,9 @@ def _machine(origin: MachineOrigin) -> dict[str, str]:
 def _current(
     decision: Decision, entry: int, attempt: int
 ) -> tuple[Frame, TaskState | MapState, Attempt | Awaiting] | None:
-    """-> where the result belongs, or None when its entry is closed or its attempt was replaced."""
+    """Return the frame, the state and the wait of a result. None when the entry is closed or the
+    attempt was replaced.
+    """
     frame = decision.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
         return None
@@ -453,7 +466,7 @@ def _fire(decision: Decision, frame: Frame) -> None:
 
 
 def _is_heartbeat_missed(waiting: Awaiting) -> bool:
-    """Of one that is overdue: whether the heartbeat was due before the answer."""
+    """For an overdue wait: return True when the heartbeat was due before the answer."""
     due_ms, heartbeat_due_ms = waiting.due_ms, waiting.heartbeat_due_ms
     return heartbeat_due_ms is not None and (due_ms is None or heartbeat_due_ms < due_ms)
 
@@ -467,7 +480,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     frame, state, waiting = found[0], found[1], found[2]
     if decision.state.paused is not None and not fact.is_handed:
-        return  # it would begin anew
+        return  # A second redrive would begin again what the first has begun
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -492,27 +505,41 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 
 def _refused(decision: Decision, fact: facts.Refused) -> None:
-    """The attempt gives up its lease and waits. One that is at that gate already stays there."""
+    """Release the lease of an attempt that a gate has refused: the attempt waits. An attempt that
+    already waits at that gate stays there.
+    """
     found = _current(decision, fact.entry, fact.attempt)
     if found is None or not isinstance(found[2], Attempt):
         return
     queued = found[2].queued
     if queued is not None and queued.gate == fact.queued.gate:
         return
-    own: dict[str, Any] = {"entry": fact.entry, "gate": fact.queued.gate}
-    if fact.queued.fair:
-        own["fair"] = fact.queued.fair
-    if fact.queued.kept:
-        own["kept"] = [list(permit) for permit in fact.queued.kept]
-    if fact.queued.is_front:
-        own["front"] = True
-    if fact.queued.since_ms != decision.moment.now_ms:
-        own["since"] = fact.queued.since_ms
+    own = _place(decision, fact.entry, fact.queued)
     decision.emit("AttemptQueued", frame=found[0].id, **own)
 
 
+def _place(decision: Decision, entry: int, queued: Queued) -> dict[str, Any]:
+    """Return the fields of an event that puts something into a queue."""
+    own: dict[str, Any] = {"entry": entry, "gate": queued.gate}
+    if queued.fair:
+        own["fair"] = queued.fair
+    if queued.kept:
+        own["kept"] = [list(permit) for permit in queued.kept]
+    if queued.is_front:
+        own["front"] = True
+    if queued.since_ms != decision.moment.now_ms:
+        own["since"] = queued.since_ms
+    return own
+
+
 def _granted(decision: Decision, fact: facts.Granted) -> None:
-    """The attempt's turn has come. The lease decides between two wakes of one grant."""
+    """The turn has come. The lease, or the end of the wait, decides between two wakes."""
+    frame = decision.state.frame_of(fact.entry)
+    if frame is not None and isinstance(frame.waiting, Admission):
+        if frame.waiting.queued.gate == fact.gate and decision.state.paused is None:
+            decision.emit("ExecutionAdmitted", frame=frame.id)
+            decision.entered.append(frame.id)
+        return
     found = _current(decision, fact.entry, fact.attempt)
     if found is None or not isinstance(found[2], Attempt) or decision.state.paused is not None:
         return
@@ -558,10 +585,11 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
 
 
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
-    """AWS: only what has ended and has not succeeded; the time-out counts from now.
+    """Continue an ended execution. AWS allows it only for an execution that has not succeeded; the
+    time-out counts from now.
 
-    It begins its record. An end in the same record would have no follow-ups, its entry in the list
-    would stay, and the caller has not seen that end.
+    The redrive begins its record. If an end were in the same record, that end would have no
+    follow-ups, its entry in the list would stay, and the requester has not seen that end.
     """
     state = decision.state
     if decision.events or not is_redriven_by(state, fact):

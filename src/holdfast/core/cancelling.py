@@ -49,10 +49,11 @@ _WHOLE_LINE: Final[CancelReason] = {"error": CANCELLED, "cause": ""}
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
-    """Open work is undone first; only `now` ends the execution without that.
+    """Stop the execution. Finished work is undone first; with `now` the execution ends at once.
 
-    A stop during the undo of a time-out, or of a stop that a parent has passed on, lets it finish
-    and says what the end is. One that repeats another does not come here (`is_stopped_by`).
+    A stop may arrive during the undo of a time-out, or of a stop from a parent. The undo then
+    finishes, and the new stop decides the final status. A stop that repeats another is filtered
+    earlier (`is_stopped_by`).
     """
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
@@ -97,7 +98,7 @@ def _texts_of(stopping: Stopping) -> dict[str, Any]:
 
 
 def begin_block(decision: Decision, frame: Frame) -> None:
-    """Starts the clock of the block that the line enters, if it enters one. Raises StateError."""
+    """Start the clock of the block that the line enters, if it enters one. Raises StateError."""
     for number, deadline in enumerate(decision.program.deadlines):
         # A first state that is retried or redriven has its clock already.
         is_set = any(due.number == number for due in frame.deadlines)
@@ -124,7 +125,7 @@ def pass_deadline(decision: Decision, frame: Frame, due: OpenDeadline) -> None:
 
 
 def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
-    """Everything in the block is undone: the error is raised where the block stands."""
+    """Leave a block whose work is undone: raise the error at the place of the block."""
     deadline = decision.program.deadlines[number]
     error: Json = {"Error": BLOCK_TIMEOUT, "Cause": ""}
     assigned = _assigned(decision, frame, deadline, error) or {}
@@ -140,8 +141,8 @@ def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
 
 
 def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | None = None) -> bool:
-    """Cancels the lanes of `owner`; False when none of them has anything to undo: all may be
-    dropped at once. `failed` is the one that is over already.
+    """Cancel the lanes of `owner`. Return False when no lane has anything to undo, so all may be
+    dropped at once. `failed` is the lane that has ended already.
     """
     over_id = None if failed is None else failed.id
     open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != over_id]
@@ -164,9 +165,10 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
 
 
 def is_over(decision: Decision, frame: Frame) -> bool:
-    """A cancelled line has ended in a shielded part or an undo: its result is dropped.
+    """Handle the end of a cancelled frame in a shielded part or an undo, where its result is
+    dropped.
 
-    If it is only a block that is out of time, that is what the line ends the block with.
+    When only the deadline of a block has passed, the result ends that block.
     """
     if frame.cancelled is None:
         return False
@@ -180,8 +182,8 @@ def is_over(decision: Decision, frame: Frame) -> bool:
 
 
 def has_failed(decision: Decision, frame: Frame) -> bool:
-    """A cancelled line has failed before its next step, behind the shield: that step never comes,
-    and what was done is undone all the same.
+    """Handle the failure of a cancelled frame inside a shield, before its next step. That step
+    never runs, and finished work is still undone.
     """
     frame = decision.frame(frame.id)
     if frame.cancelled is None or _is_shielded(decision, frame, frame.cancelled):
@@ -203,10 +205,11 @@ def is_late(decision: Decision, frame_id: str, name: str) -> bool:
 
 
 def is_taken(decision: Decision, frame: Frame) -> bool:
-    """The cancelled line has entered a state that it does not run: it unwinds further.
+    """Return True when the cancelled frame does not run the state that it has entered, but unwinds
+    further.
 
-    Where an undo of the cancellation ends it does so at once, else at the next step: what a
-    coroutine does without waiting cannot be cancelled either.
+    The cancellation takes effect at once at the end of one of its undos, and otherwise at the next
+    step: a coroutine cannot be cancelled while it computes without waiting either.
     """
     assert frame.cancelled is not None
     if _is_shielded(decision, frame, frame.cancelled):
@@ -222,7 +225,9 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 def _cancel(
     decision: Decision, frame: Frame, reason: CancelReason, over: Sequence[int] = ()
 ) -> None:
-    """`over`: the deadline that has passed, whether the line still has to be cancelled or not."""
+    """Cancel a line. `over`: the deadline that has passed, also when the line is cancelled
+    already.
+    """
     held = frame.cancelled
     noted = _among(decision, frame, held, reason)
     if noted is not held or over:
@@ -237,8 +242,9 @@ def _cancel(
 def _among(
     decision: Decision, frame: Frame, held: CancelReason | None, reason: CancelReason
 ) -> CancelReason:
-    """-> what holds now, the innermost first. It has something outer only behind a shield: without
-    one the outer reason alone counts, for what it cancels takes in the rest.
+    """Return the reasons in force, the innermost first. An outer reason stays in force only behind
+    a shield. Without a shield the outer reason alone counts, because its cancellation includes the
+    inner part.
     """
     if held is None:
         return reason
@@ -252,7 +258,7 @@ def _among(
 
 
 def _is_inside(decision: Decision, inner: CancelReason, outer: CancelReason) -> bool:
-    """What `inner` cancels is a part of what `outer` cancels."""
+    """Return True when the part that `inner` cancels lies inside the part that `outer` cancels."""
     if "deadline" not in outer:
         return True
     if "deadline" not in inner:
@@ -304,7 +310,9 @@ def _next_undo(
 def _assigned(
     decision: Decision, frame: Frame, part: UndoRule | BlockDeadline, error: Json
 ) -> dict[str, Json] | None:
-    """-> what the part assigns on the way in; None when that cannot be worked out."""
+    """Return the variables that the part assigns at its beginning; None when their expressions
+    fail.
+    """
     if part.assign is None:
         return {}
     try:
@@ -342,7 +350,7 @@ def _settle(decision: Decision, owner: Frame) -> None:
             assert_never(closing["then"])
 
 
-# -- what is where ---------------------------------------------------------------------------------
+# -- places of states ------------------------------------------------------------------------------
 
 
 def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:
@@ -350,7 +358,7 @@ def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:
 
 
 def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
-    """Something has to be done, or finished, before the line is over."""
+    """Return True when an undo, or a shielded part, must run before the cancelled frame ends."""
     return (
         frame.cancelled is not None
         or any(frame.position in undo.states for undo in decision.program.undos)
@@ -364,8 +372,9 @@ def _is_shielded(decision: Decision, frame: Frame, reason: CancelReason) -> bool
 
 
 def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[frozenset[str]]:
-    """A shield holds back what comes from outside of it: not the deadline of a block in it, and
-    not the end of a Parallel or Map in it, which is what cancels their lanes.
+    """Return the sets of states of the shields around the frame. A shield delays a cancellation
+    from outside of it. It does not delay the deadline of a block inside it, or the end of a
+    Parallel or Map inside it, which cancels their lanes.
     """
     program = decision.program
     inside = [] if frame.owner is None else [decision.frame(frame.owner).position]
@@ -376,7 +385,9 @@ def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[fro
 
 
 def _is_step(decision: Decision, frame: Frame) -> bool:
-    """Something is waited for there: the branch of a Parallel that only computes does nothing."""
+    """Return True when the state waits for something. A Parallel whose branches only compute is no
+    step.
+    """
     match decision.state_of(frame):
         case TaskState() | WaitState() | MapState():
             return True

@@ -22,7 +22,7 @@ class RunAttempt:
 
 @dataclass(frozen=True, slots=True)
 class StartTimer:
-    """Wake the execution at `due_ms`."""
+    """Request a wake of the execution at `due_ms`."""
 
     entry: int
     due_ms: int

@@ -32,8 +32,8 @@ _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """Mutable, used by one call of `advance`, never kept. `state` is there once the execution has
-    started.
+    """The work of one call of `advance`. Mutable, never kept. `state` is there once the execution
+    has started.
     """
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
@@ -66,7 +66,7 @@ class Decision:
         at_ms: int | None = None,
         **holdfast: Any,
     ) -> int:
-        """Appends one event, applies it, and gives its id (0 for an event of our own)."""
+        """Append one event, apply it, and return its id (0 for an event that AWS does not have)."""
         if frame != ROOT:
             holdfast["frame"] = frame
         event_id = 0
@@ -90,8 +90,10 @@ class Decision:
         token: str | None = None,
         item: Json = None,
     ) -> Json:
-        """Raises StateError. `extra` adds to `$states`: result or errorOutput. `token` is the
-        callback token of the task that is scheduled, `item` the Map.Item of one that is begun.
+        """Evaluate a template. Raises StateError.
+
+        `extra` adds to `$states`: result or errorOutput. `token` is the callback token of the task
+        that is scheduled, `item` the Map.Item of one that is begun.
         """
         context = self._context(frame)
         if token is not None:
@@ -104,7 +106,7 @@ class Decision:
         return template.evaluate(bindings, self._moment)
 
     def _variables(self, frame: Frame) -> dict[str, Json]:
-        """-> the variables a frame sees: its own over those of the frames around it."""
+        """Return the variables that a frame sees: its own, then those of the frames around it."""
         own: dict[str, Json] = dict(frame.variables)
         if frame.owner is None:
             return own
@@ -145,7 +147,7 @@ class Decision:
         return {"Execution": execution, "StateMachine": machine}
 
     def _map_item(self, frame: Frame) -> Json:
-        """-> index and value of the innermost Map iteration that the frame is in."""
+        """Return index and value of the innermost Map iteration that the frame is in."""
         while frame.owner is not None:
             owner = self.frame(frame.owner)
             if isinstance(owner.waiting, Lanes) and isinstance(owner.waiting.items, list):
@@ -252,10 +254,10 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
-    """-> UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
+    """Return UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
 
-    A time after the last year of four digits is shown as the end of that year. A definition may
-    wait for 9999-12-31T23:59:59-18:00, and every reader of such a text knows four digits only.
+    A time after the year 9999 is shown as the end of that year. A definition may wait for
+    9999-12-31T23:59:59-18:00, and readers of such a text expect a year of four digits.
     """
     at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)

@@ -1,4 +1,4 @@
-"""Which executions should have moved by now, read from the state alone.
+"""The diagnosis of an execution that should have moved by now, from its state alone.
 
 An execution rests, or it should move. It should move once something in it is due: a wake was sent,
 or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:
@@ -45,9 +45,11 @@ OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that should have happened. `frame` and `state` say where; "" the execution itself.
+    """One event that should have happened. `frame` and `state` give the place; "" is the execution
+    itself.
 
-    `since_ms` is the first moment at which a worker whose clock is as wrong as it may be acts.
+    `since_ms` is the first moment at which every worker would act, allowing for the largest clock
+    error.
     """
 
     reason: OverdueReason
@@ -57,7 +59,7 @@ class Diagnosis:
 
 
 def diagnose(state: Execution, now_ms: int) -> tuple[Diagnosis, ...]:
-    """-> what should have happened by now, the oldest first. Nothing of one that has ended."""
+    """Return the overdue events of the execution, the oldest first. An ended execution has none."""
     if state.is_ended:
         return ()
     found = (one for one in _asked_for(state) if one.since_ms <= now_ms)
@@ -65,7 +67,7 @@ def diagnose(state: Execution, now_ms: int) -> tuple[Diagnosis, ...]:
 
 
 def should_move_since(state: Execution, now_ms: int) -> int | None:
-    """-> since when time alone asks for a move; None while the execution may rest."""
+    """Return since when time alone asks for a move; None while the execution may rest."""
     return min((one.since_ms for one in diagnose(state, now_ms)), default=None)
 
 
@@ -81,7 +83,9 @@ def _asked_for(state: Execution) -> Iterator[Diagnosis]:
 
 
 def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason, int]]:
-    """-> what time brings to the frame, and from when on its absence is a fault."""
+    """Yield each event that time alone causes in the frame, and the time from which its absence is
+    a fault.
+    """
     for deadline in frame.deadlines:
         yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
     if isinstance(frame.waiting, Entered) and pause is None:

@@ -19,9 +19,9 @@ OWN_EVENTS: Final = frozenset(
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed"}
-    | {"AttemptQueued"}
+    | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
-#: How the events of a task begin, by its kind; what is not here is a "Task".
+#: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
 #: A durable step: a committed result of an attempt, an event or answer applied, a timer fired.
 DURABLE_EVENTS: Final = frozenset(
@@ -38,9 +38,10 @@ TERMINAL_EVENTS: Final = frozenset(
 
 
 class Event(NamedTuple):
-    """`id` is 0 for an event of our own. `previous` is AWS's previousEventId.
+    """One event of the history. `id` is 0 for an event that AWS does not have. `previous` is AWS's
+    previousEventId.
 
-    A named tuple, as two are made for each transition and a dataclass takes twice as long.
+    A named tuple, because two are made for each transition and a dataclass takes twice as long.
     """
 
     type: str

@@ -27,7 +27,10 @@ from holdfast.errors import HoldfastBug
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The start message: every worker reads the same values in it."""
+    """The start message: every worker reads the same values in it.
+
+    `queued`: a limit of the workflow refused the execution, which waits for its turn.
+    """
 
     run: str
     name: str | None
@@ -37,6 +40,7 @@ class Started:
     origin: MachineOrigin | None = None
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
+    queued: Queued | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class ActivityStarted:
-    """A poller has taken an activity's task. `worker` is what it calls itself."""
+    """A poller has taken an activity's task. `worker` is the name that the poller gave."""
 
     entry: int
     attempt: int
@@ -116,12 +120,14 @@ class HeartbeatSeen:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: whatever is due by `Moment.now_ms` less the clock error happens."""
+    """Time has passed: every event that is due by `now_ms` less the clock error happens."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A worker claims an attempt whose holder is lost or, with `is_handed`, passed it on."""
+    """A worker takes over the lease of an attempt whose worker is lost or, with `is_handed`, handed
+    the attempt over.
+    """
 
     entry: int
     attempt: int
@@ -149,7 +155,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The gate `gate` has let a waiting attempt begin: the worker claims it."""
+    """The gate `gate` has let a waiting attempt begin: the worker takes its lease."""
 
     entry: int
     attempt: int
@@ -158,7 +164,8 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Control mail: end ABORTED. `control_id` orders control mail and makes it count once.
+    """Control message: end as ABORTED. `control_id` orders control messages and makes each count
+    once.
 
     `by_parent`: the parent execution has stopped waiting. `now`: the rest of the undo is skipped.
     """
@@ -172,9 +179,9 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class RedriveRequested:
-    """Control mail: an execution that ended, and did not succeed, goes on where it stopped.
+    """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `reason` and `by`: why, and the verified identity of the caller; for the history alone.
+    `reason` and `by`: the reason, and the verified identity of the caller; for the history alone.
     """
 
     control_id: str
@@ -184,8 +191,8 @@ class RedriveRequested:
 
 @dataclass(frozen=True, slots=True)
 class PauseRequested:
-    """Control message: nothing new begins until a resume. `by` is what the client says of the
-    operator; `timers` as in `state.Pause`.
+    """Control message: nothing new begins until a resume. `by` is the operator's name as the client
+    gave it; `timers` as in `state.Pause`.
     """
 
     control_id: str
@@ -254,7 +261,7 @@ def _no_token(entry: int, attempt: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
-    """Time, chance, leases and tokens of one decision.
+    """Time, random numbers, leases and tokens of one decision.
 
     `draw()` is in [0, 1), a function of run and record. `claim` makes the lease of an attempt that
     is scheduled now, from its time-out in seconds; None leaves the attempt to another delivery.

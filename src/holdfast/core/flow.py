@@ -1,4 +1,4 @@
-"""How control moves: entering and leaving states, scheduling tasks, failing.
+"""The flow of control: entering and leaving states, scheduling tasks, failing.
 
 Each function takes the decision in the making and a frame as it stands, and appends events.
 The order of events and their predecessors are AWS's, as its recorded histories show them.
@@ -60,7 +60,9 @@ def enter(decision: Decision, frame_id: str, name: str, data: Json, previous: in
 
 
 def _deadlines_over(decision: Decision, frame_id: str, name: str) -> dict[str, Any]:
-    """-> `over`: the deadlines of the blocks that the line leaves by entering the state `name`."""
+    """Return `over`: the deadlines of the blocks that the line leaves by entering the state
+    `name`.
+    """
     frame = decision.state.frames.get(frame_id)
     deadlines = decision.program.deadlines
     if frame is None:
@@ -81,10 +83,10 @@ def leave(
     previous: int | None = None,
     is_caught: bool = False,
 ) -> None:
-    """Evaluates Assign and Output, exits the state, and goes on to `target` (None: the end).
+    """Evaluate Assign and Output, exit the state, and continue at `target` (None: the end).
 
     `default` is the state's output when it has no Output; `extra` adds to `$states`. A catcher
-    whose own Output fails (`is_caught`) is not asked again: it would fail for ever.
+    whose own Output fails (`is_caught`) is not used again: it would fail for ever.
     """
     assign, output = results
     try:
@@ -143,7 +145,9 @@ def schedule(
     due_ms: int | None = None,
     retrier: int | None = None,
 ) -> None:
-    """`due_ms` in the future: the attempt may not begin before, and gets no lease yet."""
+    """Schedule an attempt. `due_ms` in the future: the attempt may not begin before, and gets no
+    lease yet.
+    """
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
         assert isinstance(frame.waiting, FailedState)
@@ -155,12 +159,13 @@ def schedule(
     try:
         details = _scheduled_details(decision, frame, state, token)
     except StateError as error:
-        # A retry that fails with any other would be tried again with no event between, for ever.
+        # Only this error ends the retries. After any other the retry would repeat for ever, with no
+        # event in between.
         has_event, is_final = isinstance(error, EvaluationError), error.error == error_names.RUNTIME
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    # An attempt whose lease stands is begun at once: during a pause it gets none.
+    # An attempt with a lease begins at once, so an attempt gets no lease during a pause.
     is_paused = decision.state.paused is not None
     is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
     if not is_due:
@@ -245,7 +250,8 @@ def fail_state(
             **({"location": error.location} if error.location else {}),
             "state": frame.position,
         }
-        # AWS hangs what fails right after its entry off the same event as the entry, not off it.
+        # In AWS's histories a failure right after the entry has the same previous event as the
+        # entry.
         is_at_entry = frame.previous == frame.entered_event and not error.is_late
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
@@ -295,7 +301,7 @@ def settle_failure(
     *,
     handled_as: str | None = None,
 ) -> None:
-    """Nothing below the state is open."""
+    """Retry, catch or pass on a failure. No state below this one is open."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState | ParallelState | MapState)
     name = handled_as or error or ""
@@ -327,9 +333,9 @@ def settle_failure(
 
 
 def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
-    """Each open state that ends with its Parallel or Map gets the event "…StateAborted".
+    """Emit "…StateAborted" for each open state that ends with its Parallel or Map.
 
-    Seen in recordings. The iteration that `failed` has an event of its own, a branch has none.
+    Seen in recordings. The iteration that `failed` has an event of its own; a branch has none.
     """
     for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
         has_failed = failed is not None and lane.id == failed.id
@@ -369,11 +375,11 @@ def _retry(
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, TaskState) and _has_attempt(frame):
-        # Its arguments see the retry that they are for in State.RetryCount.
+        # The arguments of a retry see its number in State.RetryCount.
         counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
         schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
     else:
-        # Also a task whose own expressions failed: they are evaluated again, and counted.
+        # This includes a task whose own expressions failed: they are evaluated again, and counted.
         decision.emit(
             "RetryDelayed",
             frame=frame.id,
@@ -389,7 +395,9 @@ def _has_attempt(frame: Frame) -> bool:
 
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
-    """No handler fits here: the lane fails its owner, the root fails the execution."""
+    """Pass on a failure that no handler takes: a lane fails its owner, the root fails the
+    execution.
+    """
     if cancelling.has_failed(decision, frame):
         return
     if frame.owner is None:

@@ -112,8 +112,10 @@ def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None
 
 
 def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:
-    """Starts as many iterations as may run. One whose selector fails ends the Map before the others
-    begin, or, where that is tolerated, makes room for the next one.
+    """Start as many iterations as may run.
+
+    An iteration whose selector fails ends the Map before the others begin or, if it is tolerated,
+    makes room for the next one.
     """
     assert isinstance(owner.waiting, Lanes)
     entry, found = owner.waiting.entry, decision.state.frames.get(owner.id)
@@ -143,7 +145,8 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     data = lanes.items[index]
     frame = decision.frame(frame_id)
     if state.item_selector is not None:
-        # The selector sees the Map's own input and position, and the item through the context.
+        # The selector sees the Map's own input and position, and the item through the context
+        # object.
         selecting = frame._replace(
             input=owner.input,
             position=owner.position,
@@ -159,7 +162,7 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
 
 
 def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
-    """Notes the failure of a lane and goes on without it, where so many may fail."""
+    """Return True when the Map tolerates this failure: record it and continue without the lane."""
     lanes = owner.waiting
     assert isinstance(lanes, Lanes)
     if lanes.failed >= lanes.tolerated:
@@ -204,7 +207,7 @@ def _start_next(decision: Decision, owner: Frame, exited: int) -> None:
 
 
 def _start_following(decision: Decision, lanes: Lanes, state: ParallelState, exited: int) -> None:
-    """Opens the branches that waited for nothing else."""
+    """Open the branches whose last predecessor has just ended."""
     for number, earlier in enumerate(lanes.after):
         frame_id = f"{lanes.entry}.{number}"
         has_begun = frame_id in decision.state.frames or number in lanes.results
@@ -232,5 +235,5 @@ def join(decision: Decision, owner: Frame) -> None:
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        previous=previous,  # AWS: the exit hangs off the same event as the success, not off it
+        previous=previous,  # In AWS's histories the exit has the same previous event as the success
     )

@@ -1,4 +1,4 @@
-"""The items of a distributed Map: what the context object says of each, and batches of them."""
+"""The items of a distributed Map: their fields in the context object, and batches of them."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> li
 
 
 def default_input(item: MapItem) -> Json:
-    """-> the input of a child without an ItemSelector."""
+    """Return the input of a child without an ItemSelector."""
     return {"Key": item["Key"], "Value": item["Value"]} if "Key" in item else item["Value"]
 
 
 def batched(
     decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
 ) -> tuple[list[Json], list[int]]:
-    """-> the children's inputs, and how many items are in each."""
+    """Return the children's inputs, and how many items are in each."""
     if batcher is None:
         return list(items), [1] * len(items)
     items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
@@ -84,7 +84,7 @@ def _bytes(value: Json) -> int:
 
 
 def _said_by(text: str) -> float | None:
-    """-> the number that the text says; None for one that there is not, or that has no end."""
+    """Return the number that the text says; None for one that there is not, or that has no end."""
     try:
         found = float(text)
     except ValueError:
@@ -93,7 +93,7 @@ def _said_by(text: str) -> float | None:
 
 
 def a_number(value: Json, where: str, kind: str) -> float:
-    """A number, or a text that says one: AWS takes both."""
+    """Return a number from a number, or from a text with a number in it: AWS accepts both."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     found = _said_by(value) if isinstance(value, str) else None

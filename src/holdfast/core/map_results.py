@@ -25,8 +25,8 @@ _INCLUDED: Final = {"Included": True}
 
 @dataclass(frozen=True, slots=True)
 class MapChild:
-    """One lane. `result` is a state.ChildResult; of an aborted child its status alone is known,
-    None: it was never started. `is_express` says who can redrive it.
+    """One lane. `result` is a state.ChildResult. None for an aborted child that was never started:
+    only its status is known. `is_express` decides which redrives are possible.
     """
 
     name: str
@@ -45,12 +45,12 @@ def transformed(children: Iterable[MapChild], transformation: Transformation) ->
 
 
 def as_lines(values: Iterable[Json]) -> str:
-    """-> JSON Lines."""
+    """Return the values as JSON Lines."""
     return "".join(_text(value) + "\n" for value in values)
 
 
 def record(child: MapChild) -> dict[str, Json]:
-    """-> the execution as files of results have it; its fields are in alphabetical order."""
+    """Return the execution as files of results have it; its fields are in alphabetical order."""
     found = {
         "ExecutionArn": _arn(child, "execution", f":{child.name}"),
         "Input": _text(child.input),
@@ -98,7 +98,9 @@ def _redrive(child: MapChild) -> dict[str, Json]:
 
 
 def _arn(child: MapChild, kind: str, ending: str) -> str:
-    """mapRun:NAME/LABEL:UUID -> execution:NAME/LABEL:CHILD, or stateMachine:NAME/LABEL."""
+    """Return the ARN with another kind: mapRun:NAME/LABEL:UUID gives execution:NAME/LABEL:CHILD, or
+    stateMachine:NAME/LABEL.
+    """
     labelled = child.map_run_arn.rpartition(":")[0]
     return labelled.replace(":mapRun:", f":{kind}:") + ending
 

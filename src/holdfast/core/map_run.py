@@ -27,7 +27,7 @@ from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid,
 from holdfast.core.state import Attempt, ChildExecutions, Frame
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
-#: Attempt numbers inside the Map's own entry: reading is the first thing, writing the last.
+#: The attempt numbers inside the Map's own entry: reading comes first, writing last.
 READING: Final = 1
 WRITING: Final = 2
 
@@ -73,7 +73,9 @@ def _begin(decision: Decision, frame: Frame, state: MapState) -> None:
 
 
 def _require_depth(decision: Decision, frame: Frame) -> None:
-    """Before the first child: a start is sent for an id that is decided here."""
+    """Fail a Map whose children would be nested too deeply, before the first child is started: its
+    id is decided here.
+    """
     lane = child_run(decision.state.run, decision.state.next_entry, 0)
     cause = too_deep(lane, frame.position)
     if cause is not None:
@@ -86,7 +88,9 @@ def _run_of(state: MapState) -> DistributedMap:
 
 
 def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
-    """The same on every worker: it is made of data in the log."""
+    """Return the ARN of the map run, the same on every worker, because it is made of data in the
+    log.
+    """
     origin = decision.state.origin
     # The children have an origin, whatever their parent has: theirs is made of this name.
     own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
@@ -125,7 +129,9 @@ def _claim(decision: Decision) -> dict[str, Any]:
 
 
 def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
-    """`output` is {"items": list or object, "sources": [[URI, how many items], …]}."""
+    """Start the children. `output` is {"items": list or object, "sources": [[URI, how many items],
+    …]}.
+    """
     assert isinstance(frame.waiting, Attempt)
     assert isinstance(output, dict)
     sources = (uri for uri, count in output["sources"] for _ in range(count))
@@ -184,7 +190,9 @@ def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) ->
 
 
 def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]:
-    """-> concurrency (0: none said) and the tolerated failures, as numbers; None: not said."""
+    """Return concurrency (0 when absent) and the tolerated failures, as numbers; None for an absent
+    bound.
+    """
     run = _run_of(state)
     concurrency = 0
     if state.concurrency_max is not None:
@@ -201,7 +209,9 @@ def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]
 
 
 def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
-    """-> how many items may fail: what both bounds allow; 0 when none is said."""
+    """Return how many items may fail: the smaller of both bounds; 0 when the definition
+    has none.
+    """
     allowed = [] if bounds["count"] is None else [bounds["count"]]
     if bounds["percentage"] is not None:
         allowed.append(int(items * bounds["percentage"] / 100))
@@ -236,7 +246,7 @@ def _is_over_threshold(children: ChildExecutions) -> bool:
 
 
 def _finish(decision: Decision, frame_id: str) -> None:
-    """Every child has ended, and few enough have failed."""
+    """Finish the Map: every child has ended, and few enough have failed."""
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
     assert isinstance(state, MapState)
@@ -252,7 +262,7 @@ def _finish(decision: Decision, frame_id: str) -> None:
 
 
 def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
-    """Too many have failed: what is known of the children is written, then the run fails.
+    """Fail the Map because too many children failed: write the results of the children first.
 
     `started` does not count the lane that the last failure has made room for.
     """
@@ -304,7 +314,9 @@ def _ask_to_write(
     children: ChildExecutions,
     failure: list[Json] | None,
 ) -> None:
-    """`failure`: error and cause with which the run fails when the results are written."""
+    """Request the writing of results. `failure`: error and cause with which the run fails
+    after it.
+    """
     writer = _run_of(state).writer
     assert writer is not None
     arguments = {
@@ -328,7 +340,7 @@ def _ask_to_write(
 
 
 def _result(children: ChildExecutions, lane: int) -> Json:
-    """-> the child's end; ABORTED for one that runs, None for one that was never started."""
+    """Return the child's end; ABORTED for one that runs, None for one that was never started."""
     ended = children.results.get(lane)
     if ended is not None:
         return dict(ended)
@@ -336,7 +348,7 @@ def _result(children: ChildExecutions, lane: int) -> Json:
 
 
 def attempt_succeeded(decision: Decision, frame: Frame, state: MapState, output: Json) -> None:
-    """The reader's items, or what the writer says of the results."""
+    """Continue with the reader's items, or with the writer's report about the results."""
     attempt = frame.waiting
     assert isinstance(attempt, Attempt)
     if attempt.kind == "read":
@@ -362,7 +374,8 @@ def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        previous=previous,  # AWS: the exit hangs off the same event as the run's success
+        # In AWS's histories the exit has the same previous event as the run's success
+        previous=previous,
     )
 
 

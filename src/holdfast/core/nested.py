@@ -14,12 +14,14 @@ from holdfast.core.state import Execution
 
 
 def finished_output(state: Execution, *, as_json: bool) -> Json:
-    """-> the nested task's output. `as_json` (`.sync:2`): input and output as JSON, not text."""
+    """Return the nested task's output. `as_json` (`.sync:2`): input and output as JSON,
+    not text.
+    """
     return _description(state, as_json=as_json)
 
 
 def finished_error(state: Execution, *, as_json: bool) -> tuple[str, str]:
-    """-> error and cause of the nested task: the cause is the whole description as text."""
+    """Return error and cause of the nested task: the cause is the whole description as text."""
     return error_names.TASK_FAILED, _text(_description(state, as_json=as_json))
 
 

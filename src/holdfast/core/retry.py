@@ -1,4 +1,6 @@
-"""Which retrier or catcher takes an error, and how long a retry waits. Source: ASL, Errors."""
+"""The choice of the retrier or catcher for an error, and the delay of a retry. Source: ASL,
+Errors.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,12 @@ from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
-    """States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too
-    (so AWS was recorded, whatever its documents say). States.TaskFailed stands for every error of a
-    task but a time-out, States.Timeout for a missed heartbeat too."""
+    """Return True when an `ErrorEquals` list takes the error.
+
+    States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too (seen
+    in recordings, in contrast to AWS's documentation). States.TaskFailed takes every error of a
+    task except a time-out, States.Timeout also a missed heartbeat.
+    """
     if error == error_names.RUNTIME:
         return False
     if error in errors:
@@ -27,7 +32,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
 def find_retrier(
     retriers: Sequence[Retrier], error: str, used: Mapping[int, int]
 ) -> tuple[int, Retrier] | None:
-    """-> number and retrier of the first that matches, unless it has no retries left."""
+    """Return number and retrier of the first that matches, unless it has no retries left."""
     for number, retrier in enumerate(retriers):
         if matches(retrier.errors, error):
             return (number, retrier) if used.get(number, 0) < retrier.attempts_max else None
@@ -39,7 +44,7 @@ def find_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
 
 
 def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
-    """interval x rate^retries, capped; with FULL jitter anywhere between 0 and that."""
+    """Return the delay: interval x rate^retries, capped; with FULL jitter a random part of it."""
     cap = retrier.delay_seconds_max
     seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
     if cap is not None:
@@ -56,5 +61,7 @@ def _power(rate: float, retries: int) -> float:
 
 
 def poll_seconds(polls: int) -> int:
-    """-> how long a job rests that has been asked for so often: 1 s, 2 s, 4 s … a minute."""
+    """Return the seconds until the next poll of a job, after this many polls: 1 s, 2 s, 4 s … a
+    minute.
+    """
     return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -36,7 +36,7 @@ def digits(value: int, count: int) -> str:
 
 
 def number(text: str) -> int:
-    """-> the value of the digits."""
+    """Return the value of the digits."""
     value = 0
     for character in text:
         value = value * 32 + ALPHABET.index(character)
@@ -44,12 +44,12 @@ def number(text: str) -> int:
 
 
 def uuid_of(run: str) -> str:
-    """-> the minted id as a UUID: the name of an execution that was given none."""
+    """Return the minted id as a UUID: the name of an execution that was given none."""
     return _uuid(run, number(run[-MAC_CHARACTERS:]))
 
 
 def run_of_uuid(text: str) -> str | None:
-    """-> the id that the UUID stands for, None for other text. The MAC proves minted ids."""
+    """Return the execution id in the UUID, None for other text. The MAC proves minted ids."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -57,7 +57,7 @@ def run_of_uuid(text: str) -> str | None:
 
 
 def map_run_uuid(run: str, entry: int) -> str:
-    """-> the name of a distributed Map's run: the entry that it was opened as.
+    """Return the name of a distributed Map's run: the entry that it was opened as.
 
     That of a child's own Map cannot be read back: its id is longer than a UUID.
     """
@@ -67,7 +67,7 @@ def map_run_uuid(run: str, entry: int) -> str:
 
 
 def run_of_map_run(text: str) -> tuple[str, int] | None:
-    """-> the run without its MAC, and the entry; None for other text."""
+    """Return the run without its MAC, and the entry; None for other text."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -75,17 +75,19 @@ def run_of_map_run(text: str) -> tuple[str, int] | None:
 
 
 def child_run(run: str, entry: int, number: int) -> str:
-    """-> the id of a child: `number` is the lane of a distributed Map, or the attempt of a task."""
+    """Return the id of a child: `number` is the lane of a distributed Map, or the attempt of a
+    task.
+    """
     return f"{run}.{entry}.{number}"
 
 
 def parent_run(run: str) -> str | None:
-    """-> the id of the parent execution; None for a root."""
+    """Return the id of the parent execution; None for a root."""
     return run.rsplit(".", 2)[0] if "." in run else None
 
 
 def child_depth(run: str) -> int:
-    """-> how many executions are around this one."""
+    """Return the number of parent executions around this one."""
     return run.count(".") // 2
 
 
@@ -101,12 +103,12 @@ def too_deep(run: str, what: str) -> str | None:
 
 
 def child_name(run: str) -> str:
-    """-> the name of an execution that another began: its id, as a name may be written."""
+    """Return the name of an execution that another began: its id, as a name may be written."""
     return run.replace(".", "-")
 
 
 def as_uuid(hexadecimal: str) -> str:
-    """-> the first 32 hexadecimal digits in groups."""
+    """Return the first 32 hexadecimal digits in groups."""
     places = (0, 8, 12, 16, 20, 32)
     return "-".join(hexadecimal[start:end] for start, end in pairwise(places))
 

@@ -34,7 +34,7 @@ ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync"}
 )
 _NESTED_EXECUTION: Final = "states:startExecution"
-#: Of them, those whose answer comes later than what the worker does.
+#: The kinds of attempts whose answer arrives after the worker's call has ended.
 ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
 
 
@@ -95,6 +95,10 @@ class Lease:
     until_ms: int
 
 
+#: How the gate of a batch task begins; no limit has such a name.
+BATCH_PREFIX: Final = "batch:"
+
+
 @dataclass(frozen=True, slots=True)
 class Queued:
     """The place of an attempt that waits at a gate until a limit lets it begin.
@@ -111,6 +115,19 @@ class Queued:
     kept: tuple[tuple[str, str], ...] = ()
     is_front: bool = False
 
+    @property
+    def is_batch(self) -> bool:
+        """The attempt waits to be run with others: its result comes as an answer."""
+        return self.gate.startswith(BATCH_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The execution has not begun: a limit of its workflow lets so many run, and it waits."""
+
+    entry: int
+    queued: Queued
+
 
 @dataclass(frozen=True, slots=True)
 class Entered:
@@ -119,15 +136,16 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The state was left; what follows stands in the same record."""
+    """The state was left; the next event is in the same record."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedState:
-    """The state failed; whether it is retried, caught or passed on stands in the same record.
+    """The state failed; the same record has its retry, its catcher, or the failure of its owner.
 
     `entry` and `attempt` are those of the task that failed, None and 0 when it was no task. `lanes`
-    are those of a Parallel or Map: should the execution end with it, a redrive opens them again.
+    are those of a Parallel or Map: if the execution ends with this failure, a redrive opens them
+    again.
     """
 
     entry: int | None
@@ -162,14 +180,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Awaiting:
-    """Something from outside: an event by business key, a person's answer, a callback, a child.
+    """A wait for something outside: an event by business key, a person's answer, a callback, a
+    child.
 
-    `due_ms` is when it times out, `heartbeat_due_ms` when a heartbeat is missed. `target` is the
-    activity's ARN, or the action whose end is awaited; `submitted` is the response of the call.
-    `is_begun`: a poller has taken the activity's task. `poll_due_ms` is when a job is asked for its
-    end next, None where the end is reported; `polls` counts the questions so far. `credentials` is
-    the role of its call. `timeout_seconds` is an activity's: its time-out and its heartbeat count
-    from when a poller has taken the task, so both dues are None before.
+    `due_ms` is the time of its time-out, `heartbeat_due_ms` the time at which a heartbeat is
+    missed. `target` is the activity's ARN, or the action whose end is awaited; `submitted` is the
+    response of the call. `is_begun`: a poller has taken the activity's task. `poll_due_ms` is the
+    time of the next poll of a job, None where the end is reported; `polls` counts the polls so far.
+    `credentials` is the role of its call. `timeout_seconds` is an activity's: its time-out and its
+    heartbeat count from the moment when a poller takes the task, so both dues are None before.
     """
 
     entry: int
@@ -202,7 +221,7 @@ class Awaiting:
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A Wait state."""
+    """The wait of a Wait state, until `due_ms`."""
 
     entry: int
     due_ms: int
@@ -217,11 +236,12 @@ class Delay:
 
 
 class Closing(TypedDict):
-    """Why the open lanes of a Parallel or Map are cancelled, and what follows when all are over.
+    """The reason why the open lanes of a Parallel or Map are cancelled, and the next step after
+    them.
 
-    "join": enough have succeeded. "fail": one has failed, with this error; what follows hangs off
-    the event `previous`. "cancel": the line that opened them is cancelled itself. `undone`: of one
-    of the lanes that are over something was undone.
+    "join": enough lanes have succeeded. "fail": a lane has failed with this error; the next event
+    follows the event `previous`. "cancel": the frame that opened the lanes is cancelled itself.
+    `undone`: something was undone in one of the ended lanes.
     """
 
     then: Literal["join", "fail", "cancel"]
@@ -231,17 +251,17 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
-#: Whether the timers and time-outs of a paused execution stand still or pass.
+#: "freeze": the timers and time-outs of a paused execution stand still. "run": they pass.
 PauseTimers: TypeAlias = Literal["freeze", "run"]
 PAUSE_TIMERS: Final[tuple[PauseTimers, ...]] = get_args(PauseTimers)
 
 
 class CancelReason(TypedDict):
-    """Why a line of control is cancelled, as its undo sees it.
+    """The reason why a frame is cancelled, as its undo sees it.
 
-    `deadline` is the number of the block whose time is over: so far outwards, no further; `outer`
-    is what holds from there, for a block in a shielded part of a line that is cancelled. `undone`
-    are the numbers of the undos that have begun.
+    `deadline` is the number of the block whose time is over: the frame unwinds to that block and no
+    further. `outer` is the reason in force outside that block, when the block lies in a shielded
+    part of a cancelled frame. `undone` are the numbers of the undos that have begun.
     """
 
     error: str
@@ -263,9 +283,9 @@ class OpenDeadline(NamedTuple):
 class Lanes(NamedTuple):
     """The open branches of a Parallel or iterations of a Map. `results` by lane number.
 
-    `items` is None for a Parallel, whose every branch gets `branch_input`. `needed` lanes must
-    succeed (None: all that do not fail); up to `tolerated` may fail, and `failed` have: their
-    result is None. `after`: for each branch those whose end it waits for.
+    `items` is None for a Parallel: each of its branches gets `branch_input`. `needed` lanes must
+    succeed (None: all that do not fail). Up to `tolerated` lanes may fail, and `failed` lanes have;
+    the result of a failed lane is None. `after`: for each branch, the branches that must end first.
     """
 
     entry: int
@@ -324,14 +344,26 @@ class ChildResult(TypedDict):
 ChildNumber: TypeAlias = tuple[int, int]
 
 WaitingFor: TypeAlias = (
-    Entered | Exited | FailedState | Attempt | Awaiting | Timer | Delay | Lanes | ChildExecutions
+    Entered
+    | Exited
+    | FailedState
+    | Admission
+    | Attempt
+    | Awaiting
+    | Timer
+    | Delay
+    | Lanes
+    | ChildExecutions
 )
 
 
 class Frame(NamedTuple):
-    """`previous` is the id of the branch's last event, `entry_previous` that off which the entry of
-    the state hangs; `retries` counts by retrier number. `deadlines` are those of the blocks that
-    the line is in; `cancelled` says why it does nothing more of its own."""
+    """One line of control: the root, a branch or an iteration.
+
+    `previous` is the id of the branch's last event, `entry_previous` the id before the entry of the
+    state; `retries` counts by retrier number. `deadlines` are those of the blocks around the
+    frame's state. `cancelled` is the reason of its cancellation, None while it runs.
+    """
 
     id: str
     owner: str | None
@@ -353,7 +385,7 @@ class Frame(NamedTuple):
 
 
 def lanes_of(frame: Frame) -> Lanes | None:
-    """-> the lanes that the frame's state has open, or had when it failed."""
+    """Return the lanes that the frame's state has open, or had when it failed."""
     waiting = frame.waiting
     if isinstance(waiting, FailedState):
         return waiting.lanes
@@ -385,8 +417,8 @@ class Pause:
     """An operator has paused the execution: it evaluates no state and begins nothing.
 
     `since_ms` is the time of the event `Paused`. `timers`: "freeze" moves every due by the paused
-    time at the resume, "run" lets timers and time-outs pass during the pause. `by` is what the
-    client says of the operator, "" where it says nothing.
+    time at the resume, "run" lets timers and time-outs pass during the pause. `by` is the
+    operator's name as the client gave it, "" without one.
     """
 
     since_ms: int
@@ -399,25 +431,27 @@ class Pause:
         return self.timers == "freeze"
 
 
-#: Of an execution whose start names none.
+#: The priority of an execution whose start gives none.
 PRIORITY_DEFAULT: Final = 5
 PRIORITY_LAST: Final = 9
 
 
 class Execution(NamedTuple):
-    """`next_entry` numbers waiting places, `last_event` the AWS events. Times are UTC ms.
+    """The state of one execution, folded from its log. Times are UTC ms.
 
-    `opened_at` is the sequence number of the record since which the execution is watched and
-    listed, `opened_ms` when that was written; None while its start message guards it.
+    `next_entry` numbers waiting places, `last_event` the events that AWS has.
 
-    `origin` is None for a workflow, `parent` for what no other execution waits for. `redrives`
-    counts the times it went on after its end, `resting` holds the frames of one that has not
-    succeeded: that is where it goes on from.
-    `stopping` is the end that is coming while what was done is undone.
-    `children` are the executions that were begun, without a known end and without a stop
-    (`core/waits.py`).
+    `opened_at` is the sequence number of the record with which the watchdog row and the list entry
+    began, `opened_ms` the time of that record. `opened_at` is None while the start message still
+    guards the execution.
 
-    `paused` is the pause that holds now; None in an execution that has ended. `priority` orders its
+    `origin` is None for a workflow. `parent` is None when no other execution waits for this one.
+    `redrives` counts the retries after an end. `resting` holds the frames of an execution that
+    ended without success: a retry continues from them. `stopping` is the end that follows after the
+    undo. `children` are the executions that this one has started, without a known end and without a
+    stop (`core/waits.py`).
+
+    `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
@@ -458,9 +492,10 @@ class Execution(NamedTuple):
 
     @property
     def is_undone(self) -> bool:
-        """It has ended, and begun before to take back what it had done: nothing can go on there.
-        Not in a lane either: the others would begin anew with it, and those that had succeeded do
-        twice what they did.
+        """True when the execution has ended and had begun to undo its work: it cannot continue.
+
+        This holds for a lane too. The other lanes would begin again with it, and lanes that had
+        succeeded would do their work twice.
         """
         return any(is_undone(frame) for frame in self.resting.values())
 
@@ -469,14 +504,14 @@ class Execution(NamedTuple):
         return self.opened_at is not None
 
     def frame_of(self, entry: int) -> Frame | None:
-        """-> the frame whose waiting place the entry is, or None when it was closed."""
+        """Return the frame whose waiting place the entry is, or None when it was closed."""
         for frame in self.frames.values():
             if getattr(frame.waiting, "entry", None) == entry:
                 return frame
         return None
 
     def is_open(self, entry: int) -> bool:
-        """Something waits under this number: a waiting place, or a block's deadline."""
+        """Return True when a waiting place or a block's deadline has this entry number."""
         dues = (due.entry for frame in self.frames.values() for due in frame.deadlines)
         return entry in dues or self.frame_of(entry) is not None
 

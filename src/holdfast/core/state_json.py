@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -31,6 +32,7 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
     "Failed": FailedState,
+    "Admission": Admission,
     "Attempt": Attempt,
     "Awaiting": Awaiting,
     "Timer": Timer,
@@ -41,7 +43,7 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 
 
 def _name_of(waiting: WaitingFor) -> str:
-    """-> the kind's name in a snapshot. Stored names never change, class names may."""
+    """Return the kind's name in a snapshot. Stored names never change, class names may."""
     match waiting:
         case Entered():
             return "Entered"
@@ -49,6 +51,8 @@ def _name_of(waiting: WaitingFor) -> str:
             return "Exited"
         case FailedState():
             return "Failed"
+        case Admission():
+            return "Admission"
         case Attempt():
             return "Attempt"
         case Awaiting():
@@ -70,7 +74,7 @@ class UnknownState(Exception):  # noqa: N818
 
 
 def to_json(state: Execution) -> dict[str, Any]:
-    """-> the state as JSON, for a snapshot. `from_json` gives back an equal state.
+    """Return the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
     A new field needs the default that is right for every older snapshot.
     """
@@ -88,7 +92,7 @@ def to_json(state: Execution) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    """Raises UnknownState."""
+    """Return the state in a snapshot. Raises UnknownState for a state of another form."""
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
         for name in ("frames", "resting")
@@ -121,6 +125,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
+    if isinstance(frame.waiting, Admission):
+        waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
         # Code of the release before does not know it, and would fold the whole log instead.
         del waiting["timeout_seconds"]
@@ -172,7 +178,9 @@ def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
-    """JSON has no numbers as keys; pairs keep them, and their order."""
+    """Return a mapping as pairs: JSON has no numbers as keys, and pairs keep the numbers and the
+    order.
+    """
     return [[number, value] for number, value in numbered.items()]
 
 

@@ -27,7 +27,7 @@ from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
 def run(decision: Decision, frame: Frame) -> None:
-    """Evaluates the state that the frame has entered, up to what it has to wait for."""
+    """Evaluate the state that the frame has entered, up to its first wait."""
     if frame.cancelled is not None and cancelling.is_taken(decision, frame):
         return
     if decision.program.deadlines:
@@ -57,7 +57,9 @@ def run(decision: Decision, frame: Frame) -> None:
 
 
 def _begin_block(decision: Decision, frame: Frame) -> bool:
-    """False when the time that a block has could not be worked out: then the state has failed."""
+    """Start the clock of a block. Return False when its time could not be computed: the state has
+    then failed.
+    """
     try:
         cancelling.begin_block(decision, frame)
     except StateError as error:
@@ -138,7 +140,9 @@ def _wait(decision: Decision, frame: Frame, state: WaitState) -> None:
 
 
 def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]:
-    """-> when the wait ends, and whether it has; our clock may be ahead of the others."""
+    """Return the end of the wait, and True when it has passed. The clock of this host may be ahead
+    of the others.
+    """
     now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:
         seconds = whole_seconds(decision.evaluate(state.seconds, frame), "Seconds")
@@ -149,7 +153,9 @@ def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]
 
 
 def _parse_timestamp(value: Any) -> int:
-    """RFC 3339 with an offset, as ASL asks for; a text of another form was seen to be refused."""
+    """Return the time in an RFC 3339 text with an offset, as ASL requires. AWS was seen to refuse
+    other forms.
+    """
     nanos = nanos_of(value) if isinstance(value, str) else None
     if nanos is None:
         what = "cannot be parsed as an ISO-8601 extended offset date-time format string"

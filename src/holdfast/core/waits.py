@@ -67,6 +67,7 @@ from holdfast.core.commands import (
 )
 from holdfast.core.state import (
     ANSWERED_LATER,
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -89,7 +90,7 @@ from holdfast.core.state import (
 
 
 class DueKind(StrEnum):
-    """What happens at a due."""
+    """The kinds of events that a passed due causes."""
 
     TIMER = "a Wait state, or the delay of a retried Parallel or Map, is over"
     BEGIN = "an attempt may begin"
@@ -99,12 +100,14 @@ class DueKind(StrEnum):
     POLL = "a job is asked for its end"
 
 
-#: What happens, and when.
+#: The kind of a due, and its time.
 Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """-> the moments at which time alone changes the wait. A block's deadline is the frame's."""
+    """Return the moments at which time alone changes the wait. A block's deadline is the
+    frame's.
+    """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
             return ((DueKind.TIMER, due_ms),)
@@ -122,14 +125,14 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
                 (DueKind.POLL, waiting.poll_due_ms),
             )
             return tuple((kind, due_ms) for kind, due_ms in dues if due_ms is not None)
-        case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+        case Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions():
             return ()
         case _:
             assert_never(waiting)
 
 
 def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
-    """-> the dues that put an event into the history; hot, so apart from `dues_of`.
+    """Return the dues that put an event into the history; hot, so apart from `dues_of`.
 
     The begin of an attempt, the lapse of a lease and a poll are no events by themselves.
     """
@@ -138,7 +141,15 @@ def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
             return (due_ms,)
         case Awaiting(due_ms=due_ms, heartbeat_due_ms=heartbeat_due_ms):
             return tuple(due for due in (due_ms, heartbeat_due_ms) if due is not None)
-        case Entered() | Exited() | FailedState() | Attempt() | Lanes() | ChildExecutions():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Attempt()
+            | Lanes()
+            | ChildExecutions()
+        ):
             return ()
         case _:
             assert_never(waiting)
@@ -152,7 +163,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
         case DueKind.TIMER | DueKind.TIME_OUT | DueKind.HEARTBEAT | DueKind.POLL:
             return not pause.is_frozen
         case DueKind.BEGIN | DueKind.LEASE:
-            return False  # nothing begins, and nothing is taken over
+            return False  # During a pause no attempt begins, and no worker takes one over
         case _:
             assert_never(kind)
 
@@ -161,11 +172,13 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """-> every command that the frame asks for, its blocks' deadlines first."""
+    """Yield every command that the frame asks for, its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
     match waiting:
+        case Admission(entry, queued):
+            yield JoinQueue(entry, 0, queued, execution.priority, execution.started_ms, None)
         case Attempt(queued=queued) if queued is not None:
             yield JoinQueue(
                 waiting.entry,
@@ -203,7 +216,7 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
         case "callback" | "sync":
             yield ReadAnswer(awaiting.entry, awaiting.attempt)
         case "ask" | "token":
-            return  # its token is given out by the API; the answer brings its own wake
+            return  # The API gives out the token of a callback; the answer sends its own wake
         case "task" | "pure" | "lambda" | "service" | "read" | "write":
             return  # a worker runs these itself: they wait as an Attempt
         case _:
@@ -216,7 +229,8 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            return attempt.claim is not None  # in hand: it finishes, and its lease stands
+            # A worker has the attempt in hand: it finishes, and its lease stays valid
+            return attempt.claim is not None
         case StopChild():
             return True  # it begins nothing
         case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
@@ -243,9 +257,20 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
             return InboxSource.EVENT
         case Awaiting():
             return InboxSource.ANSWER
+        case Attempt(queued=queued) if queued is not None and queued.is_batch:
+            return InboxSource.ANSWER
         case ChildExecutions():
             return InboxSource.CHILD_NOTICES
-        case Entered() | Exited() | FailedState() | Attempt() | Timer() | Delay() | Lanes():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Attempt()
+            | Timer()
+            | Delay()
+            | Lanes()
+        ):
             return InboxSource.NOTHING
         case _:
             assert_never(waiting)
@@ -261,28 +286,40 @@ def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
             return waiting.attempt == attempt
         case Attempt():
             return waiting.kind in ANSWERED_LATER and waiting.attempt == attempt
-        case Entered() | Exited() | FailedState() | Timer() | Delay() | Lanes() | ChildExecutions():
+        case (
+            Entered()
+            | Exited()
+            | FailedState()
+            | Admission()
+            | Timer()
+            | Delay()
+            | Lanes()
+            | ChildExecutions()
+        ):
             return False
         case _:
             assert_never(waiting)
 
 
 def may_have_news(waiting: WaitingFor) -> bool:
-    """Something may have arrived that the state does not show: the sweeper asks a worker to look.
+    """Return True when something may have arrived that the state does not show. The sweeper then
+    wakes a worker.
 
-    That is an inbox message whose wake was lost, a deployment that knows the function, or a queue
-    whose wake was lost.
+    Examples: an inbox message or a queue whose wake was lost, and a deployment that has the missing
+    function.
     """
+    if isinstance(waiting, Admission):
+        return True
     if isinstance(waiting, Attempt):
         return waiting.is_unknown or waiting.queued is not None
     return inbox_of(waiting) != InboxSource.NOTHING
 
 
-# -- what a wait counts as -------------------------------------------------------------------------
+# -- the class of a wait ---------------------------------------------------------------------------
 
 
 class Standing(StrEnum):
-    """How a frame stands, between two records."""
+    """The condition of a frame between two records."""
 
     MOVING = "the record was full: a worker continues at once"
     HELD = "a worker has an attempt in hand, or should have"
@@ -293,6 +330,8 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
     match waiting:
         case Entered() | Exited() | FailedState():
             return Standing.MOVING
+        case Admission():
+            return Standing.HELD
         case Attempt():
             # An unknown function may have been reported by a worker whose clock is ahead of
             # `now_ms`: without that test the execution would rest for an hour, not for minutes.
@@ -311,9 +350,9 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 
 
 def place_of(waiting: WaitingFor) -> int | None:
-    """-> the entry that the wait's commands name, None where it asks for none."""
+    """Return the entry that the wait's commands name, None where it asks for none."""
     match waiting:
-        case Timer() | Delay() | Attempt() | Awaiting() | ChildExecutions():
+        case Timer() | Delay() | Admission() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
         case Entered() | Exited() | FailedState() | Lanes():
             return None
@@ -322,7 +361,7 @@ def place_of(waiting: WaitingFor) -> int | None:
 
 
 def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """-> the child executions whose ends are awaited, whether they have begun or not.
+    """Yield the child executions whose ends are awaited, whether they have begun or not.
 
     A call that is under way may begin one, so an attempt of such a call counts.
     """
@@ -337,6 +376,7 @@ def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
             Entered()
             | Exited()
             | FailedState()
+            | Admission()
             | Attempt()
             | Awaiting()
             | Timer()

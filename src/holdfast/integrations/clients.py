@@ -20,7 +20,7 @@ CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 65
 #: Lambda quota: a function runs for 15 minutes at most.
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
-#: Of STS. All who call something wait for a role.
+#: The read time-out of calls to STS. Every call with a role waits for it.
 ROLE_READ_TIMEOUT_SECONDS: Final = 5
 ROLE_ATTEMPTS_MAX: Final = 3
 CONNECTIONS_MAX: Final = 50
@@ -68,27 +68,27 @@ class ServiceClients:
             return self._region or self._open().get_config_variable("region") or "aws-global"
 
     def available(self) -> tuple[str, ...]:
-        """-> the services that this botocore knows."""
+        """Return the services that this botocore knows."""
         with self._lock:
             if self._available is None:
                 self._available = tuple(self._open().get_available_services())
             return self._available
 
     def model(self, service: str) -> Any:
-        """-> botocore's model of a service, for uses without a call."""
+        """Return botocore's model of a service, for uses without a call."""
         with self._lock:
             if service not in self._models:
                 self._models[service] = self._open().get_service_model(service)
             return self._models[service]
 
     def get(self, service: str, role_arn: str | None = None) -> Any:
-        """-> a client. Raises botocore's errors when the role cannot be assumed."""
+        """Return a client. Raises botocore's errors when the role cannot be assumed."""
         # botocore's sessions are not thread safe, and a role is assumed once.
         with self._lock:
             return self._get(service, role_arn or self._tasks_role_arn)
 
     def credentials(self, role_arn: str | None = None) -> Any:
-        """-> botocore's credentials, to sign with. Raises botocore's errors."""
+        """Return botocore's credentials, to sign with. Raises botocore's errors."""
         with self._lock:
             named = role_arn or self._tasks_role_arn
             if named is None:
@@ -141,7 +141,8 @@ class ServiceClients:
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=is_function,
-                # Whether a request is complete says the service, in its own words.
+                # The service itself checks whether a request is complete, and its own message is
+                # passed on.
                 parameter_validation=False,
             ),
             **credentials,
@@ -150,7 +151,8 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            # The process's own rights lead to one role alone: from there on it is a task that asks.
+            # The process's own rights lead only to the tasks' role; all other roles are assumed
+            # from there.
             who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
             answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS

@@ -31,7 +31,7 @@ class Authorization:
 
 
 def authorization_of(arn: str, effect: RunTask, clients: ServiceClients) -> Authorization:
-    """Raises botocore's errors."""
+    """Return the authorization of a connection. Raises botocore's errors."""
     name = arn.partition(":connection/")[2].split("/")[0]
     events = clients.get("events", effect.credentials)
     connection = events.describe_connection(Name=name)
@@ -62,7 +62,9 @@ def _api_key(_: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _oauth(connection: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, str]:
-    """Client credentials: the token is asked for anew, so it is never older than the call."""
+    """Return the header for client credentials. Each call requests a new token, so it is never
+    older than the call.
+    """
     parameters = connection["AuthParameters"]["OAuthParameters"]
     form = {
         "grant_type": "client_credentials",

@@ -18,7 +18,9 @@ _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 
 def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Refusal | None:
-    """`operation` is botocore's model of it. None: nothing that can be seen from here."""
+    """Return the refusal of a request; None when none can be found without the service. `operation`
+    is botocore's model of it.
+    """
     if operation.service_model.metadata.get("protocol") != "json" or operation.input_shape is None:
         return None
     if service == "sqs":

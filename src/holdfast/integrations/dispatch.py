@@ -38,7 +38,9 @@ SDK_STYLE: Final = Style(field=sdk_field, date=iso)
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One action of one service. `service` is botocore's name, `family` the Resource's word."""
+    """One action of one service. `service` is botocore's name, `family` the name in the
+    Resource.
+    """
 
     effect: RunTask
     family: str
@@ -62,7 +64,7 @@ class Integrations:
         self._states_api = states_api
 
     def perform(self, effect: RunTask) -> TaskResult:
-        """Never raises."""
+        """Call the service. Never raises."""
         try:
             return self._poll(effect) if effect.is_poll else self._perform(effect)
         except Unusable as problem:

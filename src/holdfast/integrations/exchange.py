@@ -28,7 +28,7 @@ class Response:
 
 
 def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response:
-    """-> the answer, its body cut at `bytes_max`. Raises BotoCoreError without an answer."""
+    """Return the answer, its body cut at `bytes_max`. Raises BotoCoreError without an answer."""
     from botocore.awsrequest import AWSPreparedRequest, HeadersDict  # noqa: PLC0415
     from botocore.exceptions import HTTPClientError  # noqa: PLC0415
     from botocore.httpsession import URLLib3Session  # noqa: PLC0415

@@ -22,7 +22,7 @@ from holdfast.runtime.effects import TaskFailed
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an optimised integration calls its service in an error's name and in its cause."""
+    """The service's name that an optimised integration uses in an error's name and in its cause."""
 
     prefix: str
     service: str
@@ -57,7 +57,7 @@ DIALECTS: Final = {
 
 
 def refusal_of(error: Any) -> Refusal:
-    """botocore's ClientError -> Refusal."""
+    """Return the refusal in botocore's ClientError."""
     said = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     headers = metadata.get("HTTPHeaders", {})
@@ -94,7 +94,9 @@ def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
 
 
 def unreachable(prefix: str, error: Exception) -> TaskFailed:
-    """No answer: no route, no credentials, a connection that broke. The Java SDK's own error."""
+    """Return the Java SDK's own error for a call without an answer: no route, no credentials, a
+    broken connection.
+    """
     return TaskFailed(f"{prefix}.SdkClientException", f"Unable to execute HTTP request: {error}")
 
 
@@ -103,7 +105,7 @@ def _suffixed(shape: str) -> str:
 
 
 def _find_shape(model: Any, code: str) -> str | None:
-    """-> the error shape that the code on the wire stands for, by the shape's name or its code."""
+    """Return the error shape for a code on the wire, found by the shape's name or its code."""
     bare = code.rpartition("#")[2]
     for shape in model.error_shapes:
         if bare in (shape.name, shape.metadata.get("error", {}).get("code")):

@@ -115,7 +115,7 @@ def _request_of(arguments: Mapping[str, Any], authorization: Authorization, regi
 
 
 def own_headers(headers: Any) -> dict[str, str]:
-    """-> the definition's headers, names in lower case. Raises Unusable.
+    """Return the definition's headers, names in lower case. Raises Unusable.
 
     Headers that proxies, servers or signatures interpret are not the definition's to
     set. Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
@@ -182,7 +182,9 @@ def _pairs_of(key: str, value: Any, array_format: str) -> list[tuple[str, str]]:
 
 
 def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
-    """botocore's own words hold the URL or a header, and so what a connection keeps secret."""
+    """Send the request. botocore's own messages contain the URL or a header, and so a connection's
+    secrets: they are replaced.
+    """
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     try:
@@ -193,7 +195,7 @@ def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:
-    """-> what the endpoint's answer is to a state machine."""
+    """Return the result or error that the endpoint's answer gives a state machine."""
     content_type = response.headers.get("content-type", "")
     if len(response.body) > PAYLOAD_BYTES_MAX:
         return TaskFailed(

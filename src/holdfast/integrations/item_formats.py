@@ -30,7 +30,7 @@ class UnreadableItems(Exception):  # noqa: N818
 
 
 def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
-    """-> the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
+    """Return the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
 
     Rows are read on demand: a caller that wants only the first reads only these.
     """
@@ -42,7 +42,9 @@ def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
 
 
 def decompressed(data: bytes) -> bytes:
-    """GZIP is known by its first bytes, whatever the file is called. Raises Unreadable."""
+    """Return the content. GZIP is recognised by its first bytes, under any file name. Raises
+    Unreadable.
+    """
     if data.startswith(_ZSTANDARD):
         raise UnreadableItems("The object is compressed with ZSTD, which cannot be read. Use GZIP.")
     if not data.startswith(_GZIP):
@@ -62,7 +64,7 @@ def require_size(data: bytes) -> bytes:
 
 
 def rows_of(data: bytes, names: Sequence[str], delimiter: str = ",") -> Iterator[dict[str, str]]:
-    """-> the rows of a file without a header."""
+    """Yield the rows of a file without a header."""
     return _named(_rows(_text(decompressed(data)), delimiter), names)
 
 
@@ -98,7 +100,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """A short row is filled up with empty texts; what a long one has too much is left out."""
+    """Yield the rows as objects. Empty texts fill a short row; a long row is cut."""
     for row in rows:
         yield dict(zip(names, itertools.chain(row, itertools.repeat("")), strict=False))
 

@@ -1,4 +1,4 @@
-"""Where a distributed Map's items come from: objects in S3, or what a listing says of them.
+"""The source of a distributed Map's items: objects in S3, or a listing of them.
 
     s3:getObject      one file (CSV, JSON, JSONL), or a manifest of many
     s3:listObjectsV2  an item per object; LOAD_AND_FLATTEN: the items of every object
@@ -40,7 +40,7 @@ _LIST_FIELDS: Final = (
 
 
 def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """-> {"items": list or object, "sources": [[URI, how many items], …]}. Never raises.
+    """Return {"items": list or object, "sources": [[URI, how many items], …]}. Never raises.
 
     `effect.arguments` is {"parameters", "config"}: the reader's Parameters and its ReaderConfig.
     """
@@ -60,7 +60,7 @@ def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed
 
 
 def s3_cause(error: Any) -> str:
-    """botocore's ClientError of a call of S3 -> what the Java SDK's exception says."""
+    """Return the message of the Java SDK's exception for botocore's ClientError of a call of S3."""
     refusal = refusal_of(error)
     return (
         f"{refusal.message} (Service: Amazon S3; Status Code: {refusal.status}; "
@@ -79,7 +79,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One reader's errand. `client` is botocore's, of S3."""
+    """The work of one reader. `client` is botocore's, for S3."""
 
     client: Any
     parameters: Mapping[str, Any]
@@ -172,7 +172,9 @@ def require_count(items: list[Any]) -> list[Any]:
 
 
 def _items_max(config: Mapping[str, Any]) -> int:
-    """-> how many items are wanted: one more than there may be when nothing is said, or 0."""
+    """Return how many items to read. With no number, or 0, read one more than the maximum to detect
+    too many.
+    """
     value = config.get("MaxItems", 0)
     try:
         wanted = int(value)
@@ -189,7 +191,7 @@ def _given(parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any
 
 
 def _uri(bucket: str, key: str | None = None) -> str:
-    """As the context object's Map.Item.Source has it."""
+    """Return the URI in the form of the context object's Map.Item.Source."""
     return f"S3://{bucket}" if key is None else f"S3://{bucket}/{key}"
 
 
@@ -204,7 +206,7 @@ def _metadata(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _inventory(manifest: bytes) -> tuple[str, list[str], list[str]]:
-    """-> the bucket, the columns and the keys of the files that S3's manifest.json names."""
+    """Return the bucket, the columns and the keys of the files that S3's manifest.json names."""
     try:
         found = json.loads(decompressed(manifest))
         file_format = found["fileFormat"]

@@ -1,4 +1,5 @@
-"""Where a distributed Map's results go: files in S3, one kind for each way a child can end.
+"""The destination of a distributed Map's results: files in S3, one kind for each way a child can
+end.
 
     PREFIX/MAP-RUN/SUCCEEDED_0.json  FAILED_0.json  PENDING_0.json  manifest.json
 
@@ -20,14 +21,15 @@ from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-#: File -> the statuses that go there; what is in none of them is in FAILED.
+#: The statuses of the children in each file; a child with any other status is in FAILED.
 _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
 
 
 def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """-> the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never raises.
+    """Return the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never
+    raises.
 
-    `effect.arguments` is what core.map_run gives ResultsAsked.
+    `effect.arguments` is the argument that core.map_run gives ResultsAsked.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -44,7 +46,7 @@ def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFaile
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One writer's errand. `client` is botocore's, of S3."""
+    """The work of one writer. `client` is botocore's, for S3."""
 
     client: Any
     effect: RunTask
@@ -67,7 +69,7 @@ class _Writing:
         return TaskSucceeded({"MapRunArn": arn, "ResultWriterDetails": details})
 
     def _write(self, bucket: str, folder: str, name: str) -> list[dict[str, Any]]:
-        """-> the files of that name, as the manifest lists them."""
+        """Return the files of that name, as the manifest lists them."""
         is_lines = self._config.get("OutputType") == "JSONL"
         files = []
         for number, texts in enumerate(_portions(self._texts(name))):

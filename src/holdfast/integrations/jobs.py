@@ -20,8 +20,8 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """One member of the question: where its value stands in the answer of the start or, failing
-    that, in the task's arguments.
+    """One member of the poll's request. Its value is in the answer of the start or, if absent
+    there, in the task's arguments.
     """
 
     member: str
@@ -146,10 +146,10 @@ JOBS: Final[Mapping[str, JobKind]] = {
 def poll(
     effect: RunTask, started: Mapping[str, Any], clients: ServiceClients
 ) -> TaskSucceeded | TaskFailed | None:
-    """-> how the job ended, or None while it has not. `started` is what `perform` resulted in.
+    """Return the end of the job, or None while it runs. `started` is the result of `perform`.
 
-    A failed question gives None, and the task's own time-out bounds the polling.
-    KeyError for a target that is not in `JOBS`.
+    A failed poll gives None, and the task's own time-out bounds the polling. KeyError for a target
+    that is not in `JOBS`.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -190,7 +190,7 @@ def _value_of(ask: _Ask, started: Any, arguments: Any) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """ "Tasks.0.TaskArn" -> what stands there, or None."""
+    """Return the value at a path such as "Tasks.0.TaskArn", or None."""
     for step in path.split(".") if path else ():
         if isinstance(value, list):
             value = value[int(step)] if int(step) < len(value) else None

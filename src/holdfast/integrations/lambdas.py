@@ -50,7 +50,7 @@ def invoke(client: Any, arguments: Mapping[str, Any]) -> TaskSucceeded | TaskFai
 
 
 def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """-> botocore's request. A Payload that is a text is taken for JSON as it stands."""
+    """Return botocore's request. A Payload that is a text is sent unchanged, as JSON."""
     for field in arguments:
         if field not in INVOKE_FIELDS:
             raise Unusable(f"The field '{field}' is not supported by Step Functions")

@@ -44,7 +44,7 @@ def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_metadata(request_id: str, content_length: int) -> dict[str, Any]:
-    """The same for an answer that this process gave itself."""
+    """Return the metadata for an answer that this process made itself."""
     headers = {
         "connection": "keep-alive",
         "content-length": str(content_length),

@@ -1,4 +1,4 @@
-"""How AWS's Java SDK, and Step Functions after it, calls services, errors and fields.
+"""The names of services, errors and fields in AWS's Java SDK, and so in Step Functions.
 
 A definition says `aws-sdk:cognitoidentityprovider`, botocore says `cognito-idp`. An error is called
 `DynamoDb.ProvisionedThroughputExceededException` after the Java classes, a field `DbInstanceArn`
@@ -92,10 +92,12 @@ def sdk_field(member: str) -> str:
 
 
 def plain_field(member: str) -> str:
-    """As the optimised integrations call it: "jobName" -> "JobName", "MD5OfBody" as it is."""
+    """Return the member's name in the optimised integrations: "jobName" gives "JobName",
+    "MD5OfBody" stays.
+    """
     return member[0].upper() + member[1:]
 
 
 def operation_name(action: str) -> str:
-    """ "putItem" -> "PutItem"."""
+    """Return the operation's name: "putItem" gives "PutItem"."""
     return action[:1].upper() + action[1:]

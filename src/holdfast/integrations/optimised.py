@@ -62,7 +62,7 @@ def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_failed_entry(output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
-    """One entry that the bus refused fails the task; the others are on their way all the same."""
+    """Fail the task if the bus refused one entry; the other entries are delivered all the same."""
     if not output.get("FailedEntryCount"):
         return TaskSucceeded(output)
     cause = {name: output[name] for name in (EVENT_ENTRIES_FIELD, "FailedEntryCount")}

@@ -16,9 +16,9 @@ class Unusable(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A service said no: `code` as it stands on the wire, `status` is HTTP's.
+    """A refusal by a service: `code` is the code on the wire, `status` is HTTP's.
 
-    `shape_code`: what the model knows the error by, where that is not the code (SQS has both).
+    `shape_code`: the model's name for the error where it differs from the code (SQS has both).
     """
 
     code: str

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How an integration writes what the model describes.
+    """The form in which an integration writes the members of a model.
 
-    `field`: a member's name -> the definition's. `date`: how a moment stands in a result.
+    `field`: maps a member's name to the definition's. `date`: the form of a moment in a result.
     `json_fields`: the text fields that take any JSON value; None: all of them do.
     """
 
@@ -60,7 +60,9 @@ def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, A
 
 
 def with_content_type(operation: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """A stream that is sent as text says so, unless the definition does (seen in recordings)."""
+    """Return the request with a content type for a stream sent as text, unless the definition has
+    one (seen in recordings).
+    """
     is_stream = _streamed(operation) in request
     members = operation.input_shape.members if operation.input_shape is not None else {}
     if not is_stream or "ContentType" not in members:
@@ -155,7 +157,7 @@ def _number(value: Any, field: str, *, is_whole: bool) -> float:
 
 
 def result_of(shape: Shape | None, response: Mapping[str, Any], style: Style) -> Any:
-    """-> the result, fields in alphabetical order as AWS writes them, without metadata."""
+    """Return the result, fields in alphabetical order as AWS writes them, without metadata."""
     if shape is None:
         return {}
     return _structure_out(shape, response, style)
@@ -205,7 +207,9 @@ def _moment(value: Any) -> datetime:
 
 
 def iso(moment: datetime) -> str:
-    """As Java writes an Instant: the fraction in groups of three digits, or none."""
+    """Return the moment as Java writes an Instant: the fraction in groups of three digits,
+    or none.
+    """
     moment = moment.astimezone(UTC)
     spec = "auto" if moment.microsecond == 0 else "milliseconds"
     if moment.microsecond % 1_000:

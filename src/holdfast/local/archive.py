@@ -33,7 +33,7 @@ _numbers: Final = itertools.count(1)
 
 
 class Archive:
-    """A revision's modules. `writes` takes what its code prints."""
+    """The modules of one revision. `writes` receives the output of their code."""
 
     def __init__(self, content: bytes, writes: Callable[[str], None]) -> None:
         self.package = f"{_PREFIX}{next(_numbers)}"
@@ -55,18 +55,20 @@ class Archive:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def import_module(self, name: str) -> ModuleType:
-        """Raises whatever the code raises, and ModuleNotFoundError with the name as given."""
+        """Import a module of the archive. Raises every error of its code, and ModuleNotFoundError
+        with the name as given.
+        """
         if not self._has(_top(name)):
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
         return importlib.import_module(f"{self.package}.{name}")
 
     def source_line(self, filename: str, number: int) -> str:
-        """-> the line of a file that a traceback names."""
+        """Return the line of a file that a traceback names."""
         path = self.folder / filename.removeprefix(f"{TASK_ROOT}/")
         return linecache.getline(str(path), number).strip()
 
     def find(self, name: str) -> ModuleSpec | None:
-        """`name` begins with the package's."""
+        """Find a module; `name` begins with the package's name."""
         path = self.folder.joinpath(*name.split(".")[1:])
         for file, places in ((path / "__init__.py", [str(path)]), (path.with_suffix(".py"), None)):
             if file.is_file():
@@ -81,7 +83,7 @@ class Archive:
         return None
 
     def namespace(self) -> dict[str, Any]:
-        """-> the builtins of its modules."""
+        """Return the builtins of its modules."""
         return {**vars(builtins), "__import__": self._import, "print": self._print}
 
     def _has(self, top: str) -> bool:
@@ -116,7 +118,9 @@ class Archive:
 
 
 class _Loader(SourceFileLoader):
-    """Compiles anew each time: a compiled file could hold the name of another function."""
+    """The loader of an archive. It compiles anew each time, because a compiled file could hold the
+    name of another function.
+    """
 
     def __init__(self, name: str, path: str, archive: Archive) -> None:
         super().__init__(name, path)

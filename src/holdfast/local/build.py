@@ -1,4 +1,4 @@
-"""The compiler on a project's modules: which files it makes, and what it refuses."""
+"""Compile a project's modules: the files to write, and the refusals."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ class Output:
 
 
 def compile_modules(names: Iterable[str]) -> list[Output]:
-    """-> `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet written."""
+    """Return `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet
+    written.
+    """
     return [output for module in map(import_module, names) for output in _outputs(module)]
 
 
 def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
-    """For AWS: `<workflow>.stepfunctions.asl.json` and what to put into it, not yet written.
+    """Return the files for AWS, `<workflow>.stepfunctions.asl.json` and its substitutions, not yet
+    written.
 
-    -> the files, and the notes to show.
+    Return also the notes to show.
     """
     outputs: list[Output] = []
     notes: list[str] = []
@@ -60,7 +63,7 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
 
 
 def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]]:
-    """-> what they compile to, and everything that keeps them from it, each as the text to show."""
+    """Return the compiled workflows, and the text of every error that prevented others."""
     errors: list[str] = []
     imported: list[str] = []
     compiled: list[CompiledWorkflow] = []
@@ -83,7 +86,7 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
 
 
 def import_module(name: str) -> ModuleType:
-    """Runs the user's own code; whatever that raises is the author's to mend."""
+    """Import a module. This runs the user's own code; the author must correct its errors."""
     try:
         Registry.from_modules([name])
     except HoldfastError:
@@ -116,12 +119,12 @@ def _folder(module: ModuleType) -> Path:
 
 
 def _shown(folder: Path) -> Path:
-    """Relative when it lies in the folder that the user stands in."""
+    """Return the path, relative when it is in the current folder."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def _place(error: Exception) -> str:
-    """-> "file:line: " of the line that raised."""
+    """Return "file:line: " of the line that raised."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "
     frames = [

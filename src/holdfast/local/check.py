@@ -39,7 +39,9 @@ _FIXES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One problem of a file. Line and column are of the place, or of what is around it; from 1."""
+    """One problem of a file. Line and column, from 1, are those of the place or of the text around
+    it.
+    """
 
     file: str
     line: int

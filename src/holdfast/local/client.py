@@ -101,7 +101,7 @@ class Client:
         return self._call("GET", _path(identifier))
 
     def history(self, identifier: str) -> list[AnyJson]:
-        """-> every event, page by page."""
+        """Return every event, page by page."""
         target, found = f"{_path(identifier)}/history", list[AnyJson]()
         asked = ""
         while True:
@@ -119,10 +119,10 @@ class Client:
         limit: int = PAGE_EXECUTIONS_MAX,
         after: str | None = None,
     ) -> ExecutionList:
-        """-> the newest `limit` executions, page by page; `after`: only older ones.
+        """Return the newest `limit` executions, page by page; `after`: only older ones.
 
-        A page that a filter applies to may be empty. After `PAGES_MAX` pages the list ends early,
-        and `after` of the result says where to go on.
+        A page with a filter may be empty. After `PAGES_MAX` pages the list ends early, and `after`
+        of the result is the place to continue from.
         """
         rows: list[AnyJson] = []
         for _ in range(PAGES_MAX):
@@ -136,14 +136,16 @@ class Client:
         return ExecutionList(rows, after)
 
     def format(self) -> AnyJson:
-        """-> `format`: what the stack writes; `readable`: what its code can read."""
+        """Return `format`, the format that the stack writes, and `readable`, the formats that its
+        code can read.
+        """
         return self._call("GET", "/format")
 
     def ask_format(self, number: int) -> AnyJson:
         return self._post("/format", {"format": number})
 
     def doctor(self, execution: str | None, *, is_repairing: bool) -> list[AnyJson]:
-        """-> every finding, page by page; `execution`: of that one alone."""
+        """Return every finding, page by page; `execution`: only the findings of that execution."""
         asked = {} if execution is None else {"execution": execution}
         found: list[AnyJson] = []
         while True:
@@ -198,7 +200,7 @@ def _without_none(fields: Mapping[str, AnyJson]) -> dict[str, AnyJson]:
 
 
 def connect(endpoint: str | None, stack: str | None) -> Client:
-    """-> a client of the endpoint, of the stack, or of the project's running `serve`."""
+    """Return a client of the endpoint, of the stack, or of the project's running `serve`."""
     if stack is not None:
         return _of_stack(stack)
     if endpoint is not None:

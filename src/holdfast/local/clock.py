@@ -8,14 +8,14 @@ from holdfast.errors import HoldfastBug
 
 
 class SystemClock:
-    """-> milliseconds since the epoch."""
+    """The clock of this machine. Result: milliseconds since the epoch."""
 
     def __call__(self) -> int:
         return time.time_ns() // 1_000_000
 
 
 class VirtualClock:
-    """-> milliseconds since the epoch, standing still until a caller moves it on."""
+    """Result: milliseconds since the epoch, standing still until a caller moves it on."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms

@@ -89,21 +89,21 @@ class LocalCloud:
     # Looking without calling: for the pump's "when next?" and the meter's "how large was it?".
 
     def find_item(self, table: str, key: dict[str, Any]) -> Item | None:
-        """-> the item under a typed key, as stored now."""
+        """Return the item under a typed key, as stored now."""
         with intercept.LOCK:
             found = _backend("dynamodb").get_item(table, key)
             return None if found is None else item_of(found.to_json()["Attributes"])
 
     def next_message_ms(self, queue_url: str) -> int | None:
-        """-> when the next message of the queue can be received."""
+        """Return the time at which the next message of the queue can be received."""
         with intercept.LOCK:
             messages = _backend("sqs").queues[queue_url.rsplit("/", 1)[1]]._messages  # noqa: SLF001
-            # moto shows a message when its visibility lies strictly in the past.
+            # moto delivers a message only after its visibility time has passed.
             times = [max(int(m.visible_at) + 1, int(m.delayed_until)) for m in messages]
         return min(times, default=None)
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
-        """-> the least text sort key of each partition whose key begins with the prefix."""
+        """Return the least text sort key of each partition whose key begins with the prefix."""
         with intercept.LOCK:
             items = _backend("dynamodb").tables[table].items
             return [
@@ -184,7 +184,7 @@ class LocalCloud:
 
 
 def table_request(table: resources.Table) -> dict[str, Any]:
-    """-> what CreateTable is asked for, but for the name."""
+    """Return the arguments of CreateTable, except for the name."""
     keys = {table.partition_key: "S", table.sort_key: table.sort_key_type}
     request: dict[str, Any] = {
         "KeySchema": _key_schema(table.partition_key, table.sort_key),
@@ -210,7 +210,7 @@ def table_request(table: resources.Table) -> dict[str, Any]:
 
 
 def service_clients() -> ServiceClients:
-    """-> clients for what state machines call; unlike the engine's, they are not metered."""
+    """Return clients for what state machines call; unlike the engine's, they are not metered."""
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
     session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
@@ -219,7 +219,7 @@ def service_clients() -> ServiceClients:
 
 @cache
 def _clients() -> Clients:
-    """Clients know nothing of the cloud they talk to, and making them costs 0.1 s."""
+    """Return the clients. They are independent of any one cloud, and making them costs 0.1 s."""
     session = intercept.quiet_session()
     session.set_credentials("local", "local")
     # moto does not check these signatures, and each costs 0.1 ms

@@ -21,7 +21,7 @@ INTERRUPTED: Final = 130
 
 
 def json_argument(text: str, option: str) -> Any:
-    """-> the value of JSON itself, of `@FILE`, or of `-`, stdin. Raises RequestError HF282."""
+    """Return the value of JSON itself, of `@FILE`, or of `-`, stdin. Raises RequestError HF282."""
     try:
         if text == "-":
             text = sys.stdin.read()
@@ -37,7 +37,7 @@ def json_argument(text: str, option: str) -> Any:
 
 
 def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
-    """Says the sentence, or with `--json` the answer itself; -> the exit code."""
+    """Print the sentence, or with `--json` the answer itself; returns the exit code."""
     if arguments.json:
         print_json(answer)
     else:
@@ -46,7 +46,7 @@ def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
 
 
 def print_json(value: Any) -> None:
-    """One line. Control characters are written as JSON's escapes, which mean the same."""
+    """Print one line of JSON. Control characters are written as JSON's escapes."""
     text = json.dumps(value, ensure_ascii=False)
     print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
@@ -59,7 +59,7 @@ _OBEYED: Final = re.compile(
 
 
 def harmless(value: Any) -> Any:
-    """-> the same JSON, or text, that can be printed as it is: newlines and tabs are left."""
+    """Return the same JSON, or text, that can be printed as it is: newlines and tabs are left."""
     match value:
         case str():
             return _OBEYED.sub("\ufffd", value)

@@ -103,7 +103,7 @@ def _refusing_details(original: Any) -> Any:
 
 def _is_malformed(event: dict[str, Any]) -> bool:
     if not all(event.get(field) for field in _ENTRY_FIELDS):
-        return False  # which of them is missing says moto
+        return False  # moto reports which of them is missing
     try:
         return not isinstance(json.loads(event["Detail"]), dict)
     except ValueError:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 MODULE: Final = "statemachines.order_fulfilment"
 WORKFLOW: Final = "order_fulfilment"
-#: Where the workflow lies when Holdfast runs from its sources, whatever folder the user stands in.
+#: The folder of the workflow when Holdfast runs from its sources, independent of the current
+#: folder.
 CHECKOUT: Final = str(Path(__file__).parents[3])
 SAMPLE: Final = "orders-sample.jsonl"
 START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; outcomes do not depend on it
@@ -43,7 +44,7 @@ LISTED_MAX: Final = 1_000_000
 
 
 class OrderFileError(RequestError):
-    """Every bad line of a file. Nothing was started."""
+    """The bad lines of a file, all of them. Nothing was started."""
 
     def __init__(self, errors: list[RequestError]) -> None:
         super().__init__(errors[0].code, errors[0].message, help=errors[0].help)
@@ -55,7 +56,7 @@ class OrderFileError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class EndedExecution:
-    """One execution as the store has it."""
+    """One ended execution, as stored."""
 
     name: str
     status: str
@@ -98,13 +99,17 @@ class DemoReport:
 
     @property
     def transitions(self) -> int:
-        """As Step Functions counts them: each state entered, and each retry."""
+        """Return the number of transitions as Step Functions counts them: each state entered, and
+        each retry.
+        """
         entered = sum(n for kind, n in self.events.items() if kind.endswith("StateEntered"))
         return entered + self.retries
 
     @property
     def task_requests(self) -> cost.Receipt:
-        """On Step Functions each attempt is a Lambda request; the tasks' time is the user's own."""
+        """Return the price of the tasks' requests. On Step Functions each attempt is a Lambda
+        request; the duration of tasks depends on the user's code.
+        """
         return cost.receipt(cost.Usage(lambda_requests=self.events["TaskStarted"]))
 
     @property
@@ -113,7 +118,7 @@ class DemoReport:
 
     @property
     def is_good(self) -> bool:
-        """Every accepted order has ended with an answer of the business."""
+        """Return True when every accepted order has ended with a result of the business."""
         return self.lost == 0 and all(
             execution.status == "SUCCEEDED" and execution.outcome is not None
             for execution in self.executions
@@ -146,7 +151,9 @@ class DemoReport:
 
 
 def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
-    """Every order of a file (by default the sample), or `OrderFileError` with all that is wrong."""
+    """Return every order of a file (by default the sample). Raises OrderFileError with
+    every error.
+    """
     if CHECKOUT not in sys.path:
         sys.path.append(CHECKOUT)
     try:
@@ -183,7 +190,7 @@ def run_demo(
         client = Client(partial(_carry, stack), "the demo")
         accepted = {order.name: _start(stack, client, order) for order in orders}
         stack.pump.run_until_idle()
-        # Looking at the result is not part of what it costs.
+        # The reads for the report are not part of the measured cost.
         usage, calls = stack.cloud.meter.usage.copy(), dict(stack.cloud.meter.calls)
         listed = _listed(stack)
         logs = {name: _log(stack, run) for name, run in accepted.items()}
@@ -202,7 +209,7 @@ def run_demo(
 
 
 def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
-    """Starts the order and has the bank say what it will say about it. -> the execution."""
+    """Start the order, script the bank's answer, and return the execution."""
     from statemachines.bank import bank_messages  # noqa: PLC0415
 
     later = []
@@ -228,7 +235,7 @@ def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[in
 
 
 def _listed(stack: LocalStack) -> dict[str, str]:
-    """-> the final status of every execution that the list shows as ended."""
+    """Return the final status of every execution that the list shows as ended."""
     ended = [status for status in STATUSES if status != "RUNNING"]
     found: dict[str, str] = {}
     for partition in partitions_of(keys.TENANT_DEFAULT, ended):
@@ -238,7 +245,7 @@ def _listed(stack: LocalStack) -> dict[str, str]:
 
 
 def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
-    """-> the execution as its stored history makes it, and that history."""
+    """Return the execution as its stored history makes it, and that history."""
 
     def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:
         items = yield Query(tables.EXECUTIONS, keys.execution(keys.TENANT_DEFAULT, run))

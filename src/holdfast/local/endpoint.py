@@ -45,7 +45,8 @@ _QUEUE_HOST: Final = re.compile(
 
 
 def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
-    """Whether the request is one of AWS's protocols. `headers` have names in lower case.
+    """Return True when the request is for one of AWS's protocols. `headers` have names in lower
+    case.
 
     A signature for `execute-api` is one for Holdfast's own routes, unless it names a target.
     """
@@ -59,7 +60,9 @@ def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
 
 
 def is_for_states(headers: Mapping[str, str]) -> bool:
-    """No service with targets takes calls without a signature, so those are answered here too."""
+    """Return True for a request of Step Functions. Services with targets accept only signed calls,
+    so unsigned ones are answered here too.
+    """
     target = headers.get("x-amz-target")
     if target is None:
         return False
@@ -85,7 +88,7 @@ def answer(
 
 
 def _scope(target: str, headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """-> region and service of the signature, in the header or in a presigned URL."""
+    """Return region and service of the signature, in the header or in a presigned URL."""
     found = _SCOPE.search(headers.get("authorization", ""))
     if found is None and "X-Amz-Credential" in target:
         credential = parse_qs(urlsplit(target).query).get("X-Amz-Credential", [""])[0]
@@ -94,7 +97,9 @@ def _scope(target: str, headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _unsigned(body: bytes) -> tuple[str, str]:
-    """Only two services take calls without a signature; a public bucket is the other."""
+    """Return service and action of an unsigned call. Only two services accept one; a public bucket
+    is the other.
+    """
     action = parse_qs(body[:65_536].decode("latin-1")).get("Action", [""])[0]
     return REGION_DEFAULT, "sts" if action in _UNSIGNED_ACTIONS else "s3"
 
@@ -144,7 +149,7 @@ def _not_here(refused: RequestError) -> AwsResponse:
 
 
 def _unframed(headers: Mapping[str, str], body: bytes) -> tuple[bytes, dict[str, str]]:
-    """-> the bytes that an `aws-chunked` body carries, and headers that speak of those."""
+    """Return the bytes that an `aws-chunked` body carries, and headers that speak of those."""
     codings = [part.strip() for part in headers.get("content-encoding", "").split(",")]
     is_framed = "aws-chunked" in codings or headers.get("x-amz-content-sha256", "").startswith(
         "STREAMING-"

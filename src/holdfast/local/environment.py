@@ -83,7 +83,9 @@ def divided() -> Iterator[None]:
 
 @contextmanager
 def variables(own: dict[str, str]) -> Iterator[None]:
-    """Inside, this thread's environment is `own` and nothing else. Needs `divided`."""
+    """Give this thread's code the environment `own` and nothing else, inside the block. Needs
+    `divided`.
+    """
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
     token = _own.set(encoded)
     try:
@@ -94,7 +96,7 @@ def variables(own: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def outside() -> Iterator[None]:
-    """Inside, a call that a function makes is the cloud's own work: threads begun there are too."""
+    """Treat calls inside the block as the cloud's own work, also in threads that begin there."""
     token = _own.set(None)
     try:
         yield

@@ -75,7 +75,9 @@ class FunctionContext:
 
 
 class Functions:
-    """A context. Its `door` belongs into the wall; what it imported goes at the end."""
+    """The functions of the local cloud, a context. Its `door` handles calls; the modules that it
+    imported are removed at the end.
+    """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -104,7 +106,7 @@ class Functions:
         self._stack.close()
 
     def door(self, call: AwsRequest) -> AwsResponse | None:
-        """Answers `Invoke`; what else Lambda is asked is moto's."""
+        """Answer `Invoke`; moto answers all other calls of Lambda."""
         url = urlsplit(call.url)
         host, path = HOST.fullmatch(url.netloc), PATH.fullmatch(unquote(url.path))
         if host is None or path is None or call.method != "POST":
@@ -136,7 +138,7 @@ class Functions:
 
     @property
     def _begin_for_moto(self) -> Callable[..., str]:
-        """-> `LambdaFunction.invoke`: how moto's topics, rules and buckets call a function.
+        """`LambdaFunction.invoke`: how moto's topics, rules and buckets call a function.
 
         They call with the lock held, and AWS's do not wait for the result.
         """
@@ -168,7 +170,7 @@ class Functions:
             target=self._run,
             args=(invocation,),
             name=f"function-{invocation.revision.name}",
-            daemon=True,  # a function that runs for ever must not keep the process
+            daemon=True,  # A function that runs for ever must not keep the process alive
         )
         thread.start()
         return thread
@@ -230,7 +232,7 @@ class Functions:
 
 class _AnyRole:
     def get_role_by_arn(self, _arn: str) -> None:
-        """Every role is there."""
+        """Accept every role as existing."""
 
 
 def _load(revision: Revision, write: Callable[[str], None]) -> tuple[Archive, Any]:

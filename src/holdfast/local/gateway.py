@@ -40,7 +40,7 @@ def event_of(
 
 
 def answer_of(response: Mapping[str, Any]) -> tuple[int, bytes]:
-    """-> status and body of what the handler answered."""
+    """Return status and body of the handler's answer."""
     body = str(response.get("body") or "")
     is_encoded = bool(response.get("isBase64Encoded"))
     return int(response["statusCode"]), base64.b64decode(body) if is_encoded else body.encode()

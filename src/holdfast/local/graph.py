@@ -37,7 +37,7 @@ class DrawnSubject:
 
 
 def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
-    """Compiled as the sources are now, whatever the files beside them say."""
+    """Compile the sources as they are now, without the files beside them."""
     return [
         DrawnSubject(
             found.name, read_drawing(json.loads(found.asl_text), json.loads(found.map_text))
@@ -48,7 +48,7 @@ def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
 
 
 def subject_of_file(path: Path) -> DrawnSubject:
-    """With the lines of the map beside it.
+    """Return the drawing's subject, with the lines of the map beside the file.
 
     Raises RequestError HF282 for a file that cannot be read, WorkflowError HF104 for its content.
     """
@@ -95,9 +95,10 @@ def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
 
 
 def write(drawn: Sequence[tuple[str, str]], output: Path, suffix: str) -> list[Path]:
-    """`drawn`: names and texts. `output`: the file of the one picture, or a folder for all of them.
+    """Write the pictures. `drawn`: names and texts. `output`: the file of the one picture, or a
+    folder for all of them.
 
-    Raises RequestError HF282, before anything is written where it is the names' fault.
+    Raises RequestError HF282, for a wrong name before anything is written.
     """
     is_file = output.suffix == suffix
     if output.suffix in _PICTURES - {suffix} and not output.is_dir():

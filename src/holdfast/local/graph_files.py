@@ -16,7 +16,7 @@ from holdfast.local.build import Output, exported_outputs, import_module, output
 
 
 def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]:
-    """-> `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
+    """Return `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
     return [
         output
         for path, graph, _ in _read(paths, modules)
@@ -25,7 +25,7 @@ def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]
 
 
 def export_files(paths: Iterable[Path], modules: Sequence[str]) -> tuple[list[Output], list[str]]:
-    """As `build.export_modules`, of documents."""
+    """Export as `build.export_modules` does, for documents."""
     outputs: list[Output] = []
     notes: list[str] = []
     for path, graph, source in _read(paths, modules):

@@ -44,11 +44,12 @@ from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.local.environment import outside
 
 LOCK: Final = threading.RLock()
-# Told of every message that is put into any queue. moto puts them there with the lock held.
+# Notified of every message that is put into any queue. moto puts them there with the lock held.
 _message_came: Final = threading.Condition(LOCK)
 _POLL_SECONDS: Final = 0.05  # a delayed message shows itself by the clock alone
 
-# Of `Table.query`, which moto calls with positions; counted after the partition key.
+# The position of the argument in `Table.query`, which moto calls with positions; counted after the
+# partition key.
 INDEX_NAME_POSITION: Final = 6
 
 
@@ -73,7 +74,7 @@ class AwsResponse:
     body: bytes
 
 
-#: -> None for what is not its own. Called without the lock.
+#: The result is None for a call of another service. Called without the lock.
 Door = Callable[[AwsRequest], AwsResponse | None]
 
 _logger: Final = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
 
 
 def open_door(door: Door) -> None:
-    """For what is there only after the cloud is. It goes when the cloud goes."""
+    """Add a door for a service that needs the cloud first. It is removed with the cloud."""
     _doors.append(door)
 
 
@@ -135,7 +136,7 @@ def _forget_default_session() -> None:
 
 
 def answer(call: AwsRequest) -> AwsResponse:
-    """-> what AWS would say. Raises RequestError HF260 for what the local cloud does not have."""
+    """Return AWS's answer. Raises RequestError HF260 for a service that the local cloud lacks."""
     for door in _doors:
         found = door(call)
         if found is not None:
@@ -189,7 +190,8 @@ def _of_moto(request: AWSPreparedRequest) -> AwsResponse:
     try:
         with LOCK, _on_stage():
             found = _moto.process_request(request)
-    except (NotImplementedError, ImportError) as error:  # moto's service, or what it would need
+    # moto's service, or a library that it needs, is missing
+    except (NotImplementedError, ImportError) as error:
         raise refusal(host) from error
     except HoldfastError:
         raise
@@ -252,12 +254,12 @@ def _unix_time_now_millis(moment: Any = None) -> float:
 
 
 def quiet_session() -> Session:
-    """-> a session for which the host has no profile and no configuration file."""
+    """Return a session for which the host has no profile and no configuration file."""
     unread = (None, None, None, None)
     return Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
 
 
-# moto asks a session for the list of regions; the host's own may name a profile that is not there.
+# moto reads the list of regions from a session; the host's own session may name a missing profile.
 _regions: Final = quiet_session()
 AccountSpecificBackend.get_session = lambda: _regions
 
@@ -291,7 +293,7 @@ moto.core.responses.method_names_from_class = cache(moto.core.utils.method_names
 
 @contextmanager
 def telling_of_messages(tell: Callable[[], Any]) -> Iterator[None]:
-    """Inside, `tell` is called whenever a message has been put into any queue."""
+    """Call `tell`, inside the block, whenever a message has been put into any queue."""
     _tellers.append(tell)
     try:
         yield

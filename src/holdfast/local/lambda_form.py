@@ -50,7 +50,9 @@ class LambdaInvocation:
 
 
 def client_context(header: str | None) -> Any:
-    """-> an object with the attributes `custom`, `env` and `client`, as the runtime makes it."""
+    """Return an object with the attributes `custom`, `env` and `client`, as the runtime
+    makes it.
+    """
     try:
         sent = None if header is None else json.loads(base64.b64decode(header))
     except ValueError:

@@ -44,7 +44,7 @@ class Meter:
             self.usage.lambda_requests += 1
 
     def before(self, operation: str, request: dict[str, Any]) -> Item | None:
-        """-> the item that a write is about to change."""
+        """Return the item that a write is about to change."""
         table = self.tables.get(request.get("TableName", ""))
         if table is None or operation not in ("PutItem", "UpdateItem", "DeleteItem"):
             return None

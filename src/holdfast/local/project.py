@@ -20,27 +20,27 @@ _SNIPPET: Final = '[tool.holdfast] modules = ["package.module"]'
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where a `serve` listens, and the process that does."""
+    """The address of a running `serve`, and its process."""
 
     url: str
     pid: int
 
 
 def project_root() -> Path:
-    """-> the nearest folder upwards that has a pyproject.toml; without one, this folder."""
+    """Return the nearest folder upwards that has a pyproject.toml; without one, this folder."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), here)
 
 
 def make_importable() -> None:
-    """The project's modules, and those of the folder that the user stands in."""
+    """Make the project's modules importable, and those of the current folder."""
     for folder in (project_root(), Path.cwd()):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
 
 
 def modules_or_default(named: Sequence[str]) -> list[str]:
-    """-> the modules named on the command line, or those of `[tool.holdfast]`."""
+    """Return the modules named on the command line, or those of `[tool.holdfast]`."""
     modules = modules_or_none(named)
     if not modules:
         raise RequestError(
@@ -50,7 +50,7 @@ def modules_or_default(named: Sequence[str]) -> list[str]:
 
 
 def modules_or_none(named: Sequence[str]) -> list[str]:
-    """The same, for a command that has something to do without any."""
+    """Return the modules, or none for a command that works without any."""
     return list(named) or _configured_modules(project_root() / SETTINGS)
 
 
@@ -87,13 +87,13 @@ def announce(serving: Serving, root: Path) -> None:
 
 
 def withdraw(serving: Serving, root: Path) -> None:
-    """Takes back what this process announced, unless a later `serve` has announced itself."""
+    """Remove the announcement of this process, unless a later `serve` has announced itself."""
     if _read(root / STATE) == serving:
         (root / STATE).unlink(missing_ok=True)
 
 
 def find_serving() -> Serving | None:
-    """-> the project's `serve`, or None if it never ran or its process has ended."""
+    """Return the project's `serve`, or None if it never ran or its process has ended."""
     serving = _read(project_root() / STATE)
     return serving if serving is not None and _is_alive(serving.pid) else None
 

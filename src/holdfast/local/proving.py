@@ -14,14 +14,16 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.proofs import report
+from holdfast.proofs.capacity import Capacity, capacity_of
 from holdfast.proofs.findings import Placed, SourceLocation
+from holdfast.proofs.graph import levels_of
 from holdfast.proofs.report import Proofs, prove
 from holdfast.proofs.tasks import facts_of_tasks
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenMachine:
-    """A machine, what is proved of it, and where its states stand."""
+    """A machine, the proofs about it, and the places of its states."""
 
     proofs: Proofs
     locate: report.Locate
@@ -36,7 +38,7 @@ class ProvenMachine:
 
     @property
     def problems(self) -> int:
-        """Errors and warnings, without notes."""
+        """Return the number of errors and warnings, without notes."""
         return sum(found.severity != "note" for found in self.proofs.findings)
 
     def render(self) -> str:
@@ -52,7 +54,7 @@ class ProvenMachine:
 def subjects_of_modules(
     names: Iterable[str], compiled: Iterable[CompiledWorkflow]
 ) -> list[ProvenMachine]:
-    """Of what the modules have been compiled to."""
+    """Return the machines that the modules were compiled to."""
     facts = facts_of_tasks(Registry.from_modules(names).tasks)
     return [
         ProvenMachine(prove(found.name, found.asl, facts), _by_sources(found.sources))
@@ -60,8 +62,35 @@ def subjects_of_modules(
     ]
 
 
+def capacities_of_modules(
+    names: Iterable[str], compiled: Iterable[CompiledWorkflow], load: Load
+) -> list[Capacity]:
+    """Return for each compiled workflow what binds first at that load."""
+    of_task, _ = Registry.from_modules(names).limits()
+    return [
+        capacity_of(
+            found.name,
+            levels_of(found.asl),
+            of_task,
+            starts_per_second=load.starts_per_second,
+            seconds=load.seconds,
+            workers=load.workers,
+        )
+        for found in compiled
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`seconds`: how long an attempt of each task runs. `workers`: how many run at once."""
+
+    starts_per_second: float
+    seconds: Mapping[str, float]
+    workers: int
+
+
 def subject_of_file(path: Path) -> ProvenMachine:
-    """Of a definition that has validated; of the tasks that it names nothing is known."""
+    """Return the machine of a validated definition; nothing is known about its tasks."""
     text = path.read_text(encoding="utf-8")
     document = json.loads(text)
     proofs = prove(machine_name(path), document, {})
@@ -72,7 +101,7 @@ def subject_of_file(path: Path) -> ProvenMachine:
 
 
 def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
-    """In the workflow's source."""
+    """Return the lookup of places in the workflow's source."""
 
     def locate(state: str, _location: str) -> SourceLocation:
         row = sources[state]
@@ -82,7 +111,7 @@ def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
 
 
 def _place(file: str, line: int, column: int, text: str) -> SourceLocation:
-    """With the line as it stands in the file, if that still has it."""
+    """Return the place with its line of the file, if the file still has that line."""
     written = linecache.getline(file, line).rstrip()
     if not text or text not in written:
         written = " " * (column - 1) + text
@@ -94,7 +123,9 @@ def _shown(file: str, line: int, column: int, written: str) -> SourceLocation:
 
 
 def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
-    """In the source, when the map beside the definition is of it; else in the JSON."""
+    """Return the lookup of places in the source when a matching map is beside the definition, else
+    in the JSON.
+    """
     found = find_source_map(path, document)
     if found is not None:
         return _by_sources(found["sources"])

@@ -112,7 +112,7 @@ class Pump:
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
-            # The last: new executions wait until what is under way has its turn.
+            # The last source: new executions wait until running ones have had their turn.
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
@@ -134,9 +134,9 @@ class Pump:
         heappush(self._scheduled, (moment_ms, next(self._numbers), action))
 
     def run_until_idle(self, *, until_ms: int | None = None, rounds_max: int = ROUNDS_MAX) -> None:
-        """Plays until nothing is left that will ever happen, or until the clock reads `until_ms`.
+        """Run until no event is left, or until the clock reads `until_ms`.
 
-        An execution that waits without a time-out keeps its watch row, so with one of those the
+        An execution that waits without a time-out keeps its watchdog row, so with one of those the
         end needs `until_ms`.
         """
         clock = self._clock
@@ -161,11 +161,13 @@ class Pump:
             intercept.telling_of_messages(wake.set),
         ):
             while not stop.is_set():
-                # Before the look: a message that comes during it must not be slept through.
+                # Cleared before the look, so that a message that arrives during the look is not
+                # missed.
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    future.result()  # what a handler raises is caught; anything else is our bug
+                    # Errors of a handler are caught earlier; any other error is a bug of ours
+                    future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
                 for future in begun:
@@ -194,7 +196,7 @@ class Pump:
         return len(self._starting) < STARTS_MAX
 
     def _round(self) -> bool:
-        """-> whether anything happened of what can happen now."""
+        """Return True when anything happened that can happen now."""
         happened = self._act()
         for source in self._sources:
             if self._is_ready(source) and not (source.is_starts and happened):
@@ -217,7 +219,9 @@ class Pump:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _next_sweep_ms(self) -> int | None:
-        """-> the first full minute at which the sweeper has a row or a dead letter to handle."""
+        """Return the first full minute at which the sweeper has a row or a dead letter to
+        handle.
+        """
         keys = self._cloud.least_sort_keys(self._cloud.names.mail_table, DUE_PREFIX)
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
         letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
@@ -240,7 +244,9 @@ class Pump:
         return moment is not None and moment <= self._clock()
 
     def _receive(self, source: _Source) -> list[JsonObject]:
-        """-> a batch. A queue with nothing to see is not asked: such calls would be counted."""
+        """Return a batch. A queue without visible messages is not read, because such a call would
+        be counted.
+        """
         if not self._is_ready(source):
             return []
         answer = self._cloud.clients.get("queues").receive_message(
@@ -271,7 +277,7 @@ class Pump:
     def _invoke(
         self, function: resources.LambdaFunction, handler: FunctionBody, event: JsonObject
     ) -> JsonObject | Exception | None:
-        """-> the handler's answer, or what it raised."""
+        """Return the handler's answer, or its exception."""
         context = LambdaContext(function, f"local-{next(self._numbers):08d}", self._clock)
         self._cloud.meter.invoked(function.name)
         try:
@@ -286,7 +292,9 @@ class Pump:
 def _failed_ids(
     answer: JsonObject | Exception | None, batch: list[JsonObject], *, has_partial_failures: bool
 ) -> set[str]:
-    """As Lambda reads it: what names an unknown message, or raised, fails the whole batch."""
+    """Return the failed messages as Lambda counts them: an answer that names an unknown message, or
+    an exception, fails the whole batch.
+    """
     everything = {message["MessageId"] for message in batch}
     if isinstance(answer, Exception):
         return everything

@@ -43,7 +43,7 @@ def start(arguments: argparse.Namespace) -> int:
 
 
 def _exists(started: Any) -> str:
-    """-> a line about the execution that has the name already, and has not succeeded."""
+    """Return a line about the execution that has the name already, and has not succeeded."""
     name, status = started["name"], started["status"]
     error = f" ({started['error']})" if "error" in started else ""
     ended = f"is {status}" if status == "ABORTED" else f"has {status}"
@@ -61,7 +61,7 @@ def retry(arguments: argparse.Namespace) -> int:
 
 
 def _wait(client: Client, identifier: str, seconds: float) -> Any:
-    """-> the execution when it has ended, or as it stands after the time."""
+    """Return the execution when it has ended, or its state after the time."""
     deadline = time.monotonic() + seconds
     while True:
         execution = client.execution(identifier)
@@ -202,7 +202,7 @@ def change_limit(arguments: argparse.Namespace) -> int:
 
 
 def _local_user() -> str:
-    """-> the user of this machine; "" in a container that has no name for its user."""
+    """Return the user of this machine; "" in a container that has no name for its user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

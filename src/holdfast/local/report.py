@@ -40,7 +40,7 @@ _STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "
 
 @contextmanager
 def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], None]]:
-    """-> the receiver of the stack's measurements. On a terminal they move a bar on stderr."""
+    """Yield the receiver of the stack's measurements. On a terminal they move a bar on stderr."""
     if not (is_shown and sys.stderr.isatty()):
         yield lambda _: None
         return

@@ -16,7 +16,7 @@ LATEST: Final = "$LATEST"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One state of a function's code and configuration, as moto keeps it."""
+    """One revision of a function's code and configuration, as moto keeps it."""
 
     name: str
     arn: str
@@ -32,7 +32,7 @@ class Revision:
 
 
 def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revision, str]:
-    """-> the revision, and the ARN that it was called by. Raises moto's errors."""
+    """Return the revision, and the ARN that it was called by. Raises moto's errors."""
     with intercept.LOCK:
         backend = get_backend("lambda")[DEFAULT_ACCOUNT_ID][region]
         # A partial ARN: 123456789012:function:NAME

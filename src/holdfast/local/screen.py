@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.local.console import harmless
+from holdfast.proofs.capacity import Capacity
 
 PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
@@ -81,7 +82,9 @@ def events(rows: list[JsonRow], now: datetime) -> Table:
 
 
 def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
-    """One paragraph each: what it is, since when, what can be done or was."""
+    """Print one paragraph for each finding: the finding, its age, and the repair that is possible
+    or done.
+    """
     for row in map(harmless, rows):
         named = row.get("name") or row.get("execution") or "a dead letter"
         title = Text(str(named), "bold") + Text(f"  {row['reason']}", "red")
@@ -123,11 +126,29 @@ def limits(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
+def capacity(found: Capacity) -> Iterable[RenderableType]:
+    """What binds first: each limit and the workers, the tightest first."""
+    table = plain_table("what", "allows", "used", "makes room", right=("used",))
+    for use in found.uses:
+        style = "red" if use.part > 1 else ""
+        table.add_row(use.name, use.allows, Text(f"{use.part:.0%}", style), use.change)
+    yield f"{found.workflow} at {found.starts_per_second:g} starts a second"
+    yield table
+    if found.highest is not None:
+        first = found.uses[0].name
+        yield f"{first} binds first, at {found.highest:.3g} starts a second"
+    if found.unknown:
+        tasks = ", ".join(found.unknown)
+        yield f"run times not given: {tasks}; add --seconds {found.unknown[0]}=0.3"
+    yield "counted: one call for each state; rounds, items of lists and retries come on top"
+
+
 def _allows(row: JsonRow) -> str:
+    closed = f", closed until {moment(row['closed_until'])}" if "closed_until" in row else ""
     if "concurrency" in row:
-        return f"{row['concurrency']} at once"
+        return f"{row['concurrency']} at once{closed}"
     slowed = f", slowed to {row['speed']:.0%}" if "speed" in row else ""
-    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}"
+    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}{closed}"
 
 
 def _limit_change(row: JsonRow, now: datetime) -> str:
@@ -292,7 +313,9 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """-> the state, the task, the error, and the input and output of tasks alone, on one line."""
+    """Return the state, the task, the error, and the input and output of tasks alone, on
+    one line.
+    """
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
@@ -312,7 +335,7 @@ def _what(row: JsonRow) -> str:
 
 
 def _on_one_line(row: JsonRow) -> JsonRow:
-    """-> the row with each text on one line, so that it does not look like several rows."""
+    """Return the row with each text on one line, so that it does not look like several rows."""
     shown = harmless(dict(row))
     return {
         key: text.replace("\n", " ") if isinstance(text, str) else text

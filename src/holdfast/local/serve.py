@@ -32,13 +32,14 @@ SOCKET_TIMEOUT_SECONDS: Final = 30
 # Running handlers finish first: the cloud must not end while a handler still calls it.
 STOP_SECONDS: Final = 60
 POLL_SECONDS: Final = 0.05
-# Of a refused body so much is thrown away, so that the sender gets to read why it was refused.
+# The bytes of a refused body that are read and discarded, so that the sender can read the reason.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
 CHUNK_BYTES: Final = 65_536
-# Of a request to a service of AWS: objects and functions' archives are larger than our own bodies.
+# The limit for a request to an AWS service: objects and archives of functions are larger than our
+# own bodies.
 AWS_BODY_BYTES_MAX: Final = 256_000_000
 
-#: Headers that this server sets itself, about its own connection.
+#: The headers that this server sets itself, about its own connection.
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
@@ -162,7 +163,7 @@ class _Request(BaseHTTPRequestHandler):
         self.send_response(found.status)
         for name, value in found.headers.items():
             is_size = name.lower() == "content-length"
-            # Of a HEAD the length is the object's, which only the service knows.
+            # The length in the answer to a HEAD is the object's; only the service has it.
             if name.lower() not in HOP_HEADERS and not (is_size and has_body):
                 self.send_header(name, value)
         if has_body:
@@ -187,7 +188,9 @@ class _Request(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def _read(self, size: int) -> bytes:
-        """Raises ConnectionError when the client hangs up before: half a body is not a request."""
+        """Read `size` bytes. Raises ConnectionError when the client disconnects before: half a body
+        is not a request.
+        """
         content = self.rfile.read(size)
         if len(content) < size:
             raise ConnectionAbortedError
@@ -205,8 +208,8 @@ class _Request(BaseHTTPRequestHandler):
         host, port = self.headers.get("Host", ""), self.server.server_address[1]
         own = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
         origin = self.headers.get("Origin")
-        # No server of names can lead these here: `sync-` stands before an address, for one
-        # operation of Step Functions, and what ends in `.localhost` never leaves the machine.
+        # No name server can lead these names here: `sync-` precedes an address, for one operation
+        # of Step Functions, and a name under `.localhost` never leaves the machine.
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
         # A browser names no origin when it only fetches, and some services act on a GET.
         site = self.headers.get("Sec-Fetch-Site", "none")

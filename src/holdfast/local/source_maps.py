@@ -13,7 +13,7 @@ _DEFINITION: Final = ".asl.json"
 
 
 def machine_name(path: Path) -> str:
-    """`orders.asl.json` and `orders.json` -> "orders"."""
+    """Return the name of the machine: "orders" for `orders.asl.json` and `orders.json`."""
     return path.name.removesuffix(_DEFINITION).removesuffix(".json")
 
 

@@ -45,7 +45,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def deployment_of(modules: Sequence[str]) -> Deployment:
-    """Compiled from the source as it stands: a laptop needs no compiled files."""
+    """Compile from the present source: a laptop needs no compiled files."""
     for name in modules:
         import_module(name)
     return Deployment.from_modules(modules, _compile, LocalVault())
@@ -66,14 +66,14 @@ class LocalStack:
     def request(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """-> status and body, as the deployed API answers the request."""
+        """Return status and body, as the deployed API answers the request."""
         event = gateway.event_of(method, target, headers or {}, body, self.cloud.clock())
         return gateway.answer_of(self._handle(event, resources.API))
 
     def aws_request(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], here: str
     ) -> AwsResponse:
-        """-> what AWS answers: Step Functions is Holdfast's own API, the rest is moto's.
+        """Return AWS's answer: Step Functions is Holdfast's own API, the rest is moto's.
 
         Names of `headers` are in lower case; `here` is the URL that the request was sent to.
         """

@@ -36,7 +36,7 @@ def arrange(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Arranged
 
 
 def _straight(rows: Rows, links: Sequence[Link], spine: Sequence[int]) -> set[int]:
-    """The boxes of the spine, and what their lines run through on the way down."""
+    """Return the boxes of the spine, and the items that their lines cross on the way down."""
     steps = set(itertools.pairwise(spine))
     return set(spine) | {
         pin.item
@@ -72,7 +72,7 @@ def _gaps(rows: Rows, links: Sequence[Link], ports: Mapping[Pin, float]) -> list
 
 
 def _tops(rows: Rows, gaps: Sequence[_Gap]) -> list[tuple[float, float]]:
-    """-> each row's upper and lower edge."""
+    """Return each row's upper and lower edge."""
     found: list[tuple[float, float]] = []
     y = 0.0
     for row, gap in zip(rows.rows, gaps, strict=False):
@@ -92,7 +92,7 @@ class _Grid:
     edges: Sequence[tuple[float, float]]
 
     def place(self, item: int) -> Point:
-        """The upper left corner."""
+        """Return the upper left corner."""
         found = self.rows.items[item]
         return self.middles[item] - found.width / 2, self.edges[found.row][0]
 
@@ -125,7 +125,7 @@ class _Grid:
         return gap, -1 - link if self.rows.items[on.item].link == link else port
 
     def _leg(self, pin: Pin, on: Pin, net: tuple[int, int]) -> list[Point]:
-        """From one item to the next, through the gap between them."""
+        """Return the line from one item to the next, through the gap between them."""
         begin, end = (self.ports[pin], self._y(pin)), (self.ports[on], self._y(on))
         track = self.gaps[net[0]].tracks.get(net[1])
         if track is None:
@@ -153,7 +153,7 @@ def _up_to(leg: Sequence[Point], reached: tuple[float, float]) -> list[Point]:
 
 
 def _tidy(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Without what lies on a line between two others."""
+    """Return the points without those on a straight line between two others."""
     found: list[Point] = []
     for point in points:
         if found and _is_same(found[-1], point):
@@ -192,7 +192,7 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> A
         grid.place(0)[0],
     )
     last = grid.gaps[len(grid.rows.rows)]
-    # Below the last row only loops run, and nothing has to be entered from there.
+    # Below the last row only loops run, and no line enters it from there.
     below = last.height - _ABOVE_ROW if last.height else 0.0
 
     def move(point: Point) -> Point:

@@ -22,7 +22,7 @@ _STRAIGHTENINGS: Final = 3
 
 
 def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
-    """-> the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
+    """Return the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
     middles = [0.0] * len(rows.items)
     weights = [_FIXED if n in fixed else _weight(item) for n, item in enumerate(rows.items)]
     for row in rows.rows:
@@ -47,7 +47,7 @@ def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
         return middles[item]
     if rows.items[item].trunk is None:
         return sum(middles[other] for other in beside) / len(beside)
-    # A column follows itself rather than all that comes together in it.
+    # A column follows its own line first, not all lines that join in it.
     trunk = rows.items[item].trunk
     weights = [8.0 if rows.items[other].trunk == trunk else 1.0 for other in beside]
     total = sum(weight * middles[other] for weight, other in zip(weights, beside, strict=True))
@@ -55,7 +55,7 @@ def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
 
 
 def distance(left: RowItem, right: RowItem) -> float:
-    """Between the middles of two neighbours, at least."""
+    """Return the least distance between the middles of two neighbours."""
     is_column = left.trunk is not None and right.trunk is not None
     return (left.width + right.width) / 2 + (COLUMN_GAP if is_column else GAP)
 
@@ -78,7 +78,7 @@ def _settle(
 def nearest(
     wishes: Sequence[float], weights: Sequence[float], apart: Sequence[float]
 ) -> list[float]:
-    """-> rising numbers, `apart` from each other or more, as near to `wishes` as can be."""
+    """Return rising numbers, at least `apart` from each other, as near to `wishes` as possible."""
     offsets = [0.0, *itertools.accumulate(apart)]
     # Without the distances what remains is to find the nearest numbers that do not fall.
     pools: list[tuple[float, float, int]] = []
@@ -93,7 +93,7 @@ def nearest(
 
 
 def _straighten(rows: Rows, fixed: AbstractSet[int], middles: list[float]) -> None:
-    """Chains of items that only lead to each other get one place, as far as there is room."""
+    """Give a chain of items that only lead to each other one column, as far as there is room."""
     room = _room(rows, middles)
     for chain in _chains(rows):
         run: list[int] = []

@@ -51,7 +51,7 @@ def _deadlines(name: str, extension: Extension) -> Iterator[tuple[str, EdgeKind,
 
 
 def _words(name: str, rules: int, is_compiled: bool) -> tuple[str, str]:
-    """-> the word of the one rule ("": its condition), and the word of the default."""
+    """Return the label of the one rule ("": its condition), and the label of the default."""
     if not is_compiled or rules != 1:
         return "", "otherwise"
     if _LOOP.search(name):

@@ -1,4 +1,4 @@
-"""The bare graph that is laid out: boxes, links, and what their places are. No states in here."""
+"""The bare graph of a layout: boxes, links and their places. It has no states."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Boxes by position. `label`: width and height of its own text box, or None.
+    """A link between boxes, by their positions. `label`: width and height of its text box, or None.
 
-    `exit_width`: what a short word beside the way out needs; 0 without one.
+    `exit_width`: the width of a short word beside the way out; 0 without one.
     """
 
     source: int
@@ -35,10 +35,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRoute:
-    """`points`: from the source's bottom to the target's top, right-angled.
+    """The route of one link. `points`: from the source's bottom to the target's top, right-angled.
 
-    `joins`: it ends before, where it meets the line of another link that leads to the same target.
-    `label`: the upper left corner of the link's text box.
+    `joins`: the route ends early, where it meets another link's line to the same target. `label`:
+    the upper left corner of the link's text box.
     """
 
     points: tuple[Point, ...]
@@ -48,7 +48,9 @@ class DrawnRoute:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """`places`: upper left corners. Everything lies within `width` and `height`."""
+    """An arranged graph. `places`: upper left corners. Everything is within `width` and
+    `height`.
+    """
 
     width: float
     height: float

@@ -130,17 +130,17 @@ def place_machine(machine: DrawnDefinition) -> PlacedMachine:
 
 
 def _label(edge: DrawnEdge) -> str:
-    """An error comes with all that are derived from it; the tooltip has them all."""
+    """Return the label. An error includes all errors derived from it; the tooltip lists them."""
     first, *more = edge.label.split(" or ")
     is_long = edge.kind == "catch" and len(more) >= _NAMES_MAX
     return f"{first} or {len(more)} more" if is_long else edge.label
 
 
 def _words_width(machine: DrawnDefinition, said: Sequence[Words]) -> dict[str, float]:
-    """-> by state, how wide it has to be for the words at its lower side.
+    """Return, by state, its width for the words at its lower side.
 
-    Beside each other there is room for all, and right of the middle for any: what goes straight
-    down leaves from there.
+    All words fit beside each other, and each fits right of the middle: a straight line down starts
+    there.
     """
     widths: dict[str, list[float]] = {}
     for edge, word in zip(machine.edges, said, strict=True):
@@ -173,7 +173,7 @@ def _shape(node: DrawnState, width_min: float) -> _Shape:
 def _side_by_side(
     sizes: Sequence[tuple[float, float]], after: Sequence[Sequence[int]]
 ) -> tuple[Sequence[Point], Sequence[DrawnRoute], float, float]:
-    """-> corners, what waits for what, width and height."""
+    """Return corners, the connections between boxes, width and height."""
     links = [Link(wait, line) for line, waits in enumerate(after) for wait in waits]
     if links:
         found = arrange([Box(*size) for size in sizes], links, 0)

@@ -28,12 +28,12 @@ _CLASSES: Final = (
     "classDef failure stroke:#cf222e,stroke-width:2px",
     "classDef done stroke:#1a7f37,stroke-width:2px",
 )
-#: Entities are written with `#` here. Letters and digits of any script stand for themselves.
+#: Entities are written with `#` here. Letters and digits of any script need no escape.
 _SPECIAL: Final = re.compile(r"[^\w\s.,:/()=+*'!?·\u00d7≥≤%…-]")
 
 
 def draw_mermaid(drawing: Drawing) -> str:
-    """-> a `flowchart TD`; its states are s0, s1 … in the order of the definition."""
+    """Return a `flowchart TD`; its states are s0, s1 … in the order of the definition."""
     ids = {node.name: f"s{n}" for n, node in enumerate(_nodes(drawing.machine))}
     lines = ["flowchart TD", *_Writer(ids).machine(drawing.machine, "begin", "    ")]
     return "\n".join([*lines, *(f"    {line}" for line in _CLASSES), ""])

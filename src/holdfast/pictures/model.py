@@ -20,7 +20,7 @@ NodeKind: TypeAlias = Literal[
     "parallel",
     "map",
 ]
-#: "forward": what runs when all goes well. "handler": only after an error. "undo": takes back.
+#: "forward": runs when nothing fails. "handler": only after an error. "undo": undoes finished work.
 Role: TypeAlias = Literal["forward", "handler", "undo"]
 #: "next": the way on. "catch": after an error. "deadline": after the time of a block is over.
 EdgeKind: TypeAlias = Literal["next", "catch", "deadline"]
@@ -29,7 +29,7 @@ StateMark: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "n
 
 @dataclass(frozen=True, slots=True)
 class DrawnSource:
-    """Where a state was written; `line` from 1."""
+    """The source line of a state; `line` from 1."""
 
     file: str
     line: int
@@ -41,7 +41,7 @@ class DrawnState:
     """One state. `details` are short remarks, `notes` whole sentences for the tooltip.
 
     `machines`: the branches of a Parallel, or the one processor of a Map. `after`: for each branch
-    the positions of those that it waits for.
+    the positions of the branches that must end first.
     """
 
     name: str
@@ -57,7 +57,9 @@ class DrawnState:
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """`label` is what leads this way, "" for what needs no word; it may be long."""
+    """One transition. `label` is its condition or error, "" where none is needed; it may
+    be long.
+    """
 
     source: str
     target: str
@@ -93,7 +95,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a drawing is shown, apart from what it is.
+    """The presentation of a drawing, without its content.
 
     `marks`: by state name; a state that is not in a non-empty `marks` was not reached.
     `link_prefix`: the address that `file#Lline` is appended to; "" for no links.

@@ -1,4 +1,4 @@
-"""Where lines meet boxes, and which height a line has between two rows."""
+"""The points where lines meet boxes, and the height of each line between two rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _ALIGNED: Final = 1.0
 
 
 def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> Mapping[Pin, float]:
-    """-> x of every pin. At boxes they stand in the order of where their lines come from or go."""
+    """Return x of every pin. At boxes they stand in the order of where their lines come
+    from or go.
+    """
     places = {pin: middles[pin.item] for way in rows.ways for pin in way}
     words = _words(rows, links)
     ends = [way[:2] for way in rows.ways], [way[:-3:-1] for way in rows.ways]
     for pairs in ends:
         _place(pairs, rows, (middles, words), places)
-    # Now that it is known where the lines arrive, one that leaves alone can go straight.
+    # All arrival points are known now, so a single line that leaves a box can go straight.
     alone = Counter((pin.item, pin.side) for pin in {way[0] for way in rows.ways})
     single = [way for way in ends[0] if alone[way[0].item, way[0].side] == 1]
     _place(single, rows, (middles, words), places)
@@ -36,7 +38,7 @@ def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> 
 
 
 def _words(rows: Rows, links: Sequence[Link]) -> Mapping[Pin, float]:
-    """-> by pin, the width of the word that stands beside it."""
+    """Return, by pin, the width of the word beside it."""
     words: dict[Pin, float] = defaultdict(float)
     for position, way in enumerate(rows.ways):
         if rows.items[way[1].item].link != position:
@@ -62,7 +64,7 @@ def _place(
         box = rows.items[item]
         middle = middles[item]
         half = max(box.width / 2 - _MARGIN, 0.0)
-        # Of several that come together the one that can go straight decides.
+        # Among several lines that join, the one that can go straight decides.
         wished = {pin: min(wishes[pin], key=lambda x: (abs(x - middle), x)) for pin in pins}
         pins.sort(key=lambda pin: (wished[pin], pin.port))
         wanted = [(pin, wished[pin], words.get(pin, 0.0)) for pin in pins]
@@ -72,10 +74,12 @@ def _place(
 def _spread(
     wanted: Sequence[tuple[Pin, float, float]], room: tuple[float, float]
 ) -> Mapping[Pin, float]:
-    """`wanted`: pins from the left, where each would be best, and what its word needs beside it."""
+    """Return places for pins. `wanted`: pins from the left, the best place of each, and the room
+    for its word.
+    """
     low, high = room
     middle = (low + high) / 2
-    # A word at the right end must not hang out over what stands beside the box.
+    # A word at the right end must not extend beyond the neighbour of the box.
     ends = [max(high - max(word - _OVERHANG, 0.0), low) for _, _, word in wanted]
     wishes = [min(max(wish, low), end) for (_, wish, _), end in zip(wanted, ends, strict=True)]
     apart = [max(PORT_GAP, word + WORD_GAP) for _, _, word in wanted[:-1]]
@@ -125,7 +129,7 @@ class Net:
 
 
 def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
-    """-> by key, from the top, the track that a net's level line is on; straight nets have none."""
+    """Return, by key from the top, the track of a net's level line; straight nets have none."""
     bent = sorted((net for net in nets if not net.is_straight), key=_preference)
     over = _constraints(bent)
     tracks: dict[int, int] = {}
@@ -149,7 +153,9 @@ def _preference(net: Net) -> tuple[float, int]:
 
 
 def _constraints(nets: Sequence[Net]) -> Mapping[int, set[int]]:
-    """-> by key, the nets that must be above: one that ends where another begins would hide it."""
+    """Return, by key, the nets that must be above: one that ends where another begins would hide
+    it.
+    """
     ends = sorted((x, net.key) for net in nets for x in net.lower)
     over: dict[int, set[int]] = {net.key: set() for net in nets}
     for net in nets:

@@ -1,4 +1,4 @@
-"""Which row each box is in, which links close a loop, and which boxes are the straight way down."""
+"""The row of each box, the links that close a loop, and the boxes on the straight way down."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
         for position in outgoing[box]:
             if position not in back:
                 link = links[position]
-                # A text box stands in a row of its own, between the two.
+                # A text box has a row of its own, between the two.
                 needed = rows[box] + (1 if link.label is None else 2)
                 rows[link.target] = max(rows[link.target], needed)
     onwards = [
@@ -41,7 +41,7 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
 def _walk(
     links: Sequence[Link], outgoing: Sequence[Sequence[int]], roots: Sequence[int]
 ) -> tuple[set[int], list[int]]:
-    """-> the links that close a loop, and the boxes so that all other links lead onwards."""
+    """Return the links that close a loop, and the boxes so that all other links lead onwards."""
     back: set[int] = set()
     finished: list[int] = []
     seen: set[int] = set()

@@ -55,11 +55,11 @@ def _remarks(top: Mapping[str, Any]) -> Iterator[str]:
         yield f"at most {duration(top['TimeoutSeconds'])}"
 
 
-# -- what a picture needs --------------------------------------------------------------------------
+# -- required parts of a definition ----------------------------------------------------------------
 
 
 def _checked(machine: Any, place: str, taken: set[str]) -> Mapping[str, Any]:
-    """The machine at `place`, once all that is drawn of it is known to be there."""
+    """Return the machine at `place`, after checking that every drawn part exists."""
     if not isinstance(machine, dict):
         _refuse(place or "/", f"is {_said(machine)}", "a state machine is an object")
     states = machine.get("States")
@@ -240,7 +240,7 @@ def _waiting(state: Mapping[str, Any]) -> str:
 
 
 def _lines(kind: NodeKind, state: Mapping[str, Any]) -> Iterator[str]:
-    """How many lines of control there are, how many are needed, how many may fail."""
+    """Yield the number of lines of control, how many must succeed, and how many may fail."""
     if kind == "map":
         config = state.get("ItemProcessor")
         if isinstance(config, dict) and isinstance(config.get("ProcessorConfig"), dict):

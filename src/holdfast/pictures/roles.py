@@ -1,4 +1,6 @@
-"""Which states run when all goes well, which only after an error, and which take something back."""
+"""The roles of states: those that run without errors, those after an error, and those of
+an undo.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
     undos: list[UndoPart] = []
     deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
-    # It stands at the top, for the states of branches, too.
+    # These rules are at the top level, also for the states of branches.
     states = {name for level in levels for name in level.machine["States"]}
     for level in levels:
         for undo in _entries(level, "Undo"):
@@ -137,7 +139,7 @@ def _reached(
 
 
 def ways_on(state: Mapping[str, Any]) -> list[str]:
-    """Where a state leads without an error, in the order of its rules."""
+    """Return the next states without an error, in the order of the rules."""
     rules = [rule["Next"] for rule in state.get("Choices", ()) if "Next" in rule]
     return [*rules, *(state[field] for field in ("Next", "Default") if field in state)]
 

@@ -39,7 +39,7 @@ class RowItem:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Where a line meets an item. `port` distinguishes the lines at one side of a box."""
+    """The point where a line meets an item. `port` distinguishes the lines at one side of a box."""
 
     item: int
     side: Side
@@ -48,10 +48,11 @@ class Pin:
 
 @dataclass(slots=True)
 class Rows:
-    """`rows`: items by row, from the left. `ways`: each link's pins, two for each gap it crosses.
+    """The rows of a layout. `rows`: items by row, from the left. `ways`: each link's pins, two for
+    each gap it crosses.
 
-    `nets`: by gap (the one above row n is n) and what it belongs to, the pins that are connected.
-    `neighbours`: by item, those of the rows above and below. `positions`: by item, in its row.
+    `nets`: the connected pins, by gap (the one above row n is n) and owner. `neighbours`: by item,
+    those of the rows above and below. `positions`: by item, in its row.
     """
 
     items: list[RowItem]
@@ -150,7 +151,7 @@ def build_rows(boxes: Sequence[Box], links: Sequence[Link], ranks: Ranks) -> Row
 
 
 def _neighbours(rows: Rows) -> tuple[list[list[int]], list[list[int]]]:
-    """-> by item, the items in the rows above and below that it is connected with."""
+    """Return, by item, the connected items in the rows above and below."""
     above: list[list[int]] = [[] for _ in rows.items]
     below: list[list[int]] = [[] for _ in rows.items]
     for (gap, _), pins in rows.nets.items():
@@ -202,7 +203,9 @@ def _spans(rows: Rows) -> Mapping[Trunk, int]:
 
 
 def _lane_key(rows: Rows, spans: Mapping[Trunk, int], number: int) -> tuple[int, int, int]:
-    """Loops stand beside what they go around, an outer one further out than an inner one."""
+    """Return the sort key of loops: a loop is beside the boxes it surrounds, an outer one further
+    out than an inner one.
+    """
     item = rows.items[number]
     if item.trunk is None or item.lane not in {_LOOP, _LOOP_ASIDE}:
         return item.lane, 0, 0

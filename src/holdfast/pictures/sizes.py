@@ -61,7 +61,7 @@ def caption(node: DrawnState) -> Caption:
 
 
 def _details(details: Sequence[str], room: float) -> list[str]:
-    """As many on a line as there is room for; none is broken."""
+    """Return the details in lines that fit; no detail is broken."""
     size = FONT["detail"][0]
     lines: list[str] = []
     for detail in map(shown, details):

@@ -1,4 +1,6 @@
-"""The look of a picture: one style sheet, light and dark by what the reader's system prefers."""
+"""The style of a picture: one style sheet, light or dark by the preference of the reader's
+system.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Final
 
 from holdfast.pictures.model import NodeKind, StateMark
 
-#: `svg.holdfast` is in each selector: a page that holds the picture keeps its own look.
+#: `svg.holdfast` is in each selector, so that a page with the picture keeps its own style.
 STYLE: Final = """
 svg.holdfast{--hf-ground:#fff;--hf-box:#f6f8fa;--hf-line:#57606a;--hf-text:#1f2328;
 --hf-muted:#59636e;--hf-frame:#8c959f;--hf-task:#0969da;--hf-wait:#7d4e00;--hf-end:#1a7f37;

@@ -31,7 +31,7 @@ _NOT_REACHED: Final = Mark("not_reached", 0)
 
 
 def draw_svg(drawing: Drawing, look: Look | None = None) -> str:
-    """-> one `<svg>` element with a newline at its end; it can stand alone or in a page."""
+    """Return one `<svg>` element with a newline at its end; it can stand alone or in a page."""
     placed = place_machine(drawing.machine)
     title = cut(shown(" · ".join([drawing.title, *drawing.remarks])), _TITLE_ROOM, _TITLE_FONT)
     wide = max(placed.width, width(title, _TITLE_FONT)) + 2 * _MARGIN
@@ -138,7 +138,7 @@ class _Pen:
 
 
 def _told(node: DrawnState, mark: Mark | None) -> list[str]:
-    """The tooltip, line by line."""
+    """Return the tooltip, line by line."""
     told = [node.name, ", ".join([KIND_WORDS[node.kind], *node.details]), *node.notes]
     if mark:
         times = f" ({mark.count} times)" if mark.count > 1 else ""
@@ -206,7 +206,7 @@ def _line(route: DrawnRoute, at: Point) -> Iterator[str]:
 
 
 def _path(points: Sequence[Point]) -> str:
-    """Straight lines with round corners."""
+    """Return straight lines with round corners."""
     parts = [f"M{_pair(points[0])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(_CORNER, _length(before, corner) / 2, _length(corner, after) / 2)

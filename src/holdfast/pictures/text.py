@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 ELLIPSIS: Final = "…"
-#: Widths in parts of the font size, rounded up: what is drawn must not be wider than its box.
+#: Widths in parts of the font size, rounded up: text must not be wider than its box.
 _NARROW: Final = frozenset("ijlI.,:;'|!()[]{}/\\ `")
 _WIDE: Final = frozenset("mwMW@%&—…→≥≤")
 _FORBIDDEN: Final = re.compile(
@@ -25,7 +25,9 @@ def shown(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """For XML, in an element or between quotation marks; other controls than newlines replaced."""
+    """Escape text for XML, in an element or between quotation marks; other controls than newlines
+    are replaced.
+    """
     kept = "\n".join(_FORBIDDEN.sub("\ufffd", line) for line in text.split("\n"))
     return html.escape(kept).replace("\n", "&#10;")
 
@@ -60,7 +62,7 @@ def cut(text: str, room: float, size: float) -> str:
 
 
 def wrap(text: str, room: float, size: float, lines_max: int) -> tuple[str, ...]:
-    """-> at least one line; the last one is cut when there are too many."""
+    """Return at least one line; the last one is cut when there are too many."""
     lines: list[str] = []
     line = ""
     pieces = [part for piece in _BREAK_AFTER.split(text) for part in _parts(piece, room, size)]

@@ -16,7 +16,7 @@ _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*
 #: How a value is tested before it is used: `($_v := n; …)`, `n >= 0 ? n : $error("…")`.
 _NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
 _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
-#: Calls, conditionals and definitions: more than names, numbers and what is reckoned of them.
+#: Calls, conditionals and definitions: more than names, numbers and arithmetic.
 _QUERY: Final = re.compile(r"\$(?![.$])|[?]|:=")
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
@@ -44,7 +44,7 @@ _KINDS: Final[Mapping[str, NodeKind]] = {
 
 
 def kind_of(state: Mapping[str, Any]) -> NodeKind | None:
-    """None: no type of this language."""
+    """Return the kind of the state; None for an unknown type."""
     kind = _KINDS.get(str(state.get("Type")))
     if kind != "task":
         return kind
@@ -85,12 +85,14 @@ def plain(value: Any) -> str:
 
 
 def is_query(text: str) -> bool:
-    """Whether it takes JSONata to read it: the name of the state has the author's own words."""
+    """Return True when only JSONata's syntax explains the text. The name of the state then has the
+    author's own words.
+    """
     return _QUERY.search(text) is not None
 
 
 def amount(value: Any, unit: str = "") -> str:
-    """-> "2 failures", "n failures", "a computed number of failures"."""
+    """Return "2 failures", "n failures", "a computed number of failures"."""
     text = unguarded(value)
     if is_query(text):
         return f"a computed number{' of' if unit else ''} {unit}".rstrip()
@@ -98,7 +100,7 @@ def amount(value: Any, unit: str = "") -> str:
 
 
 def unguarded(value: Any) -> str:
-    """As `plain`, without the tests of an expression that refuses what makes no sense."""
+    """Return the text as `plain` does, without the tests of an expression for invalid values."""
     text = plain(value)
     for guard in (_NAMED, _GUARDED):
         found = guard.match(text)
@@ -107,7 +109,9 @@ def unguarded(value: Any) -> str:
 
 
 def resource(state: Mapping[str, Any]) -> str:
-    """-> what a Task calls, short: "charge", "sqs:sendMessage", the name of a function."""
+    """Return the short name of a Task's call: "charge", "sqs:sendMessage", the name of a
+    function.
+    """
     text = str(state.get("Resource", ""))
     parts = text.split(":")
     if text.startswith("holdfast:"):
@@ -129,7 +133,7 @@ def _function(state: Mapping[str, Any]) -> str:
 
 
 def errors(names: Any) -> str:
-    """-> "any error", "a timeout", or the names."""
+    """Return "any error", "a timeout", or the names."""
     listed = [str(name) for name in names] if isinstance(names, Sequence) else []
     if error_names.ALL in listed:
         return "any error"
@@ -141,7 +145,7 @@ def errors(names: Any) -> str:
 
 
 def retries(state: Mapping[str, Any]) -> tuple[str, str]:
-    """-> the badge and the sentence; both "" without a retrier."""
+    """Return the badge and the sentence; both "" without a retrier."""
     found = [one for one in state.get("Retry") or () if isinstance(one, Mapping)]
     parts = [(one.get("MaxAttempts", _ATTEMPTS_DEFAULT), one.get("ErrorEquals")) for one in found]
     most = [attempts for attempts, _ in parts if isinstance(attempts, int) and attempts > 0]
@@ -152,7 +156,7 @@ def retries(state: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def condition(rule: Mapping[str, Any]) -> str:
-    """One rule of a Choice, of either language, on one line."""
+    """Return one rule of a Choice, of either language, on one line."""
     if "Condition" in rule:
         inner = _DELIMITERS.match(str(rule["Condition"]))
         named = _ERROR_IN.match(inner[1]) if inner else None

@@ -33,7 +33,7 @@ class Amount:
         return sorted({symbol for term in self.terms for symbol in term})
 
     def value(self, symbols: Mapping[str, float]) -> float:
-        """The value of the formula."""
+        """Return the value of the formula."""
         total = 0.0
         for term, factor in self.terms.items():
             for symbol in term:
@@ -71,7 +71,7 @@ def plus(*bounds: Bound) -> Bound:
 
 
 def times(left: Bound, right: Bound) -> Bound:
-    """Nothing times anything is nothing, also where the other has no bound."""
+    """Return the product. Zero times any bound is zero, also times an unknown bound."""
     if ZERO in (left, right):
         return ZERO
     if left is None or right is None:
@@ -85,7 +85,7 @@ def times(left: Bound, right: Bound) -> Bound:
 
 
 def most(bounds: Iterable[Bound]) -> Bound:
-    """A bound of the largest."""
+    """Return a bound of the largest."""
     total: dict[Term, float] = {}
     for bound in bounds:
         if bound is None:

@@ -49,7 +49,7 @@ MEASURES: Final = tuple(Worst.__slots__)
 
 
 def worst_of(levels: Sequence[MachineLevel]) -> Worst:
-    """Of one run of the machine, without a redrive and without its child executions."""
+    """Return the worst run of the machine, without a redrive and without its child executions."""
     found = _level(levels[0])
     events = plus(found.events, number(_START_AND_END))
     return Worst(events, found.transitions, found.steps, found.messages, found.seconds)
@@ -92,7 +92,7 @@ def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
 
 
 def kind_of(state: StateJson) -> str:
-    """Of a Task, as asl/program.py calls it; "" for what is not known."""
+    """Return the kind of a Task, as asl/program.py names it; "" for an unknown one."""
     resource = read_resource(state["Resource"])
     return "" if resource is None else resource.kind
 
@@ -146,14 +146,16 @@ def _task(state: StateJson, counters: Counters) -> Worst:
 
 
 def _may_fail(state: StateJson) -> bool:
-    """Whether an Assign or Output may fail after the task has succeeded."""
+    """Return True when an Assign or Output may fail after the task has succeeded."""
     return not all(is_certain(state.get(field)) for field in ("Assign", "Output")) or any(
         field in state for field in ("ResultSelector", "ResultPath", "OutputPath")
     )
 
 
 def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
-    """How long one try may wait. A task that runs without a timeout counts as nothing: it works."""
+    """Return how long one try may wait. A task that runs without a time-out counts as zero: it
+    works.
+    """
     if kind == "activity":
         return None  # see `has_timeout`
     if "TimeoutSecondsPath" in state:
@@ -274,7 +276,9 @@ def _range(tree: Any, counters: Counters) -> Bound:
 
 
 def _takes_back(level: MachineLevel, name: str) -> bool:
-    """Whether a cancelled lane in the state goes on for a time: in an undo, or shielded."""
+    """Return True when a cancelled lane in the state continues for a time: in an undo, or
+    shielded.
+    """
     extension = level.extension
     marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
         *extension.get("Shielded", ())
@@ -300,9 +304,10 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
 
 
 def ends_that_decide(state: StateJson) -> int | None:
-    """So many branches have to end until it is known how a race ends; None: not a race.
+    """Return the number of branches that must end before the result of a race is known; None: not a
+    race.
 
-    Of so many either enough have succeeded, or more have failed than are tolerated.
+    Among this many, either enough have succeeded or more have failed than are tolerated.
     """
     extension = state.get("Holdfast", {})
     needed, tolerated = whole(extension.get("Needed")), whole(extension.get("Tolerated", 0))
@@ -312,7 +317,7 @@ def ends_that_decide(state: StateJson) -> int | None:
 
 
 def ends_in_time(level: MachineLevel) -> bool:
-    """Whether a branch ends after a time that has a bound, also when a task in it hangs."""
+    """Return True when a branch ends within a bounded time, also when a task in it hangs."""
     tasks = [state for state in level.states.values() if state["Type"] == "Task"]
     return (
         all(map(has_timeout, tasks))
@@ -322,7 +327,7 @@ def ends_in_time(level: MachineLevel) -> bool:
 
 
 def _end_in_time(level: MachineLevel, name: str) -> bool:
-    """Whether the lines in a state do; of a race only those that decide it must."""
+    """Return True when the lines of a state end in time; of a race only the deciding ones must."""
     lines = level.inner[name]
     ends = (
         ends_that_decide(level.states[name]) if level.states[name]["Type"] == "Parallel" else None

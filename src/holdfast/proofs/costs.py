@@ -14,9 +14,9 @@ EXECUTIONS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Dollars for EXECUTIONS of the worst run, without what the tasks themselves cost.
+    """The price in dollars of EXECUTIONS worst runs, without the tasks' own cost.
 
-    `holdfast` takes each record for one of up to 1 KB, and each wait for one more delivery.
+    `holdfast` counts each record as up to 1 KB, and each wait as one more delivery.
     """
 
     holdfast: Bound

@@ -1,4 +1,4 @@
-"""How often a loop goes round: counters that move towards a limit, and the lengths of lists.
+"""The number of rounds of a loop: counters that move towards a limit, and the lengths of lists.
 
 A loop is bounded when each time that one of its edges is passed, `$i < limit` holds, `$i` has grown
 since the last time, nothing else in the loop changes `$i`, and `limit` stays as it is.
@@ -60,11 +60,11 @@ class Counters:
 
     @cached_property
     def paths(self) -> Paths:
-        """Those that begin where the level does."""
+        """Return the paths that begin at the start of the level."""
         return Paths(frozenset([GraphNode(self.level.start)]), self.level.edges, self.rounds_of)
 
     def rounds_of(self, part: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> LoopRounds:
-        """-> the edges that a counter bounds, and how often all of them together are passed."""
+        """Return the edges that a counter bounds, and how often all of them together are passed."""
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
@@ -88,7 +88,7 @@ class Counters:
         )
 
     def _distance(self, counter: _Counter, operator: str, limit: Any, start: Json) -> Bound:
-        """None when it is not known (the symbol of the loop stands for it)."""
+        """Return the distance; None when unknown (the symbol of the loop stands for it)."""
         extra = 1 if operator in {"<=", ">="} else 0
         first, last = whole(start), whole(limit)
         if first is None:
@@ -111,7 +111,7 @@ class Counters:
     # -- values ------------------------------------------------------------------------------------
 
     def value(self, tree: Any, depth: int = 0) -> Bound:
-        """A bound of a number's value, symbols included; None: nothing can be said of it."""
+        """Return a bound of a number's value, symbols included; None when unknown."""
         known = whole(tree)
         if known is not None:
             return number(known)
@@ -136,7 +136,7 @@ class Counters:
         return symbol(text)
 
     def _greatest_element(self, tree: Any) -> Bound:
-        """Of `$list[$index]`, where the list is written out."""
+        """Return the greatest element of `$list[$index]`, where the list is a literal."""
         if tree.type != "variable" or len(getattr(tree, "predicate", None) or ()) != 1:
             return None
         written: Json = f"{{% ${tree.value} %}}"
@@ -189,14 +189,16 @@ class Counters:
         return symbol(f"len({variable})") if total is None else total
 
     def _visits(self, edge: GraphEdge) -> Bound:
-        """How often an edge is passed in one run of the level."""
+        """Return how often an edge is passed in one run of the level."""
         weights: dict[GraphNode, Bound] = defaultdict(lambda: ZERO)
         weights[edge.source] = number(1)
         return self.paths.heaviest(weights)
 
 
 def _is_scaled(tree: Any) -> bool:
-    """Whether one part is a number from 0: two negative ones make a positive product."""
+    """Return True when one factor is a number of at least 0: two negative factors make a positive
+    product.
+    """
     return any((whole(part) or -1) >= 0 for part in (tree.lhs, tree.rhs))
 
 
@@ -206,7 +208,7 @@ def _is_path(value: Json) -> bool:
 
 
 def _fixed_length(tree: Any) -> int | None:
-    """Of `[a, b]`; a range in it has a length of its own."""
+    """Return the length of a literal `[a, b]`; None with a range in it."""
     if tree is None or tree.type != "unary" or tree.value != "[":
         return None
     if getattr(tree, "predicate", None) or any(part.value == ".." for part in tree.expressions):
@@ -218,7 +220,7 @@ def _fixed_length(tree: Any) -> int | None:
 
 
 def _appended(value: Json, variable: str) -> int | None:
-    """How many elements `$append($variable, [{…}])` adds."""
+    """Return how many elements `$append($variable, [{…}])` adds."""
     tree = tree_of(value)
     if tree is None or not is_call(tree, "append", 2):
         return None
@@ -278,7 +280,7 @@ def _reads(tree: Any) -> frozenset[str]:
 def _moves_between(
     tests: frozenset[GraphEdge], moves: set[GraphEdge], edges: Sequence[GraphEdge]
 ) -> bool:
-    """Whether no way leads from one test to the next without a move of the counter."""
+    """Return True when every path from one test to the next moves the counter."""
     rest: dict[GraphNode, list[GraphNode]] = defaultdict(list)
     for edge in edges:
         if edge not in moves:

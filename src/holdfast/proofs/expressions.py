@@ -17,7 +17,7 @@ _CACHED_TEXTS_MAX: Final = 4_096
 _OPEN: Final = len("{%")
 _NAME: Final = re.compile(r"\$([A-Za-z_]\w*)")
 _QUOTED: Final = re.compile(r"'(?:\\.|[^'\\])*'")
-#: The parts of a node that hold nodes; what a node binds is seen by what stands after it.
+#: The attributes that hold child nodes. A binding is visible in the later ones.
 _PARTS: Final = frozenset(
     {"steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"}
     | {"procedure", "arguments", "body", "condition", "then", "_else", "next_function"}
@@ -68,7 +68,7 @@ def _is_question(node: Any) -> bool:
 
 
 def is_call(node: Any, name: str, count: int = 1) -> bool:
-    """Whether the node calls the built-in function `name` with `count` arguments."""
+    """Return True when the node calls the built-in function `name` with `count` arguments."""
     procedure = getattr(node, "procedure", None)
     return (
         node.type == "function"
@@ -153,12 +153,12 @@ def path_reads(value: Json) -> frozenset[str]:
 
 
 def is_stable(tree: Any) -> bool:
-    """Whether it gives the same value for as long as its variables do."""
+    """Return True when it gives the same value for as long as its variables do."""
     return not any(node.type == "variable" and node.value in _UNSTABLE for node in nodes(tree))
 
 
 def is_certain(value: Json) -> bool:
-    """Whether a template can be evaluated without failing: constants, and what is always there."""
+    """Return True when a template cannot fail: constants, and values that always exist."""
     return all(_is_certain(text) for text in _texts(value))
 
 
@@ -193,10 +193,10 @@ _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 
 
 def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
-    """The facts that follow from a condition: comparisons, and variables that exist.
+    """Yield the facts that follow from a condition: comparisons, and variables that exist.
 
-    Only what follows in any case: the parts of an `and` that is true, of an `or` that is false.
-    In an `or`, a comparison with what is not there counts as false, and nothing follows from it.
+    Only facts that always follow: from the parts of a true `and`, and of a false `or`. In an `or`,
+    a comparison with a missing value counts as false, and no fact follows from it.
     """
     if tree is None:
         return
@@ -221,7 +221,9 @@ def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
 
 
 def _is_there(tree: Any) -> bool:
-    """Whether it has a value for sure: a field may be absent, a variable that is read is not."""
+    """Return True when it surely has a value: a field may be absent, a variable that is read is
+    not.
+    """
     if is_call(tree, "count"):
         return True
     if tree.type == "binary":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-#: Every code and what it stands for; docs/explanation/proofs.md prints this table.
+#: Every code and its meaning; docs/explanation/proofs.md prints this table.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF090": "a state that no run can reach",
@@ -32,7 +32,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
 _NAMED_MAX: Final = 6  # states in one message
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
-#: Where a state stands: its location in the definition, such as "/States/A/Branches[0]/States/B".
+#: The location of a state in the definition, such as "/States/A/Branches[0]/States/B".
 Location: TypeAlias = str
 
 
@@ -69,7 +69,7 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A finding and where it stands in a file."""
+    """A finding and its place in a file."""
 
     finding: ProofFinding
     place: SourceLocation

@@ -88,7 +88,7 @@ class MachineLevel:
         return {node: tuple(edges) for node, edges in found.items()}
 
     def assigned(self) -> Mapping[str, list[tuple[GraphEdge, Json]]]:
-        """Every assignment of this level by the variable's name."""
+        """Every assignment of this level, by the variable's name."""
         found: dict[str, list[tuple[GraphEdge, Json]]] = defaultdict(list)
         for edge in [*self.edges, *self.leaving]:
             for name, value in edge.assign.items():
@@ -146,7 +146,9 @@ def is_end(state: StateJson) -> bool:
 
 
 def _assign(holder: StateJson) -> Mapping[str, Json]:
-    """Names without the `.$` by which JSONPath marks what is evaluated."""
+    """Return the assignments, with names without the `.$` that marks evaluated values in
+    JSONPath.
+    """
     written = holder.get("Assign")
     if not isinstance(written, dict):
         return {}
@@ -182,7 +184,7 @@ def _used(catchers: Iterable[StateJson]) -> Iterator[StateJson]:
 
 
 def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
-    """Whether earlier entries catch each of the errors, or no entry can."""
+    """Return True when earlier entries catch each of the errors, or no entry can."""
     return error_names.ALL in seen or all(
         error in seen or error == error_names.RUNTIME for error in errors
     )
@@ -208,7 +210,7 @@ def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
 
 
 def _cancelling(level: MachineLevel) -> Iterator[GraphEdge]:
-    """Into undos, through a copy of their states, and out of them."""
+    """Yield the edges into undos, through a copy of their states, and out of them."""
     undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     blocks = [due for due in level.extension.get("Deadlines", ()) if due["Begin"] in level.states]
     for undo in undos:
@@ -253,7 +255,9 @@ def own_states(level: MachineLevel, undo: StateJson, *, with_catches: bool = Tru
 
 
 def is_shielded_at(level: MachineLevel, name: str) -> bool:
-    """Whether neither a time-out nor a deadline ends the state: shielded, or a part of an undo."""
+    """Return True when neither a time-out nor a deadline ends the state: it is shielded, or a part
+    of an undo.
+    """
     undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     return any(name in part for part in level.extension.get("Shielded", ())) or any(
         name != undo["End"] and name in own_states(level, undo, with_catches=False)

@@ -1,4 +1,4 @@
-"""Every loop of a machine: by what it is bounded, or that no bound is known."""
+"""Every loop of a machine, with its bound, or without a known bound."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _within(
 def _always_waits(
     level: MachineLevel, part: frozenset[GraphNode], edges: Sequence[GraphEdge]
 ) -> bool:
-    """Without the states that wait, no circle is left."""
+    """Return True when every cycle contains a state that waits."""
     moving = {node for node in part if not is_wait(level, node.state)}
     rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
     left = components(sorted(moving), rest)
@@ -68,7 +68,7 @@ def _always_waits(
 
 
 def is_wait(level: MachineLevel, name: str) -> bool:
-    """Whether the state always takes time: a computed sleep may be zero seconds long."""
+    """Return True when the state always takes time: a computed sleep may be zero seconds long."""
     state = level.states[name]
     if state["Type"] == "Wait":
         return (whole(state.get("Seconds")) or 0) > 0
@@ -76,7 +76,7 @@ def is_wait(level: MachineLevel, name: str) -> bool:
 
 
 def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
-    """HF096, HF097."""
+    """Yield the findings HF096 and HF097."""
     for loop in loops:
         if loop.rounds is not None:
             continue

@@ -1,4 +1,4 @@
-"""Which variables have a value on every way to where they are read.
+"""The variables that have a value on every path to the place of their use.
 
 A forward analysis: a name is known at a state when every edge into it brings it. A branch sees what
 is known at its state; what it assigns is its own.
@@ -20,7 +20,7 @@ _APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", 
 
 
 def find_names(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
-    """HF093, HF094, HF095."""
+    """Yield the findings HF093, HF094 and HF095."""
     known: dict[str, Mapping[GraphNode, VariableNames]] = {}
     for level in levels:
         start = _at_start(level, known)
@@ -46,7 +46,7 @@ def _at_start(
 
 
 def _known(level: MachineLevel, start: VariableNames) -> Mapping[GraphNode, VariableNames]:
-    """At each node that is reached: the names that have a value on every way to it."""
+    """Return, for each reachable node, the names that have a value on every path to it."""
     found: dict[GraphNode, VariableNames] = {GraphNode(level.start): start}
     pending = [GraphNode(level.start)]
     while pending:
@@ -99,7 +99,9 @@ def _assigned_around(level: MachineLevel | None) -> set[str]:
 
 
 def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFinding]:
-    """Of what has a value around the branch; what has none there is only a name used twice."""
+    """Yield names that have a value around the branch; a name without one there is only
+    used twice.
+    """
     for name, given in level.assigned().items():
         if name in outer:
             state = given[0][0].source.state
@@ -113,11 +115,13 @@ def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFindi
             )
 
 
-# -- what a state reads ----------------------------------------------------------------------------
+# -- variables that a state reads ------------------------------------------------------------------
 
 
 def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
-    """The names that a state reads, each with what is known there beside what its entry brings."""
+    """Yield the names that a state reads, each with the names known there besides those of its
+    entry.
+    """
     state = level.states[name]
     read = reads if level.language_at(name) == "JSONata" else path_reads
     nothing: VariableNames = frozenset()
@@ -130,7 +134,7 @@ def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]
 
 
 def _read_by_rules(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
-    """A rule is asked after those before it were false, and goes on when it is true itself."""
+    """Yield the names that rules read. A rule is evaluated after all rules before it were false."""
     read = reads if level.language_at(name) == "JSONata" else path_reads
     facts: dict[str, list[GraphEdge]] = defaultdict(list)
     for edge in level.outgoing.get(GraphNode(name), ()):

@@ -35,7 +35,7 @@ class _Part:
 
     @cached_property
     def turns(self) -> tuple[Bound, Paths, Paths] | None:
-        """-> rounds, the paths of the first one, and those of the others; None: without a bound."""
+        """Rounds, the paths of the first one, and those of the others; None: without a bound."""
         rounds = self.rounds_of(self.nodes, self.edges)
         if rounds is None:
             return None

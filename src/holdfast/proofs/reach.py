@@ -31,7 +31,9 @@ def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
 
 
 def _reached(level: MachineLevel) -> set[str]:
-    """If an undo only runs on a stop, the states after it on an error are not a mistake either."""
+    """Return the reachable states. States after an error of an undo that only runs on a stop count
+    as reachable too.
+    """
     found = {node.state for node in reachable(level, [GraphNode(level.start)])}
     ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
     return found | {node.state for node in reachable(level, map(GraphNode, ends))}
@@ -72,7 +74,7 @@ def _dead_ends(level: MachineLevel, reached: set[str]) -> Iterator[ProofFinding]
 
 
 def _roots(level: MachineLevel, names: Iterable[str]) -> list[str]:
-    """Those that no other of them leads to; in a circle the first."""
+    """Return the states that no other of them leads to; in a cycle the first."""
     chosen = list(names)
     targets = {
         edge.target.state
@@ -97,7 +99,9 @@ def _open_choice(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
 
 
 def _is_exhaustive(rules: Sequence[StateJson]) -> bool:
-    """Only what can be seen: a rule that is always true, or one beside its own negation."""
+    """Return True when the rules are visibly exhaustive: one is always true, or is the negation of
+    another.
+    """
     conditions = [_condition(rule) for rule in rules]
     if any(condition in {"true", '{"Variable":"true"}'} for condition in conditions):
         return True

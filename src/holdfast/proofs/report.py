@@ -36,7 +36,9 @@ Locate = Callable[[str, str], SourceLocation]
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """`findings` are the gravest first, then in the order of the definition."""
+    """`findings` are the gravest first, then in the order of the definition. `limits`: the limits
+    of each state whose task has some, in words.
+    """
 
     name: str
     levels: tuple[MachineLevel, ...]
@@ -48,10 +50,11 @@ class Proofs:
     worst: Worst
     costs: Costs
     timeout_seconds: int | None
+    limits: tuple[tuple[MachineLevel, str, tuple[str, ...]], ...] = ()
 
 
 def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
-    """Of a document that has validated. `facts`: the tasks that something is known of, by name."""
+    """Prove a validated document. `facts`: the known facts about tasks, by the task's name."""
     levels = levels_of(document)
     loops = loops_of(levels)
     worst = worst_of(levels)
@@ -74,7 +77,18 @@ def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
         worst=worst,
         costs=costs_of(worst),
         timeout_seconds=document.get("TimeoutSeconds"),
+        limits=tuple(_limits(levels, facts)),
     )
+
+
+def _limits(
+    levels: Sequence[MachineLevel], facts: FactsByTask
+) -> Iterator[tuple[MachineLevel, str, tuple[str, ...]]]:
+    for level in levels:
+        for name, state in level.states.items():
+            found = facts.get(str(state.get("Resource", "")).rpartition(":")[2])
+            if found is not None and found.limits:
+                yield level, name, found.limits
 
 
 def _find_history(
@@ -137,6 +151,14 @@ def _lines(proofs: Proofs, locate: Locate) -> Iterator[tuple[str, str]]:
     yield "waits", _waits(proofs.waits, locate)
     if retries := list(_retries(proofs, locate)):
         yield "retries", "\n".join(retries)
+    if proofs.limits:
+        yield (
+            "limits",
+            "\n".join(
+                f"{_where(level, name, locate)}: {'; '.join(limits)}"
+                for level, name, limits in proofs.limits
+            ),
+        )
     yield "undo", _undo(proofs, locate)
     yield "history", _history(proofs)
     yield "cost", _cost(proofs.costs)
@@ -228,7 +250,7 @@ def _history(proofs: Proofs) -> str:
 
 
 def _room(events: Amount) -> str:
-    """Up to which length one list may grow on Step Functions."""
+    """Return the length up to which one list may grow on Step Functions."""
     if len(events.symbols) != 1 or set(events.terms) - {(), (events.symbols[0],)}:
         return ""
     (symbol,) = events.symbols
@@ -286,7 +308,7 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def duration(seconds: float) -> str:
-    """3 d 6 s."""
+    """Return a duration such as "3 d 6 s"."""
     left, parts = int(-(-seconds // 1)), []
     for unit, size in _UNITS:
         count, left = divmod(left, size)

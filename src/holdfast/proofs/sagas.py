@@ -79,7 +79,7 @@ def _registrations(level: MachineLevel) -> Iterator[Registration]:
 
 
 def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str]]:
-    """-> the task that is registered, and the variables that its arguments read."""
+    """Return the task that is registered, and the variables that its arguments read."""
     tree = tree_of(value)
     if tree is None or not is_call(tree, "append", 2):
         return None, frozenset()
@@ -95,7 +95,7 @@ def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str
 
 
 def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str]) -> Registration:
-    """Goes back from the registration, for as long as one way alone leads there."""
+    """Return the registration, going back from it for as long as a single path leads there."""
     between: list[str] = []
     nearest: str | None = None
     current, seen = name, {name}
@@ -122,7 +122,9 @@ def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str
 
 
 def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
-    """Whether every failure of the state is caught, on ways that may lead to the registration."""
+    """Return True when every failure of the state is caught, on paths that may lead to the
+    registration.
+    """
     catchers = level.states[name].get("Catch", ())
     return any(catcher["ErrorEquals"] == [error_names.ALL] for catcher in catchers) and all(
         GraphNode(registration) in reachable(level, [GraphNode(catcher["Next"])])
@@ -131,7 +133,7 @@ def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
 
 
 def _only_before(level: MachineLevel, name: str) -> str | None:
-    """The one state that leads here on success; None: none, or several."""
+    """Return the one state that leads here on success; None: none, or several."""
     leading = {
         edge.source.state
         for edge in level.edges
@@ -141,7 +143,7 @@ def _only_before(level: MachineLevel, name: str) -> str | None:
 
 
 def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
-    """The Pass that begins a list of undo steps: what was done before it is not taken back."""
+    """Return True for the Pass that begins a list of undo steps: steps before it are not undone."""
     return state["Type"] == "Pass" and [] in (state.get("Assign") or {}).values()
 
 
@@ -170,9 +172,10 @@ def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:
 
 
 def occasions(level: MachineLevel) -> str:
-    """When undos run: on a failure only if every step of their parts hands all errors to them.
+    """Return when undos run: on a failure only if every step of their parts passes all errors to
+    them.
 
-    A step may stand in several parts: the innermost takes the error first and hands it on.
+    A step may be in several parts: the innermost takes the error first and passes it on.
     """
     undos = level.extension.get("Undo", ())
     begins = {undo["Begin"] for undo in undos}

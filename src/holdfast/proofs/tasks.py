@@ -1,4 +1,4 @@
-"""Whether the author's tasks may run twice: their declarations, and signs in their code."""
+"""The author's tasks that may run twice: their declarations, and signs in their code."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ _KEY: Final = "idempotency_key"
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """`uses_key`: the function, or a helper of its module, reads the idempotency key."""
+    """`uses_key`: the function, or a helper of its module, reads the idempotency key. `limits`: the
+    limits and the batch of the task, in words.
+    """
 
     name: str
     is_pure: bool
     is_idempotent: bool
     uses_key: bool
+    limits: tuple[str, ...] = ()
 
     @property
     def may_be_repeated(self) -> bool:
@@ -28,16 +31,24 @@ class TaskFacts:
 
 
 def facts_of_tasks(tasks: Mapping[str, Task[..., Any]]) -> Mapping[str, TaskFacts]:
-    """-> by the task's name."""
+    """Return the facts about each task, by the task's name."""
     return {
         name: TaskFacts(
             name=name,
             is_pure=task.is_pure,
             is_idempotent=bool(getattr(task, "idempotent", False)),
-            uses_key=_uses_key(task.function),
+            uses_key=_uses_key(task.batch_function or task.function),
+            limits=_limits_of(task),
         )
         for name, task in tasks.items()
     }
+
+
+def _limits_of(task: Task[..., Any]) -> tuple[str, ...]:
+    found = [str(limit) for limit in task.limits]
+    if task.batch is not None:
+        found.append(f"batches of {task.batch.max}, within {task.batch.wait.total_seconds():g} s")
+    return tuple(found)
 
 
 def _uses_key(function: Any) -> bool:

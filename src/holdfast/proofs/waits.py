@@ -10,7 +10,7 @@ from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, 
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import MachineLevel, is_shielded_at
 
-#: Kinds of task whose end comes from outside, and may never come.
+#: The kinds of task whose end comes from outside, and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
     "event": "an event",
     "ask": "an answer",
@@ -24,7 +24,7 @@ _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 @dataclass(frozen=True, slots=True)
 class BoundedWait:
-    """`bounded_by`: what ends it without an answer; "" for nothing."""
+    """One wait. `bounded_by`: the mechanism that ends it without an answer; "" for none."""
 
     level: MachineLevel
     state: str
@@ -33,7 +33,7 @@ class BoundedWait:
 
 
 def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> list[BoundedWait]:
-    """Every task that waits for an answer from outside."""
+    """Return every task that waits for an answer from outside."""
     found = []
     for level, name in _tasks(levels):
         what = _ANSWERED.get(kind_of(level.states[name]))
@@ -45,7 +45,7 @@ def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> lis
 def without_timeout(
     document: Mapping[str, Any], levels: Sequence[MachineLevel]
 ) -> list[tuple[MachineLevel, str]]:
-    """The tasks that work, and that nothing ends if they hang."""
+    """Return the tasks that work, and that nothing ends if they hang."""
     return [
         (level, name)
         for level, name in _tasks(levels)
@@ -80,7 +80,7 @@ def _bound(document: Mapping[str, Any], level: MachineLevel, name: str) -> str:
 
 
 def _is_raced(level: MachineLevel) -> bool:
-    """Whether enough of the branches beside it end in time, and cancel it."""
+    """Return True when enough of the other branches end in time, and cancel this one."""
     if level.around is None:
         return False
     outer, name = level.around
@@ -100,7 +100,7 @@ def _help(wait: BoundedWait) -> str:
 def find_waits(
     document: Mapping[str, Any], levels: Sequence[MachineLevel]
 ) -> Iterator[ProofFinding]:
-    """HF098, HF099."""
+    """Yield the findings HF098 and HF099."""
     for wait in waits_of(document, levels):
         if not wait.bounded_by:
             yield ProofFinding(

@@ -46,7 +46,7 @@ NO_WORKFLOWS: Final = Workflows({}, lambda _tenant, _workflow, data: data)
 
 
 def name_in(target: str) -> str | None:
-    """-> the workflow that a task's target names; None when it names something else."""
+    """Return the workflow that a task's target names; None when it names something else."""
     return target.removeprefix(CHILD_WORKFLOW) if target.startswith(CHILD_WORKFLOW) else None
 
 
@@ -54,7 +54,7 @@ def name_in(target: str) -> str | None:
 
 
 def inherited(state: Execution | None) -> dict[str, int]:
-    """-> the fields of a child's start message that its parent decides: the priority."""
+    """Return the fields of a child's start message that its parent decides: the priority."""
     is_usual = state is None or state.priority == PRIORITY_DEFAULT
     return {} if is_usual or state is None else {"priority": state.priority}
 
@@ -62,7 +62,9 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Starts the child. -> that it is started, or why it cannot be. The same each time."""
+    """Start the child. Return that it is started, or the reason why it cannot be. Repeated calls
+    give the same result.
+    """
     workflow = name_in(attempt.target)
     assert workflow is not None
     run = child_run(log.run, attempt.entry, attempt.attempt)
@@ -98,7 +100,8 @@ def call(
 
 
 def error_of(state: Execution) -> dict[str, str]:
-    """-> error and cause of the call, where the child has not succeeded: those of the child itself.
+    """Return error and cause of the call, where the child has not succeeded: those of the child
+    itself.
 
     States.Runtime, which nothing can catch, is so only where it happened.
     """

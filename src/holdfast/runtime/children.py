@@ -39,12 +39,12 @@ from holdfast.runtime.storage.log import Log
 
 ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
 
-#: Mail under this prefix is about children: `k#<entry>#<lane>`.
+#: Inbox messages under this prefix report the end of a child: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
 
 
 def notice_key(entry: int, lane: int) -> str:
-    """Lane -1 sorts before the first."""
+    """Return the key of a notice. Lane -1 sorts before the first."""
     return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
 
 
@@ -115,15 +115,15 @@ def notify_parent(log: Log) -> NoResult:
 
 
 def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
-    """-> False: it has ended, or counted this child, and to wake it changes nothing. Were it woken
-    whenever an end is delivered again, it would wake its own parent as often: where nothing can be
-    deleted the messages would multiply from level to level.
+    """Return False: it has ended, or counted this child, and to wake it changes nothing. Were it
+    woken whenever an end is delivered again, it would wake its own parent as often: where nothing
+    can be deleted the messages would multiply from level to level.
     """
     above = Log(log.tenant, parent, log.owner, log.message, log.formats)
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # what is wrong with that log, now or for good, is its own worker's to find
+        return True  # The worker of that log finds the damage and reports it
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -132,7 +132,7 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
 def _notice(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, tuple[Item, str]]:
-    """-> the item, and the key that a wake names."""
+    """Return the item, and the key that a wake names."""
     assert state.stopped_ms is not None
     inbox = keys.inbox(tenant, parent["run"])
     item: dict[str, str | int | bytes] = {
@@ -185,7 +185,9 @@ def _lane_fields(
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
-    """-> the ends that the parent has not counted yet. A Map that rests has an open lane."""
+    """Return the ends of children that the parent has not counted yet. A Map that waits has at
+    least one open lane.
+    """
     lanes = children.open_lanes
     # Only as far as lanes are open: a large Map has thousands of notices that are counted.
     items: list[Item] = yield Query(
@@ -206,7 +208,9 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
 
 
 def all_notices(tenant: str, state: Execution) -> ChildEnds:
-    """Those of every open Map, for a worker that recovers: a wake may never have been sent."""
+    """The stored ends of the children of every open Map, for a recovering worker: their wake
+    messages may never have been sent.
+    """
     found: list[facts.ChildEnded] = []
     for frame in state.frames.values():
         if isinstance(frame.waiting, ChildExecutions):
@@ -229,7 +233,9 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
 
 
 def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:
-    """The child has told its end: as the lane of a Map, or as what a task has begun."""
+    """Return True when the child has reported its end, as a lane of a Map or as the execution that
+    a task has started.
+    """
     inbox = keys.inbox(log.tenant, log.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
         item = yield Get(tables.MAIL, inbox, key)

@@ -18,7 +18,7 @@ Perform = Callable[[Effect], Any]
 
 
 class BegunTasks:
-    """The tasks that one handler has begun and not yet taken the result of."""
+    """The tasks that one handler has begun and whose results it has not taken yet."""
 
     def __init__(self, perform: Perform, pool: Executor | None) -> None:
         self._perform = perform
@@ -46,7 +46,9 @@ class BegunTasks:
 
 
 def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:
-    """-> what the handler returns. Faults of the world are raised inside the handler first."""
+    """Run the handler with its effects and return its result. A fault of an effect is raised inside
+    the handler first.
+    """
     tasks = BegunTasks(perform, pool)
     step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731
     while True:

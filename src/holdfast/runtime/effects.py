@@ -40,7 +40,7 @@ class Doubt(ServiceFault):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """-> list[Item], strongly consistent, in sort-key order (descending when `reverse`).
+    """Result: list[Item], strongly consistent, in sort-key order (descending when `reverse`).
 
     `after` (exclusive) and `until` (inclusive) bound the sort key; `begins_with` is for text keys.
     """
@@ -56,7 +56,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryList:
-    """-> ListPage of the executions table's `list` index, newest first, eventually consistent.
+    """Result: ListPage of the executions table's `list` index, newest first, eventually consistent.
 
     `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
     index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: names of
@@ -72,14 +72,16 @@ class QueryList:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """`read_to` is the key of the last entry that the query read, "" at the partition's end."""
+    """One page of the list. `read_to` is the key of the last entry that the query read, "" at the
+    partition's end.
+    """
 
     items: Sequence[Item]
     read_to: str
 
 
 def list_page(items: Sequence[Item], limit: int, read_to: str) -> ListPage:
-    """-> at most `limit` of the items that a query has found; the others were not read then."""
+    """Return at most `limit` of the items that a query has found; the others were not read then."""
     if len(items) > limit:
         return ListPage(items[:limit], str(items[limit - 1][LIST_SORT]))
     return ListPage(items, read_to)
@@ -87,7 +89,7 @@ def list_page(items: Sequence[Item], limit: int, read_to: str) -> ListPage:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """-> list[ListPage], in the order of `queries`: reads that do not depend on each other.
+    """Result: list[ListPage], in the order of `queries`: reads that do not depend on each other.
 
     On AWS they are sent side by side, so that eight of them take as long as one.
     """
@@ -97,7 +99,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """-> Item | None, strongly consistent."""
+    """Result: Item | None, strongly consistent."""
 
     table: TableName
     pk: str
@@ -106,7 +108,8 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class PutIfAbsent:
-    """-> None when stored, or the Item that is already there. Raises `Doubt` without an answer.
+    """Result: None when stored, or the Item that is already there. Raises `Doubt` without an
+    answer.
 
     Condition: `attribute_not_exists(pk)`. Never retried by the SDK.
     """
@@ -117,7 +120,7 @@ class PutIfAbsent:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """-> None. Unconditional: only for items whose bytes are the same each time."""
+    """Result: None. Unconditional: only for items whose bytes are the same each time."""
 
     table: TableName
     item: Item
@@ -125,9 +128,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """-> True when stored. False when what is there has another `rv` than `seen`, or is gone.
+    """Result: True when stored. False when the stored item has another `rv` than `seen`, or is
+    gone.
 
-    For what is changed by people: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
+    For items that people change: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
     """
 
     table: TableName
@@ -153,11 +157,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """-> Updated. One conditional write of some attributes of an item; an absent item is made.
+    """Result: Updated. One conditional write of some attributes; it creates an absent item.
 
     `put` sets attributes, `add` adds to numbers (an absent one counts as 0), `remove` removes
-    attributes. All of `where` must hold. The SDK may send it again after a lost answer, so the
-    change may be applied twice; the handler tells from the item whether its first write was stored.
+    attributes. All of `where` must hold. The SDK may send the write again after a lost answer, so
+    the change may be applied twice. The handler reads the item to learn whether its first write was
+    stored.
     """
 
     table: TableName
@@ -171,8 +176,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """`item` is the item after the write, or, when the write was refused, the item that is there
-    ({} when there is none).
+    """The result of an `Update`. `item` is the item after the write. After a refused write it is
+    the stored item, {} when there is none.
     """
 
     is_done: bool
@@ -181,7 +186,7 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """-> None, also when nothing was there."""
+    """Result: None, also when the item did not exist."""
 
     table: TableName
     pk: str
@@ -190,7 +195,9 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Unlist:
-    """-> None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have taken it."""
+    """Result: None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have
+    taken it.
+    """
 
     pk: str
     sk: int
@@ -198,7 +205,7 @@ class Unlist:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """-> None. SET ttl of a name item IF it exists AND names `run`."""
+    """Result: None. SET ttl of a name item IF it exists AND names `run`."""
 
     pk: str
     sk: str
@@ -208,7 +215,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class PutBlob:
-    """-> None. Idempotent: the key ends in the hash of the bytes."""
+    """Result: None. Idempotent: the key ends in the hash of the bytes."""
 
     key: str
     data: bytes
@@ -216,14 +223,14 @@ class PutBlob:
 
 @dataclass(frozen=True, slots=True)
 class GetBlob:
-    """-> bytes. A missing blob is a ServiceFault."""
+    """Result: bytes. A missing blob is a ServiceFault."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`body` is JSON; its `t` (tenant) becomes the message group id."""
+    """One queue message. `body` is JSON; its `t` (tenant) becomes the message group id."""
 
     body: Mapping[str, Any]
     delay_seconds: int = 0
@@ -231,7 +238,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """-> None when every message is durable in the queue. Batches of ten."""
+    """Result: None when every message is durable in the queue. Batches of ten."""
 
     messages: tuple[Message, ...]
     queue: QueueName = "work"
@@ -239,19 +246,21 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SetVisibility:
-    """-> None. The message that the handler was called for comes back after so long."""
+    """Result: None. SQS delivers the handler's message again after this many seconds."""
 
     seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """-> TaskResult. Runs user code, or calls a service; never raises.
+    """Result: TaskResult. Runs user code, or calls a service; never raises.
 
-    `name` is the Task's `target`, `resource` what it is in the definition. `credentials` is the
-    role that a foreign definition names. `arns` are those of the state machine and of its
-    execution, when there is one. `is_poll`: the call was made, `submitted` is what it answered;
-    now its job is asked for, and TaskPending says that it has not ended.
+    `name` is the Task's `target`, `resource` its resource in the definition. `credentials` is the
+    role that a state machine's definition names. `arns` are those of the state machine and of its
+    execution, when there is one. `is_poll`: the call was made before and `submitted` is its
+    response. Now the effect reads the state of its job; TaskPending says that the job still runs.
+    `is_batch`: `arguments` is a list of the arguments of many attempts, and the output a list of
+    {"output"} or {"error", "cause"}.
     """
 
     name: str
@@ -269,6 +278,7 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
+    is_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +310,7 @@ TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """-> None. One event on the account's default bus; `at_ms` is its time."""
+    """Result: None. One event on the account's default bus; `at_ms` is its time."""
 
     source: str
     detail_type: str
@@ -311,7 +321,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """-> None. Starts `effect`; its result comes with a later `Finished`, under `ticket`."""
+    """Result: None. Starts `effect`; its result comes with a later `Finished`, under `ticket`."""
 
     ticket: tuple[int, int]
     effect: RunTask
@@ -319,7 +329,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """-> list[(ticket, result)]: everything begun that has finished.
+    """Result: list[(ticket, result)]: everything begun that has finished.
 
     Waits for at least one, but not past `until_ms` of this host's clock; then the list is empty.
     """
@@ -329,7 +339,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """-> None, after so long.
+    """Result: None, after so long.
 
     For a caller that waits for an answer, and for the seconds until a limit's next token.
     """
@@ -339,12 +349,12 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """-> int, milliseconds since the epoch, from this host's clock."""
+    """Result: int, milliseconds since the epoch, from this host's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteDeadline:
-    """-> int, milliseconds since the epoch: past it this invocation may write nothing more.
+    """Result: int, milliseconds since the epoch: past it this invocation may write nothing more.
 
     The end of the invocation or of its message's visibility, whichever comes first, less a margin.
     """
@@ -352,7 +362,7 @@ class WriteDeadline:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """-> int, milliseconds since the epoch: the end of this invocation, less a margin.
+    """Result: int, milliseconds since the epoch: the end of this invocation, less a margin.
 
     Later than `WriteDeadline`, which moves on with the message's visibility while that is kept.
     """
@@ -360,7 +370,9 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """-> None. Adds `value` to the metric `name`; loses nothing but a number when it is lost."""
+    """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it
+    is lost.
+    """
 
     name: str
     value: float

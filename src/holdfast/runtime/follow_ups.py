@@ -45,7 +45,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import batches, dispense
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -54,8 +54,8 @@ from holdfast.runtime.storage.log import Log
 def carry_out(
     log: Log, program: Program, commands: Iterable[Command], now_ms: int
 ) -> inbox.FactsResult:
-    """Does what the commands ask for; -> the facts that looks into the mail have found, and which
-    children have been stopped.
+    """Carry out the commands. Return the facts found in the inbox, and the children that were
+    stopped.
     """
     found: list[Fact] = []
     stopped: list[ChildNumber] = []
@@ -65,7 +65,7 @@ def carry_out(
                 if needs_wake(attempt):
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
             case JoinQueue():
-                yield from dispense.join(log.tenant, log.run, command, now_ms)
+                yield from _join(log, command, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):
@@ -86,11 +86,21 @@ def carry_out(
     return found
 
 
+def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, None]:
+    if command.queued.is_batch:
+        assert log.state is not None
+        yield from batches.join(log.tenant, log.run, command, log.state, now_ms)
+    else:
+        yield from dispense.join(log.tenant, log.run, command, now_ms)
+
+
 def leave_queues(
     log: Log, before: Iterable[Command], now: Collection[Command]
 ) -> Generator[Effect, Any, None]:
-    """Deletes the rows of attempts that wait no longer and were not let in: their execution was
-    stopped or paused, or a sibling ended the branch. A row that stays costs one wake in vain.
+    """Delete the rows of attempts that no longer wait and were not let in.
+
+    Their execution was stopped or paused, or a sibling ended the branch. A row that stays costs one
+    unnecessary wake.
     """
     assert log.state is not None
     for command in before:
@@ -134,7 +144,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """-> the wait that the command belongs to, in the state that requested it."""
+    """Return the wait that the command belongs to, in the state that requested it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -146,7 +156,9 @@ def _awaiting_of(log: Log, entry: int) -> Awaiting:
 
 
 def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, None]:
-    """Up to 15 minutes: a delayed message. Longer: a row that the sweeper turns into one."""
+    """Start a timer: as a delayed message up to 15 minutes, else as a row that the sweeper turns
+    into one.
+    """
     delay_seconds = delay_until(due_ms, now_ms)
     if delay_seconds <= SQS_DELAY_SECONDS_MAX:
         body = messages.wake_timer(log.tenant, log.run, entry, due_ms, log.hint)
@@ -168,12 +180,12 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
 
 
 def delay_until(due_ms: int, now_ms: int) -> int:
-    """-> whole seconds until a timer may fire on any host whose clock is within the error."""
+    """Return whole seconds until a timer may fire on any host whose clock is within the error."""
     return max(0, -(-(due_ms + 2 * CLOCK_ERROR_MS - now_ms) // 1_000))
 
 
 def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
-    """-> whole seconds until another message may replace this one.
+    """Return whole seconds until another message may replace this one.
 
     A retry belongs to the delivery of its own wake until it is overdue. An earlier message would
     find it taken and would leave it to a later check of the sweeper.
@@ -188,11 +200,14 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """Children are stopped, a parent told. The RUNNING entry goes; the last record has its own."""
+    """Carry out the follow-ups of an ended execution: stop its children, report to its parent, and
+    remove its RUNNING entry from the list. The last record has its own list entry.
+    """
     assert log.state is not None
     assert log.state.stopped_ms is not None
     for entry, number in abandoned(log.state):
-        # An ended log takes no record that it was sent: two ends would wake each other for ever.
+        # An ended log cannot record that the stop was sent. Without this test two ended executions
+        # would wake each other for ever.
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
@@ -201,7 +216,7 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
 
 
 def leave_list(log: Log) -> Generator[Effect, Any, None]:
-    """Removes the old list entry before the record with the next one is stored (R17).
+    """Remove the old list entry before the record with the next one is stored (R17).
 
     After a crash between the two, a recovery does both. In the reverse order the old entry would be
     orphaned, if the new record holds a snapshot.

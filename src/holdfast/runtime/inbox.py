@@ -15,7 +15,7 @@ from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.facts import Control, Fact
-from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
+from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
@@ -33,7 +33,7 @@ FactsResult: TypeAlias = Generator[Effect, Any, list[Fact]]
 def stow(
     tenant: str, place: str, value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
+    """Return {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
 
     Every value from outside comes through here. Raises RequestError HF243, HF244.
     """
@@ -46,7 +46,9 @@ def stow(
 def form_of(
     value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
 ) -> tuple[dict[str, Any], bytes]:
-    """-> what `stow` gives, and the bytes of the blob. Raises RequestError HF243, HF244."""
+    """Return the same fields as `stow`, and the bytes of the blob. Raises RequestError HF243,
+    HF244.
+    """
     text = plain_text(value, "the value")
     data = text.encode()
     if len(data) <= inline_bytes_max:
@@ -55,7 +57,9 @@ def form_of(
 
 
 def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
-    """Raises HoldfastBug for what `stow` has not made, and for a blob that is not the one named."""
+    """Return the value that `stow` has stored. Raises HoldfastBug for any other form, and for a
+    blob whose hash differs.
+    """
     with reading("a stored value"):
         if "v" in stowed:
             return _parsed(stowed["v"])
@@ -79,7 +83,7 @@ def _no_number(name: str) -> None:
 
 
 def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the answer itself, of all that its item holds."""
+    """Return the answer itself, of all that its item holds."""
     return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
 
 
@@ -104,8 +108,8 @@ def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
 
 
 def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """The one answer that a wake names: `t#<entry>.<attempt>`. An activity's comes after its start:
-    the wake of that may still be under way.
+    """Return the answer that a wake names: `t#<entry>.<attempt>`. For an activity, also return the
+    start of its task: the wake for that start may still be under way.
     """
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
@@ -118,19 +122,21 @@ def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
 
 
 def _ticket(key: str) -> tuple[int, int]:
-    """-> entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
+    """Return entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
     with reading("a key of mail"):
         entry, _, attempt = key[2:].partition(".")
         return int(entry), int(attempt)
 
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
-    """Reads which poller has taken an activity's task. `worker` is the poller's name for itself."""
+    """Return the item that records the poller of an activity's task. `worker` is the poller's name
+    for itself.
+    """
     return {"pk": keys.inbox(tenant, run), "sk": key, FORMAT_FIELD: FORMAT, "w": nonce, **fields}
 
 
 def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """Reads which poller has taken the task that a wake names: `s#<entry>.<attempt>`."""
+    """Return the poller's start of the task that a wake names: `s#<entry>.<attempt>`."""
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
@@ -160,8 +166,8 @@ def _answer(
 
 
 def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
-    """Registers before the inbox is read: an event that is stored later finds the registration
-    (R13).
+    """Store the registration of a wait before the inbox is read: an event that is stored later
+    finds the registration (R13).
     """
     yield Put(
         tables.MAIL,
@@ -175,7 +181,9 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
 
 
 def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    """Every stored, unexpired event for the wait, earliest first; used ones refuse themselves."""
+    """Return every stored, unexpired event for the wait, earliest first. The core refuses used
+    ones.
+    """
     partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
     for item in items:
@@ -194,22 +202,23 @@ def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
 # -- control ---------------------------------------------------------------------------------------
 
 
-#: The kind of control mail that asks for another go; what has no kind asks for an end, and so does
-#: what comes from a parent.
+#: The kind of a control message that requests a retry. A message without a kind requests a stop; so
+#: does a message from a parent execution.
 REDRIVE: Final = "redrive"
 PARENT: Final = "parent"
 PAUSE: Final = "pause"
 RESUME: Final = "resume"
-#: Code that does not know a pause takes its item for a stop. Format 2 makes it refuse the item.
+#: Code that does not know a pause would read its item as a stop. Format 2 makes such code refuse
+#: the item.
 _CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2}
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
 def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
-    """-> an id for control mail: later than all that the state has applied.
+    """Return an id for a control message, later than all ids that the state has applied.
 
-    Those may be from a host whose clock is ahead, or of the same millisecond; a wish that seems to
-    be older than they are would be taken for one of theirs, and lost.
+    An applied id may come from a host whose clock is ahead, or from the same millisecond. A message
+    with an earlier id would be read as already applied, and lost.
     """
     applied_ms = 0 if state is None else int(state.last_control[:15] or 0)
     return f"{max(now_ms, applied_ms + 1):015d}{chance.hex()[:12]}"
@@ -229,14 +238,18 @@ def control_item(
 
 
 def control_facts(tenant: str, state: Execution) -> FactsResult:
-    """Control mail that still means something to the state, in the order of its ids."""
+    """Return the control messages that the state has not applied and can still apply, in the order
+    of their ids.
+    """
     return [fact for _, fact in (yield from stored_control(tenant, state))]
 
 
 def stored_control(
     tenant: str, state: Execution
 ) -> Generator[Effect, Any, list[tuple[int, Control]]]:
-    """The same, each with the time at which it was stored, which not every id contains."""
+    """The same as `control_facts`, each with the time at which it was stored. Not every id contains
+    that time.
+    """
     items: Iterable[Item] = yield Query(
         tables.MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
     )
@@ -256,9 +269,11 @@ def stored_control(
 
 
 def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
-    """A redrive needs an end: it is not open while the execution runs. A stop that repeats another
-    is never applied: if it counted as unread, a worker would look for it again for ever. The same
-    holds for a second pause, and for a resume of an execution that is not paused.
+    """Return True when the state can apply the control message.
+
+    A retry is open only after the end of the execution. A stop that repeats another stop is never
+    applied. If it counted as unread, a worker would read it again for ever. The same holds for a
+    second pause, and for a resume of an execution that is not paused.
     """
     match fact:
         case facts.StopRequested():
@@ -309,12 +324,23 @@ def _word(item: Item, name: str) -> str | None:
 
 
 def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
-    """All mail of every open wait: what a recovering worker, or a wake about events, looks at."""
+    """Return the inbox messages of every open wait, for a recovering worker or a wake about
+    events.
+    """
     found: list[Fact] = []
     for frame in list(state.frames.values()):
         if isinstance(frame.waiting, Awaiting):
             found += yield from mail_of(tenant, state.run, frame.waiting, now_ms)
+        elif isinstance(frame.waiting, Attempt):
+            found += yield from result_of_batch(tenant, state.run, frame.waiting)
     return found
+
+
+def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
+    """-> the stored result of an attempt that waits to be run in a batch."""
+    if attempt.queued is None or not attempt.queued.is_batch:
+        return []
+    return (yield from answer_by_key(tenant, run, keys.answer(attempt.entry, attempt.attempt)))
 
 
 def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:

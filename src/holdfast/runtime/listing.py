@@ -63,7 +63,7 @@ class ListEntry:
 
     `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
     belong to the execution of a state machine: its name there, version, alias, times redriven.
-    `paused_ms` is since when an operator has paused it, None while no pause holds.
+    `paused_ms` is the time since which an operator has paused it, None without a pause.
     """
 
     run: str
@@ -88,7 +88,9 @@ class ListEntry:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`after` is where the next page begins, None when the oldest entry was read."""
+    """One page of the list. `after` is the place at which the next page begins, None when the
+    oldest entry was read.
+    """
 
     entries: list[ListEntry]
     after: str | None
@@ -128,7 +130,7 @@ def _common(
 
 
 def attributes_of(tenant: str, entry: ListEntry) -> Item:
-    """-> the attributes that put a record into the list. The record itself has the status."""
+    """Return the attributes that put a record into the list. The record itself has the status."""
     attributes: dict[str, str | int | bytes | None] = {
         resources.LIST_PARTITION: partition_of(tenant, entry),
         resources.LIST_SORT: entry.key,
@@ -172,12 +174,12 @@ def read_entry(item: Item) -> ListEntry:
 
 
 def is_listed(record: Item) -> bool:
-    """-> whether the record still has an entry in the list."""
+    """Return True when the record still has an entry in the list."""
     return resources.LIST_PARTITION in record
 
 
 def is_open_entry(record: Item) -> bool:
-    """-> whether the record has an entry among the executions that have not ended."""
+    """Return True when the record has an entry among the executions that have not ended."""
     group = str(record.get(resources.LIST_PARTITION, "")).split("#")[-2:-1]
     return group == [OPEN]
 
@@ -199,7 +201,9 @@ def partition_of(tenant: str, entry: ListEntry) -> str:
 def partitions_of(
     tenant: str, statuses: Iterable[str] = STATUSES, workflow: str | None = None
 ) -> list[str]:
-    """-> where the executions of these statuses are; `workflow` matters for a map run alone."""
+    """Return the partitions of the list that hold executions of these statuses. `workflow` matters
+    only for a map run.
+    """
     groups = dict.fromkeys(map(_group_of, statuses))
     scope = "" if workflow is None else _scope_of(workflow)
     return [
@@ -239,7 +243,7 @@ def read_page(
     limit: int,
     now_ms: int,
 ) -> Generator[Effect, Any, Page]:
-    """-> up to `limit` entries below the key `before`, newest first.
+    """Return up to `limit` entries below the key `before`, newest first.
 
     One query for each partition, side by side: eight for all statuses. The list may be a moment
     behind its table.
@@ -260,7 +264,7 @@ def read_page(
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
-    """-> the newest entries down to `read_to`, the highest key at which a source stopped."""
+    """Return the newest entries down to `read_to`, the highest key at which a source stopped."""
     found = sorted(
         (entry for entry in entries if entry.key >= read_to),
         key=lambda entry: entry.key,
@@ -272,13 +276,13 @@ def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
 
 
 def is_kept(entry: ListEntry, now_ms: int) -> bool:
-    """-> whether the log behind an entry is sure to be there still."""
+    """Return True when the log behind a list entry certainly still exists."""
     stopped_ms = entry.stopped_ms
     return stopped_ms is None or now_ms - stopped_ms < ENDED_RETENTION_SECONDS * 1_000
 
 
 def without_stale(entries: list[ListEntry]) -> list[ListEntry]:
-    """-> one entry for each execution.
+    """Return one entry for each execution.
 
     Between the end's record and `Unlist` an execution has two entries. The end's own is right.
     """

@@ -25,7 +25,7 @@ RECOVER: Final = "recover"
 WAKE_GRANT: Final = "wake.grant"
 #: Serves the queue of a gate; it names no execution.
 TICK: Final = "tick"
-#: `wake.mail` about events: every open event wait looks for itself.
+#: The value of `wake.mail` for events: every open wait for an event reads its stored events.
 EVENT_MAIL: Final = "e"
 
 
@@ -45,7 +45,7 @@ def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) ->
 def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
     """`fields`: workflow, definition, name?, input or ref, t0, of?, released?, held?, priority?
 
-    `held`: its log begins, and nothing is evaluated before its mail is read.
+    `held`: the worker begins the log and evaluates no state before it has read the inbox.
     """
     return _body(START, tenant, run, None, **fields)
 
@@ -63,24 +63,31 @@ def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
 
 
 def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: entry, attempt, gate, own (of the permit, "" for a token), until (of a token)."""
+    """A wake for an attempt that was let in. `fields`: entry, attempt, gate, own (of the permit, ""
+    for a token), until (of a token).
+    """
     return _body(WAKE_GRANT, tenant, run, None, **fields)
 
 
 def tick(gate: str, chain: int) -> dict[str, Any]:
-    """`chain`: the number of the tick; an older one is dropped."""
+    """A tick of a dispenser. `chain`: the number of the tick; an older one is dropped."""
     return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """`of`: the messages that it stands for, dead letters but for one that goes on alone and those
-    whose holders had handed on to it; `released`: how many of them do not count as rounds.
+    """A message that recovers one execution.
+
+    `of`: the ids of the messages that it replaces: dead letters, except for a message that
+    continues alone, and messages whose workers handed over to it. `released`: how many of them do
+    not count as rounds.
     """
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
 def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """Asks for a younger log, and that nothing is evaluated: workers may have died of that."""
+    """A message that requests a new snapshot and forbids evaluation, because evaluation may have
+    crashed workers.
+    """
     return {**recover(tenant, run, of, released), "held": True}
 
 
@@ -104,7 +111,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     return body
 
 
-# -- what each kind has to hold --------------------------------------------------------------------
+# -- required fields of each kind ------------------------------------------------------------------
 
 ValueCheck: TypeAlias = Callable[[Any], bool]
 
@@ -141,7 +148,7 @@ def _optional(is_right: ValueCheck) -> ValueCheck:
 
 
 def _holding(**fields: ValueCheck) -> ValueCheck:
-    """An object with these fields, and whatever else."""
+    """Return a check for an object with these fields and any others."""
     return lambda value: (
         isinstance(value, dict)
         and all(is_right(value.get(name)) for name, is_right in fields.items())
@@ -204,12 +211,12 @@ def hint_of(body: Mapping[str, Any]) -> Hint | None:
 
 
 def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """-> the ids of the messages, mostly dead letters, that the message replaces."""
+    """Return the ids of the messages, mostly dead letters, that the message replaces."""
     return tuple(body.get("of") or ())
 
 
 def released_of(body: Mapping[str, Any]) -> int:
-    """-> how many of those that the message replaces do not count as rounds, though what they had
-    claimed is lost: letters that died before a release from quarantine, and what went on alone.
+    """Return how many of the replaced messages do not count as rounds, although their leases are
+    void: dead letters from before a release from quarantine, and messages that continued alone.
     """
     return int(body.get("released") or 0)

@@ -42,9 +42,10 @@ def publish(
 def publish_folded(
     state: Execution, record: Record, newest: int, source: str | None
 ) -> Generator[Effect, Any, None]:
-    """The same for a record whose events are in its snapshot: the state shows which they were.
+    """Publish the events of a record that is stored with a snapshot; the state shows which they
+    were.
 
-    A record that only renews what was redriven before looks like one that redrives.
+    A record that only renews a retried execution looks like one that retries it.
     """
     if state.is_ended and record.sequence == newest:
         yield from _tell(state, record.at_ms, source)
@@ -53,7 +54,7 @@ def publish_folded(
 
 
 def is_heard_of(state: Execution) -> bool:
-    """-> whether the bus hears of the execution at all."""
+    """Return True when any event of the execution is published to the bus."""
     return state.origin is not None and state.origin["type"] == "STANDARD"
 
 
@@ -69,7 +70,7 @@ def _as_begun(state: Execution) -> Execution:
 
 
 def _detail(state: Execution) -> dict[str, Any]:
-    """-> the answer of DescribeExecution, with null for missing fields. Times are ms."""
+    """Return the answer of DescribeExecution, with null for missing fields. Times are ms."""
     origin = state.origin
     assert origin is not None
     given, output = json_text(state.input), None

@@ -1,4 +1,5 @@
-"""How long an invocation holds the messages of its batch (R9 in docs/reference/log.md). Pure.
+"""The time for which an invocation holds the messages of its batch (R9 in docs/reference/log.md).
+Pure.
 
 SQS hides a message for two minutes at a time, so that a crash costs two minutes. The invocation
 hides its whole batch again every minute; a message that could not be hidden keeps its old limit.
@@ -26,14 +27,15 @@ class Holds:
         return self._deadline_ms - LIMIT_MARGIN_MS
 
     def limit_ms(self, message_id: str) -> int:
-        """Past it nothing is written for this message."""
+        """Return the time after which nothing is written for this message."""
         return self._until_ms[message_id] - LIMIT_MARGIN_MS
 
     def extended(self, message_id: str, now_ms: int) -> None:
-        """It was hidden once more, `now_ms` being before the call.
+        """Note that the message was hidden again; `now_ms` is the time before the call.
 
-        Not past its limit: SQS may take an old receipt, but another may have received it since. A
-        host that was frozen would acknowledge under that one's hands.
+        The time never passes the message's limit. SQS may accept an old receipt although another
+        worker has received the message since: a host that was frozen would delete another worker's
+        message.
         """
         if now_ms < self.limit_ms(message_id):
             self._until_ms[message_id] = self._hidden_until_ms(now_ms)
@@ -41,11 +43,13 @@ class Holds:
             self.let_go(message_id)
 
     def extended_to_the_end(self) -> None:
-        """Needs no hiding: a host without threads is the only receiver."""
+        """Note that the message needs no hiding: a host without threads is its only receiver."""
         self._until_ms = dict.fromkeys(self._until_ms, self._deadline_ms)
 
     def let_go(self, message_id: str) -> None:
-        """Stops hiding a message that was given back, or whose receipt SQS refuses."""
+        """Stop extending the visibility of a message that was given back, or whose receipt SQS
+        refuses.
+        """
         self.receipts.pop(message_id, None)
 
     def _hidden_until_ms(self, now_ms: int) -> int:

@@ -51,7 +51,7 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """-> the row. `sequence` is its record, which a frozen worker may write later."""
+    """Return the row. `sequence` is its record, which a frozen worker may write later."""
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
@@ -64,13 +64,13 @@ def watch_item(
 
 
 def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
-    """When the sweeper looks at the execution next, on a grid so that two sweepers agree: the
-    first of what follows, and within a week.
+    """Return the time of the sweeper's next check, on a grid so that two sweepers agree: the
+    earliest of the following times, and within a week.
 
-    A worker has it in hand: soon, and later the longer it shows no progress. Something is due:
-    after that time. Something is overdue: later each time, up to an hour, because each check sends
-    a message and a worker may crash on it. Otherwise: the longer it has rested the later, from an
-    hour on.
+    In the hands of a worker: soon, and later the longer it shows no progress. With something due:
+    after that time. With something overdue: later each time, up to an hour, because each check
+    sends a message and a worker may crash on it. Otherwise: from an hour on, later the longer it
+    has been idle.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = list(next_dues(state))
@@ -81,7 +81,7 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     may_have_mail = any(
         inbox_of(frame.waiting) != InboxSource.NOTHING for frame in state.frames.values()
     )
-    if late_ms:  # a series for each of them would be a look every few minutes
+    if late_ms:  # A separate series for each wait would cause a check every few minutes
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
     else:
         first_ms = hour_ms if may_have_mail or not looks_ms else week_ms
@@ -97,12 +97,12 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """-> when the sweeper checks an execution that is due, or in work, since `due_ms`.
+    """Return the time of the sweeper's check for an execution that is due, or in work, since
+    `due_ms`.
 
     The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
-    hour.
-    A row is read up to a minute before its time, and an execution is overdue a minute after
-    `due_ms`. So the first check adds both, or it would find nothing overdue.
+    hour. A row is read up to a minute before its time, and an execution is overdue a minute after
+    `due_ms`. So the first check adds both; without them it would find nothing overdue.
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     first_ms, hour_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
@@ -110,7 +110,7 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
 
 
 def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
-    """-> the first age of a series that is greater than `age_ms`.
+    """Return the first age of a series that is greater than `age_ms`.
 
     The distance from an age to the next one is `factor` times that age, at most `longest_ms`. The
     series does not depend on when it is computed. So when crashes leave an execution with two rows,
@@ -123,8 +123,8 @@ def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> in
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """-> whether a worker has it in hand, or should: an attempt is leased, due, or waits for its
-    function, a child has to be stopped, or a record was full.
+    """Return True when a worker has the execution in hand, or should have: an attempt is leased,
+    due or waits for its function, a child must be stopped, or a record was full.
     """
     if abandoned(state):
         return True

@@ -55,7 +55,8 @@ POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
 _ROWS_PER_LOOK: Final = 10
-#: A poll ends in time, however many tasks of damaged logs stand before the others.
+#: The number of queries in one look, so that a poll ends in time although many tasks of damaged
+#: logs come first.
 _QUERIES_PER_LOOK: Final = 20
 
 
@@ -133,7 +134,7 @@ class Poll:
 
 
 def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """-> token and input of one task, or {} when none came while the poll could wait.
+    """Return token and input of one task, or {} when none came while the poll could wait.
 
     Costs a query for each look: the first at once, then after pauses that grow to a second.
     """
@@ -151,7 +152,7 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
 
 
 def _look(poll: Poll, now_ms: int) -> JsonResult:
-    """-> the answer when there was a task for this poll, else {}."""
+    """Return the answer when a task was found for this poll, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
     for _ in range(_QUERIES_PER_LOOK):
@@ -162,18 +163,19 @@ def _look(poll: Poll, now_ms: int) -> JsonResult:
                 task = yield from _take(poll, row, now_ms)
             except HoldfastError as error:
                 if is_passing(error):
-                    # The next look takes the same row with the same nonce: who went on, or
-                    # answered with the fault, would lose a task whose `s#` was stored after all.
+                    # The next look takes the same row with the same nonce. If the poll continued
+                    # with other rows, or answered with the fault, it would lose a task whose `s#`
+                    # item was stored after all.
                     return {}
                 if not is_damage(error):
-                    raise  # the stack is refused: that is no task's fault
+                    raise  # The stack refuses this code: no single task is at fault
                 refused += 1
                 continue
             if task:
                 return task
         if refused < _ROWS_PER_LOOK:
             return {}
-        # Those stay where they are, for their logs may be restored: look behind them.
+        # These rows stay, because their logs may be restored: look behind them.
         after = str(rows[-1]["sk"])
     return {}
 
@@ -200,11 +202,11 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
     item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
     is_ours = yield from put_surely(tables.MAIL, item)
     if not is_ours:
-        # That poll may have died before it told (R12).
+        # The poll that took the task may have crashed before it sent the wake (R12).
         yield from _tell(tenant, run, key, row)
         return {}
-    # Nobody else gets this task any more. Without the wake the log hears of it from `s#` itself,
-    # with the answer or when somebody recovers it; a row that is left is refused by `s#`.
+    # No other poll gets this task now. Without the wake, the log learns of it from the `s#` item:
+    # with the answer, or at a recovery. A row that is left over is refused by the `s#` item.
     with suppress(ServiceFault):
         yield from _tell(tenant, run, key, row)
     token = make_token(Token(tenant, run, entry, attempt, expires_ms), poll.service.keys)
@@ -224,7 +226,7 @@ def _drop(row: Item) -> Delete:
 def _open_wait(
     tenant: str, run: str, entry: int, attempt: int
 ) -> Generator[Effect, Any, Awaiting | None]:
-    """-> the task, unless it was taken, has ended or was tried again."""
+    """Return the task, unless it was taken, has ended or was tried again."""
     log = Log(tenant, run, "api", "")
     yield from log.load()
     frame = None if log.state is None else log.state.frame_of(entry)

@@ -91,7 +91,7 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
 
 
 def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """By name; of a machine, or those that route to one version of it."""
+    """List aliases by name: of a machine, or those that route to one version of it."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):
@@ -132,7 +132,7 @@ def _require_alias(service: Service, arn: MachineArn) -> Generator[Effect, Any, 
 def _require_routes(
     service: Service, given: Sequence[Mapping[str, Any]]
 ) -> Generator[Effect, Any, tuple[str, Routes]]:
-    """-> the machine, and its versions' numbers with their weights. All versions exist."""
+    """Return the machine, and its versions' numbers with their weights. All versions exist."""
     texts = [str(route["stateMachineVersionArn"]) for route in given]
     weights = [int(route["weight"]) for route in given]
     arns = [parse_machine_arn(text) for text in texts]

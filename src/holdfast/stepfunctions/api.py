@@ -22,7 +22,8 @@ Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16
 
-#: module -> the operations whose functions, in lower case with underscores, stand in it.
+#: Each module with the operations that it implements. A function has the operation's name in lower
+#: case with underscores.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "machines": (
         "CreateStateMachine",
@@ -86,7 +87,7 @@ class StatesApi:
     def call(
         self, operation: str, request: Any, chance: bytes, parent: Parent | None = None
     ) -> JsonResult:
-        """-> the response as the JSON protocol sends it: times are seconds, with milliseconds.
+        """Return the response as the JSON protocol sends it: times are seconds, with milliseconds.
 
         `parent` is the task that waits for the end of the execution that it starts. Raises
         StatesFault.
@@ -116,12 +117,12 @@ def find_operation(operation: str) -> Operation:
 
 
 def function_name(operation: str) -> str:
-    """CreateStateMachine -> create_state_machine"""
+    """Return the function's name: CreateStateMachine gives create_state_machine."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()
 
 
 def _seconds(name: str, value: Any) -> Any:
-    """-> the member of a response, with every time in seconds instead of milliseconds."""
+    """Return the member of a response, with every time in seconds instead of milliseconds."""
     match value:
         case dict():
             return {inner: _seconds(inner, member) for inner, member in value.items()}

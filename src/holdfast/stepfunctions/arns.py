@@ -26,7 +26,7 @@ _ARN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ArnRegion:
-    """Where the resources of one service live."""
+    """The region and account of one service's resources."""
 
     region: str
     account: str
@@ -45,7 +45,9 @@ class ArnRegion:
         return self.arn("stateMachine", name, alias)
 
     def execution(self, machine: str, name: str, label: str | None = None) -> str:
-        """`label` is the Map state's, for an execution that is one item of a distributed Map."""
+        """Return the ARN of an execution. `label` is the Map state's, for an execution that is one
+        item of a distributed Map.
+        """
         return self.arn("execution", _labelled(machine, label), name)
 
     def express(self, machine: str, name: str, identifier: str) -> str:
@@ -60,7 +62,9 @@ class ArnRegion:
 
 @dataclass(frozen=True, slots=True)
 class MachineArn:
-    """`qualifier` is a version's number or an alias's name; `label` a distributed Map's."""
+    """The ARN of a state machine. `qualifier` is a version's number or an alias's name; `label` a
+    distributed Map's.
+    """
 
     text: str
     place: ArnRegion
@@ -70,7 +74,7 @@ class MachineArn:
 
     @property
     def version(self) -> int | None:
-        """-> the version's number, None when this names a machine or an alias."""
+        """The version's number, None when this names a machine or an alias."""
         is_number = self.qualifier is not None and re.fullmatch(r"[1-9][0-9]*", self.qualifier)
         return int(self.qualifier or 0) if is_number else None
 
@@ -81,7 +85,9 @@ class MachineArn:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionArn:
-    """`express` is the last part of an express execution's ARN, `label` a distributed Map's."""
+    """The ARN of an execution. `express` is the last part of an express execution's ARN, `label` a
+    distributed Map's.
+    """
 
     text: str
     place: ArnRegion
@@ -111,7 +117,7 @@ Arn = MachineArn | ExecutionArn | MapRunArn | ActivityArn
 
 
 def parse_arn(text: str) -> Arn:
-    """-> what the ARN names, of any kind."""
+    """Return the parts of the ARN, for a resource of any kind."""
     found = _parts(text)
     match found.group("kind"):
         case "stateMachine":
@@ -127,7 +133,7 @@ def parse_arn(text: str) -> Arn:
 
 
 def parse_machine_arn(text: str) -> MachineArn:
-    """-> a state machine, a version or an alias."""
+    """Return a state machine, a version or an alias."""
     place, kind, parts = _split(text)
     if kind != "stateMachine":
         raise _wrong_kind(kind)
@@ -138,7 +144,9 @@ def parse_machine_arn(text: str) -> MachineArn:
 
 
 def parse_execution_arn(text: str) -> ExecutionArn:
-    """-> an execution of a standard machine, an express one, or one item of a distributed Map."""
+    """Return an execution of a standard machine, an express one, or one item of a
+    distributed Map.
+    """
     place, kind, parts = _split(text)
     if kind not in ("execution", "express"):
         raise _wrong_kind(kind)
@@ -170,14 +178,14 @@ def parse_activity_arn(text: str) -> ActivityArn:
 
 
 def require_name(name: str) -> str:
-    """-> the name of a machine, an activity or an execution. Raises InvalidName."""
+    """Return the name of a machine, an activity or an execution. Raises InvalidName."""
     if not is_machine_name(name):
         raise invalid_name(name)
     return name
 
 
 def require_role_arn(text: str) -> str:
-    """-> the ARN. Raises InvalidArn when it does not name a role of IAM."""
+    """Return the ARN. Raises InvalidArn when it does not name a role of IAM."""
     if not re.fullmatch(r"arn:[a-z0-9-]+:iam::[0-9]{12}:role/.+", text, re.DOTALL):
         raise StatesFault("InvalidArn", f"Invalid Role Arn: '{text}'")
     return text
@@ -209,7 +217,7 @@ def _labelled(machine: str, label: str | None) -> str:
 
 
 def _unlabelled(text: str) -> tuple[str, str | None]:
-    """-> name and label. Raises InvalidArn without a name."""
+    """Return name and label. Raises InvalidArn without a name."""
     machine, _, label = text.partition("/")
     if not machine:
         raise invalid_arn(f"Invalid arn: no name stands before '{text}'")

@@ -1,4 +1,4 @@
-"""How machines, versions, aliases, activities and their tags are stored.
+"""The stored form of machines, versions, aliases, activities and their tags.
 
 Rules of this file:
 * One item each, in the table `mail`; creation is PutIfAbsent, a change is Replace on `rv`.
@@ -57,7 +57,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The fields that a version copies from its machine. `logging` and the like are request JSON.
+    """The fields that a version copies from its machine. `logging` and similar fields are request
+    JSON.
 
     `revision` is None until the first update. `text` is the digest of the definition as given;
     "" for a workflow, whose definition was compiled.
@@ -75,10 +76,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class StateMachine:
-    """`versions` is the greatest number ever given to a version of it.
+    """A stored state machine. `versions` is the greatest number ever given to a version of it.
 
-    `published` and `description` are those of the request that created it. They tell an identical
-    repeat of that request from another one.
+    `published` and `description` are those of the request that created it. They distinguish an
+    identical repeat of that request from another one.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """`routes`: version numbers and their weights, which add up to 100."""
+    """A stored alias. `routes`: version numbers and their weights, which add up to 100."""
 
     machine: str
     name: str
@@ -148,7 +149,7 @@ def machine(tenant: str, name: str) -> Generator[Effect, Any, StateMachine | Non
 
 
 def machines(tenant: str) -> Generator[Effect, Any, list[StateMachine]]:
-    """-> all machines, by name."""
+    """Return all machines, by name."""
     items = yield Query(tables.MAIL, keys.machines(tenant))
     return [read_machine(item) for item in items]
 
@@ -161,7 +162,7 @@ def version(tenant: str, name: str, number: int) -> Generator[Effect, Any, Versi
 def versions(
     tenant: str, name: str, limit: int | None = None
 ) -> Generator[Effect, Any, list[Version]]:
-    """-> the versions of a machine, the newest first."""
+    """Return the versions of a machine, the newest first."""
     items = yield Query(
         tables.MAIL,
         keys.machine(tenant, name),
@@ -178,7 +179,7 @@ def alias(tenant: str, name: str, alias_name: str) -> Generator[Effect, Any, Ali
 
 
 def aliases(tenant: str, name: str) -> Generator[Effect, Any, list[Alias]]:
-    """-> all aliases of a machine, by name."""
+    """Return all aliases of a machine, by name."""
     items = yield Query(tables.MAIL, keys.machine(tenant, name), begins_with=keys.ALIAS_PREFIX)
     return [read_alias(item) for item in items]
 
@@ -189,7 +190,7 @@ def activity(tenant: str, name: str) -> Generator[Effect, Any, Activity | None]:
 
 
 def activities(tenant: str) -> Generator[Effect, Any, list[Activity]]:
-    """-> all activities, by name."""
+    """Return all activities, by name."""
     items = yield Query(tables.MAIL, keys.activities(tenant))
     return [read_activity(item) for item in items]
 
@@ -202,9 +203,11 @@ def change(
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
 ) -> Generator[Effect, Any, Stored]:
-    """-> what is stored in the end. `decide` sees what is there now, again after each lost race.
+    """Change a stored item, and return its final content. `decide` gets the present content, again
+    after each lost race.
 
-    What `decide` returns unchanged is not written. Raises ConflictException after too many races.
+    A result of `decide` without changes is not written. Raises ConflictException after too many
+    races.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()
@@ -231,7 +234,7 @@ def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:
 
 
 def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:
-    """-> the text's digest. Before a machine names it; storing it again changes nothing.
+    """Return the text's digest. Before a machine names it; storing it again changes nothing.
 
     Raises InvalidDefinition for what does not fit an item: a text of hundreds of kilobytes that
     cannot be compressed.
@@ -246,13 +249,13 @@ def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effe
 
 
 def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
-    """-> the definition as it was given."""
+    """Return the definition as it was given."""
     item = yield Get(tables.MAIL, keys.definition_texts(tenant, then.definition), then.text)
     return _text(item)
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """-> a text of the definition with this hash; None for a workflow's, which has no text."""
+    """Return a text of the definition with this hash; None for a workflow's, which has no text."""
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 

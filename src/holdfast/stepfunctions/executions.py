@@ -33,18 +33,21 @@ REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 
 
 
 def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Costs two effects without a name, three with one: (name row,) start row, start message."""
+    """Start an execution. Costs two effects without a name, three with one: (name row,) start row,
+    start message.
+    """
     return (yield from _start_as(service, request, chance, None))
 
 
 def start_nested(
     service: Service, request: Mapping[str, Any], chance: bytes, parent: Parent
 ) -> JsonResult:
-    """StartExecution by a task that waits for the end. The execution tells its parent of the end.
+    """Start an execution for a task that waits for its end. The execution reports its end to the
+    parent.
 
     Its run is `run.entry.attempt` of its parent, so a repeated call starts the same execution, and
-    one that has ended tells its parent again. Raises StatesFault Holdfast.TooDeep, which is the
-    error of the task: AWS has no such exception.
+    an execution that has ended reports to its parent again. Raises StatesFault Holdfast.TooDeep,
+    which is the error of the task: AWS has no such exception.
     """
     return (yield from _start_as(service, request, chance, parent))
 
@@ -88,7 +91,7 @@ def _of_machine(
     name = request.get("name")
     execution_name = name or own_name(run)
     if startable.type == "EXPRESS":
-        # Any number of express executions may have one name, so none claims it.
+        # Any number of express executions may have one name, so no name row is written.
         arn = service.place.express(startable.name, execution_name, own_name(run))
         name = None
     else:
@@ -105,9 +108,11 @@ def _of_workflow(
     chance: bytes,
     parent: Parent | None,
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
-    """Raises InvalidName, InvalidExecutionInput; StateMachineTypeNotSupported with a parent."""
+    """Start a deployed workflow. Raises InvalidName, InvalidExecutionInput;
+    StateMachineTypeNotSupported with a parent.
+    """
     if parent is not None:
-        # The end of a workflow is its output, not the description that such a task expects.
+        # The end of a workflow is its output; such a task expects a description.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
@@ -154,7 +159,7 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
 def description(
     state: Execution, now_ms: int, origin: MachineOrigin, *, has_data: bool = True
 ) -> dict[str, Any]:
-    """-> DescribeExecution's answer, from the state alone. Times are ms.
+    """Return DescribeExecution's answer, from the state alone. Times are ms.
 
     A member without a value is absent (seen in recordings).
     """
@@ -172,7 +177,9 @@ def description(
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
-    """-> the value without the secrets of a workflow. Data of state machines is shown as it is."""
+    """Return the value without the secrets of a workflow. Data of state machines is shown
+    as it is.
+    """
     return without_secrets(value) if is_workflow else value
 
 
@@ -207,9 +214,11 @@ def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
 
 
 def refusal(state: Execution | None, since_ms: int) -> str | None:
-    """-> why an execution that ended so long ago is not redriven; AWS docs, DescribeExecution.
+    """Return the reason why an execution that ended at that time is not redriven; AWS docs,
+    DescribeExecution.
 
-    `state` None: no worker has begun the execution. AWS has no undo, and no words for it.
+    `state` None: no worker has begun the execution. For an undo the reason is our own, because AWS
+    has none.
     """
     match obstacle(state):
         case "UNDONE":
@@ -237,7 +246,9 @@ def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) 
 
 
 def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives."""
+    """Redrive an execution. Raises ExecutionNotRedrivable, with the reason that DescribeExecution
+    gives.
+    """
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
     stopped_ms = None if found.state is None else found.state.stopped_ms

@@ -46,11 +46,12 @@ Waits = Generator[Effect, Any, None]
 
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
-BILLED_MEMORY_MB: Final = 64  # … and memory to 64 MB; what a run here takes is not told apart
+# … and memory to 64 MB; the memory of a single run here is not measured
+BILLED_MEMORY_MB: Final = 64
 
 
 def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """-> how the execution ended: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
+    """Return the end of the execution: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
 
     Raises StateMachineTypeNotSupported for a standard machine.
     """
@@ -94,7 +95,7 @@ def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
         "stopDate": stopped_ms,
         "status": status,
         "inputDetails": included,
-        # Said of every end, also of one without an output (seen in recordings).
+        # AWS sends this for every end, also for one without an output (seen in recordings).
         "outputDetails": included,
         "billingDetails": _billed(stopped_ms - state.started_ms),
     }
@@ -120,7 +121,7 @@ def _billed(duration_ms: int) -> dict[str, int]:
 
 @dataclass
 class ExpressRun:
-    """One run, from its start to its end, or to `until_ms`. `begun`: tickets by time-out."""
+    """One run, from its start to its end or to `until_ms`. `begun`: tickets by time-out."""
 
     tenant: str
     program: Program
@@ -130,7 +131,7 @@ class ExpressRun:
     draws: int = 0
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
-        """-> the state at the end. A state that has not ended means a time-out."""
+        """Return the state at the end. A state that has not ended means a time-out."""
         # The caller waits for this process, which may end sooner than a run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
@@ -208,5 +209,5 @@ class ExpressRun:
             self.draws += 1
             return draw(run, 0, self.draws)
 
-        # One host, one clock: nothing has to wait for another's.
+        # The run has one host and one clock, so no margin for clock errors is needed.
         return DecisionInputs(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)

@@ -38,12 +38,12 @@ def invalid_name(name: str) -> StatesFault:
 
 
 def invalid_token() -> StatesFault:
-    """For tokens of tasks and of pages alike."""
+    """Return the error for an invalid token of a task or a page."""
     return StatesFault("InvalidToken", "Invalid Token: 'Invalid token'")
 
 
 def validation(message: str, reason: str | None = None) -> StatesFault:
-    """`reason` is one of ValidationExceptionReason."""
+    """Return a validation error. `reason` is one of ValidationExceptionReason."""
     extra = {} if reason is None else {"reason": reason}
     return StatesFault("ValidationException", message, **extra)
 
@@ -70,7 +70,7 @@ def no_such_reference() -> StatesFault:
 
 
 def unstorable(reason: str) -> StatesFault:
-    """For a definition that AWS would take and Holdfast has no room or no form for."""
+    """Return the error for a definition that AWS would accept and Holdfast cannot store."""
     told = f"Invalid State Machine Definition: 'INVALID_JSON_DESCRIPTION: {reason}'"
     return StatesFault("InvalidDefinition", told)
 
@@ -80,7 +80,7 @@ def conflict(message: str) -> StatesFault:
 
 
 def concurrent() -> StatesFault:
-    """Others had their way each time that this request was about to."""
+    """Return the error for a request that lost every race against other writers."""
     return conflict("Concurrent requests change the same resource; try again")
 
 

@@ -19,7 +19,8 @@ from holdfast.stepfunctions.workflows import origin_of_state, origin_of_workflow
 
 @dataclass(frozen=True, slots=True)
 class FoundExecution:
-    """`state` is None before the first record; then `start` says what was accepted.
+    """An execution that a request names. `state` is None before the first record; `start` then has
+    the accepted request.
 
     Such a start has no input when it came through the API of Holdfast, which stores no row of it.
     """
@@ -51,7 +52,9 @@ class FoundExecution:
 
 
 def require_execution(service: Service, text: str) -> Generator[Effect, Any, FoundExecution]:
-    """Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more for a given name."""
+    """Return the execution. Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more
+    for a given name.
+    """
     arn = parse_execution_arn(text)
     if arn.express is not None:
         # AWS keeps no history of express executions that the API could ask for.
@@ -80,7 +83,7 @@ def _find(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, FoundEx
 
 
 def _owners(service: Service, machine: str) -> list[str]:
-    """-> the engine's names that executions of such an ARN may have, the likelier one first.
+    """Return the engine's names that executions of such an ARN may have, the likelier one first.
 
     A deployed workflow hides a machine of its name. Executions of both are found.
     """
@@ -93,7 +96,7 @@ def _owners(service: Service, machine: str) -> list[str]:
 def _of_run(
     service: Service, arn: ExecutionArn, run: str, owners: list[str], name_row: Item | None
 ) -> Generator[Effect, Any, FoundExecution | None]:
-    """-> the execution, from its log, or from its start while it has no log."""
+    """Return the execution, from its log, or from its start while it has no log."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     if log.state is not None:
@@ -113,7 +116,7 @@ def _of_run(
 def _accepted(
     service: Service, arn: ExecutionArn, log: Log, name_row: Item | None
 ) -> Generator[Effect, Any, Start | None]:
-    """-> the start of a deployed workflow that has no row: its input is in the start message.
+    """Return the start of a deployed workflow that has no row: its input is in the start message.
 
     The name row, or an authentic id that is young, is proof that the start was accepted.
     """

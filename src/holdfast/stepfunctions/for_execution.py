@@ -19,8 +19,8 @@ from holdfast.stepfunctions.workflows import DEFAULT_SETTINGS
 def describe_state_machine_for_execution(
     service: Service, request: Mapping[str, Any], _: bytes
 ) -> JsonResult:
-    """Definition and role are the execution's own. The settings are the machine's present ones, or
-    AWS's defaults when the machine is deleted.
+    """Describe the state machine of an execution. Definition and role are the execution's own. The
+    settings are the machine's present ones, or AWS's defaults when the machine is deleted.
     """
     found = yield from require_execution(service, request["executionArn"])
     machine = yield from _machine(service, found)
@@ -35,7 +35,7 @@ def describe_state_machine_for_execution(
     if "map_run_arn" in origin:
         shown["mapRunArn"] = origin["map_run_arn"]
         shown["label"] = found.arn.label
-    text = "{}"  # AWS docs: what is said of the definition where the data is left out
+    text = "{}"  # AWS docs: the definition's field has this text where the data is left out
     if request.get("includedData") != "METADATA_ONLY":
         text = yield from _text(service, found, then)
     settings = _settings(found, then, _updated_ms(machine, version, found.started_ms))
@@ -45,7 +45,9 @@ def describe_state_machine_for_execution(
 def _text(
     service: Service, found: FoundExecution, then: Snapshot | None
 ) -> Generator[Effect, Any, str]:
-    """-> the text that the machine was given, or, after a change, one of the same definition."""
+    """Return the text that the machine was given, or, after a change, one of the same
+    definition.
+    """
     if then is not None and then.definition == found.definition:
         return (yield from text_of(service, then))
     text = yield from catalogue.any_text_of(service.tenant, found.definition)
@@ -74,7 +76,7 @@ def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> 
 def _machine(
     service: Service, found: FoundExecution
 ) -> Generator[Effect, Any, StateMachine | None]:
-    """-> the machine. One that was made after the start, with the same name, is another."""
+    """Return the machine. One that was made after the start, with the same name, is another."""
     machine = yield from find_machine(service, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 
@@ -94,7 +96,9 @@ def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | N
 
 
 def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
-    """-> when the started machine had last been changed; its creation when it was changed since."""
+    """Return the time of the started machine's last change; its creation time when it was changed
+    after the start.
+    """
     if version is not None:
         return version.created_ms
     if machine is None:

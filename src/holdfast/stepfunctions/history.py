@@ -50,7 +50,9 @@ WITHOUT_DETAILS: Final = frozenset(
 
 
 def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs a read of the whole log for each page. An execution without a log has one event."""
+    """Return the history. Costs a read of the whole log for each page. An execution without a log
+    has one event.
+    """
     found = yield from require_execution(service, request["executionArn"])
     events = yield from _events(service, found)
     is_reversed = bool(request.get("reverseOrder"))
@@ -103,7 +105,7 @@ def _started(service: Service, found: FoundExecution) -> Generator[Effect, Any, 
 
 
 def aws_events(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """-> the events of a log as AWS shows them. Times are ms since the epoch."""
+    """Return the events of a log as AWS shows them. Times are ms since the epoch."""
     return [aws_event(event) for event in events if event.id]
 
 

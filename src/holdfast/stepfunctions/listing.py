@@ -36,7 +36,7 @@ from holdfast.stepfunctions.workflows import own_name
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which executions a request asks for: of a machine, or, with `map_run`, of a map run.
+    """The executions that a request lists: of a machine, or, with `map_run`, of a map run.
 
     `is_workflow`: the machine is a deployed workflow.
     """
@@ -66,7 +66,9 @@ class Wanted:
 
 
 def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Costs at most eight queries of the list, and one for each shard of starts."""
+    """List executions. Costs at most eight queries of the list, and one for each shard of
+    starts.
+    """
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
     before, size = NEWEST, page_size(request)
@@ -120,7 +122,7 @@ def _children(
 def _found(
     service: Service, wanted: Wanted, before: str, size: int
 ) -> Generator[Effect, Any, Page]:
-    """-> the executions that fit, newest first, from both sources."""
+    """Return the executions that fit, newest first, from both sources."""
     now_ms = yield Clock()
     page = yield from read_page(
         service.tenant,
@@ -165,7 +167,7 @@ def _starts(
 
 
 def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
-    """-> an execution that the index does not show yet, as its log or its start says.
+    """Return an execution that the index does not show yet, as its log or its start says.
 
     None for the row of a nested start that was repeated: another of its rows has the start time.
     """
@@ -195,11 +197,11 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
     )
 
 
-# -- what is shown ---------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 def _name_of(listed: ListEntry) -> str:
-    """-> the name in the ARN. The list has the id of a workflow's execution without a name."""
+    """Return the name in the ARN. The list has the id of a workflow's execution without a name."""
     if listed.machine_name is not None:
         return listed.machine_name
     return own_name(listed.run) if listed.name == listed.run else listed.name

@@ -18,15 +18,15 @@ from holdfast.stepfunctions.workflows import find_workflow
 
 
 def is_here(service: Service, arn: MachineArn) -> bool:
-    """-> whether the ARN is of this stack's region and account.
+    """Return True when the ARN is of this stack's region and account.
 
-    An ARN with a label names a Map's part of a state machine. No operation takes such a part.
+    An ARN with a label names a Map's part of a state machine. No operation accepts such a part.
     """
     return arn.place == service.place and arn.label is None
 
 
 def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMachine | None]:
-    """-> the deployed workflow of that name, or else the machine that this API has made."""
+    """Return the deployed workflow of that name, or else the machine that this API has made."""
     workflow = find_workflow(service, name)
     if workflow is not None:
         return workflow
@@ -34,7 +34,7 @@ def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMac
 
 
 def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
-    """-> the definition as it was given, or as it was compiled."""
+    """Return the definition as it was given, or as it was compiled."""
     if then.text:
         return (yield from catalogue.text_of(service.tenant, then))
     definition = yield from service.programs.fetch(service.tenant, then.definition)
@@ -42,7 +42,7 @@ def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
 
 
 def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, StateMachine]:
-    """-> the machine that the ARN names. A qualified ARN names a version or an alias."""
+    """Return the machine that the ARN names. A qualified ARN names a version or an alias."""
     machine = None
     if is_here(service, arn) and arn.qualifier is None:
         machine = yield from find_machine(service, arn.name)

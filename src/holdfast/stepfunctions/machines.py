@@ -99,7 +99,7 @@ def _is_same_creation(found: StateMachine, wanted: StateMachine) -> bool:
 
 
 def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
-    """An update that changes nothing makes no new revision."""
+    """Update a machine. An update without a change makes no new revision."""
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     if not any(field in request for field in _UPDATABLE):
@@ -135,7 +135,7 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
 def _changes(
     service: Service, machine: StateMachine, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> fields of the snapshot that the request sets."""
+    """Return fields of the snapshot that the request sets."""
     changes: dict[str, Any] = {}
     if "definition" in request:
         definition, text = yield from _stored(service, request["definition"], machine.now.type)
@@ -155,7 +155,7 @@ def _changes(
 def _stored(
     service: Service, text: str, machine_type: MachineType
 ) -> Generator[Effect, Any, tuple[str, str]]:
-    """-> the hash of the definition and the digest of its text. Raises InvalidDefinition."""
+    """Return the hash of the definition and the digest of its text. Raises InvalidDefinition."""
     from holdfast.asl.validation.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
 
     errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
@@ -169,7 +169,9 @@ def _stored(
 
 
 def _require_storable(text: str) -> Json:
-    """-> the definition. Raises InvalidDefinition for a value that only Java's JSON can hold."""
+    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON
+    can hold.
+    """
     asl: Json = json.loads(text)
     try:
         json.dumps(asl, ensure_ascii=False, allow_nan=False).encode()
@@ -214,7 +216,7 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
 def details_of(
     service: Service, then: Snapshot, *, is_whole: bool
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> the members that descriptions of a machine and a version have in common.
+    """Return the members that descriptions of a machine and a version have in common.
 
     AWS docs: without the data the definition is {} and the variables are left out.
     """
@@ -232,7 +234,7 @@ def details_of(
 
 
 def references_in(text: str) -> dict[str, Any]:
-    """-> {"variableReferences"}, or {} when no state reads a variable."""
+    """Return {"variableReferences"}, or {} when no state reads a variable."""
     from holdfast.stepfunctions.references import variable_references  # noqa: PLC0415
 
     found = variable_references(json.loads(text))
@@ -240,7 +242,7 @@ def references_in(text: str) -> dict[str, Any]:
 
 
 def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting a machine that does not exist succeeds. Running executions of a machine go on."""
+    """Delete a machine. Deleting one that does not exist succeeds. Running executions continue."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
@@ -278,7 +280,9 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
 
 
 def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
-    """`severity` ERROR (the default) leaves warnings out; a warning alone does not fail."""
+    """Validate a definition. `severity` ERROR (the default) leaves warnings out; a warning alone
+    does not fail.
+    """
     from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 
     yield from ()

@@ -39,7 +39,9 @@ _COUNTED: Final[Mapping[str, str]] = {
 
 @dataclass
 class MapRunProgress:
-    """Grows event by event. `items` by lane; `concurrency` 0: no bound was given."""
+    """The progress of a map run, updated event by event. `items` by lane; `concurrency` 0: no bound
+    was given.
+    """
 
     arn: str
     frame: str
@@ -55,7 +57,7 @@ class MapRunProgress:
 
 
 def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """The newest first."""
+    """List map runs, the newest first."""
     found = yield from require_execution(service, request["executionArn"])
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
@@ -79,7 +81,9 @@ def _listed(service: Service, execution_arn: str, run: MapRunProgress) -> dict[s
 
 
 def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Counts are of executions and of the items in them; what a failed run left out is pending."""
+    """Describe a map run. The counts are of executions and of their items; items that a failed run
+    never started are pending.
+    """
     parent, run = yield from require_map_run(service, request["mapRunArn"])
     execution_arn = yield from _execution_arn(service, parent)
     shown: dict[str, Any] = {
@@ -108,7 +112,9 @@ def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
 
 
 def _open_as(run: MapRunProgress, lane: int) -> str:
-    """Lanes are opened in order, as many at once as there may be."""
+    """Return the status of an open lane. Lanes are opened in order, as many at once as are
+    allowed.
+    """
     if run.status != "RUNNING":
         return "aborted" if run.status == "ABORTED" else "pending"
     opened = len(run.ended) + (run.concurrency or len(run.items))
@@ -116,7 +122,7 @@ def _open_as(run: MapRunProgress, lane: int) -> str:
 
 
 def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Bounds are the log's, decided when the run began: a run in flight takes no others here."""
+    """Refuse a change of the bounds: they were decided when the run began and are in its log."""
     if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
         raise validation("At least one of the parameters to be updated must be specified")
     run = (yield from require_map_run(service, request["mapRunArn"]))[1]
@@ -131,7 +137,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Js
 def require_map_run(
     service: Service, text: str
 ) -> Generator[Effect, Any, tuple[str, MapRunProgress]]:
-    """-> the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
+    """Return the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()
     parents = keys.map_runs(service.tenant, arn.identifier, secrets)
@@ -149,7 +155,7 @@ def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRunP
 
 
 def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
-    """From the state: TTL may have taken the event that said it."""
+    """Return the ARN from the state: TTL may have deleted the event that had it."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     assert log.state is not None
@@ -158,7 +164,7 @@ def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
 
 
 def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
-    """-> every map run in the events, in the order of their starts."""
+    """Return every map run in the events, in the order of their starts."""
     found: list[MapRunProgress] = []
     open_runs: dict[str, MapRunProgress] = {}
     for event in events:

@@ -34,10 +34,10 @@ def page(
     is_descending: bool = False,
     bytes_of: Callable[[T], int] = lambda _: 0,
 ) -> tuple[list[T], dict[str, str]]:
-    """-> one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
+    """Return one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
-    `listed` is in the order of its keys. `scope` names the list: the operation and whatever of the
-    request chooses what is in it. By `bytes_of` a page ends before it is more than Lambda sends.
+    `listed` is in the order of its keys. `scope` names the list: the operation and those parts of
+    the request that select its items. `bytes_of` keeps a page below the size that Lambda sends.
     """
     first = 0
     if "nextToken" in request:
@@ -52,7 +52,7 @@ def page(
 
 
 def _fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
-    """-> as many as an answer holds, and at least one: the caller asks for the next page."""
+    """Return as many as an answer holds, and at least one: the caller asks for the next page."""
     total_bytes = 0
     for number, one in enumerate(wanted):
         total_bytes += bytes_of(one)
@@ -71,7 +71,7 @@ def make_token(service: Service, last: str, scope: str) -> str:
 
 
 def read_token(service: Service, token: str, scope: str) -> str:
-    """-> the key of the last one shown. Raises InvalidToken for a token of another list.
+    """Return the key of the last one shown. Raises InvalidToken for a token of another list.
 
     Nothing is unpacked that is not ours: a few bytes may be made to hold very many.
     """

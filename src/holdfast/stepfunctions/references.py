@@ -1,4 +1,4 @@
-"""Which variables each state of a definition reads: `variableReferences` of a description."""
+"""The variables that each state of a definition reads: `variableReferences` of a description."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 
 
 def variable_references(definition: Json) -> dict[str, list[str]]:
-    """-> names of variables, in order, by the name of the state; states that read none are absent.
+    """Return names of variables, in order, by the name of the state; states that read none are
+    absent.
 
     The definition is valid. `$states` and the names that an expression binds itself do not count.
     """
@@ -47,7 +48,9 @@ def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _jsonpath(value: Any, field: str) -> Iterator[str]:
-    """Only some fields hold paths: `…Path`, `….$`, and a Choice's Variable."""
+    """Yield the variables of a field. Only some fields hold paths: `…Path`, `….$`, and a Choice's
+    Variable.
+    """
     match value:
         case str() if field.endswith(("Path", ".$")) or field == "Variable":
             yield from _JSONPATH_VARIABLE.findall(_TEXT_IN_QUOTES.sub("", value))
@@ -74,7 +77,7 @@ def _jsonata(value: Any) -> Iterator[str]:
 
 
 def free_variables(expression: str) -> set[str]:
-    """-> the variables that a JSONata expression takes from outside."""
+    """Return the variables that a JSONata expression takes from outside."""
     from holdfast.asl.jsonata.fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
 
     nodes = list(_nodes(parse(expression)))
@@ -87,7 +90,7 @@ def free_variables(expression: str) -> set[str]:
 
 
 def _nodes(tree: Any) -> Iterator[Any]:
-    """The node and all below it, whatever the attributes are called that hold them."""
+    """Yield the node and all nodes below it, under any attribute."""
     pending, seen = [tree], set[int]()
     while pending:
         value = pending.pop()

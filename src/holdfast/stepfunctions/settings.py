@@ -19,7 +19,9 @@ _LOG_CHECK_MS: Final = 10_000
 
 
 def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the configuration with its defaults. Any level but OFF needs exactly one destination."""
+    """Return the configuration with its defaults. Any level but OFF needs exactly one
+    destination.
+    """
     level = given.get("level", "OFF")
     destinations = given.get("destinations")
     if len(destinations or ()) > 1 or (level != "OFF" and not destinations):
@@ -29,7 +31,7 @@ def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:
-    """Raises InvalidLoggingConfiguration when the log group is known not to exist.
+    """Check a log group. Raises InvalidLoggingConfiguration when it is known not to exist.
 
     Without the right to query CloudWatch Logs, which a stack lacks by default, the name is
     accepted.
@@ -46,7 +48,7 @@ def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator
 
 
 def _log_group(arn: str) -> str:
-    """arn:aws:logs:REGION:ACCOUNT:log-group:NAME:* -> NAME"""
+    """Return NAME of arn:aws:logs:REGION:ACCOUNT:log-group:NAME:*."""
     parts = arn.split(":")
     if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group" or parts[-1] != "*":
         raise _invalid_logging("Log Destination not found.")
@@ -73,7 +75,9 @@ def tracing_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encryption_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """-> the configuration with its defaults. A key of the customer's goes with its own type."""
+    """Return the configuration with its defaults. A key of the customer's goes with its
+    own type.
+    """
     if given is None:
         return dict(AWS_OWNED_KEY)
     has_key = "kmsKeyId" in given

@@ -34,7 +34,7 @@ _JAVA_TYPES: Final = {
 def require_valid(
     operation: str, request: Any, *, is_payload_limited: bool = True
 ) -> dict[str, Any]:
-    """-> the request's known members without nulls; others are dropped, as AWS drops them.
+    """Return the request's known members without nulls; others are dropped, as AWS drops them.
 
     Raises StatesFault SerializationException or ValidationException.
     """
@@ -53,12 +53,12 @@ def require_valid(
 
 
 def serialization_fault(message: str) -> StatesFault:
-    """For a body that is not JSON, or not a request."""
+    """Return the error for a body that is not JSON, or not a request."""
     return StatesFault("SerializationException", message)
 
 
 def input_shape(operation: str) -> str:
-    """-> the name of the operation's input shape. The operation is one of AWS's."""
+    """Return the name of the operation's input shape. The operation is one of AWS's."""
     return str(_model()["operations"][operation]["input"]["shape"])
 
 
@@ -66,7 +66,7 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    # By its whole path: the loader's own search looks into every service's folder first.
+    # Given by its whole path: the loader's own search would read every service's folder first.
     model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 
@@ -125,7 +125,7 @@ def _scalar(kind: str, value: Any) -> Any:
 
 
 def _token(value: Any) -> str:
-    """-> the word of AWS's JSON reader for what it met."""
+    """Return the name that AWS's JSON reader has for the token at which it failed."""
     match value:
         case bool():
             return "TRUE_VALUE" if value else "FALSE_VALUE"
@@ -145,7 +145,7 @@ def _article(word: str) -> str:
 
 
 def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """-> (shape, sentence) of each constraint that `value` does not meet, outermost first."""
+    """Yield (shape, sentence) of each constraint that `value` does not meet, outermost first."""
     shape = _shape(name)
     if value is None:
         yield name, f"Value null at '{path}' failed to satisfy constraint: Member must not be null"
@@ -192,7 +192,7 @@ def _python(pattern: str) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """-> the value as the service's own objects print themselves."""
+    """Return the value as the service's own objects print themselves."""
     shape = _shape(name)
     match shape["type"]:
         case "structure":

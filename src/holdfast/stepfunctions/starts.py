@@ -35,7 +35,7 @@ def origin_of(
 
 
 def input_of(service: Service, request: Mapping[str, Any]) -> Json:
-    """-> the request's input. Raises InvalidExecutionInput in Jackson's words.
+    """Return the request's input. Raises InvalidExecutionInput in Jackson's words.
 
     An object that has a field twice is JSON; the last one counts.
     """
@@ -55,7 +55,7 @@ def input_of(service: Service, request: Mapping[str, Any]) -> Json:
 
 
 def json_problem(text: str) -> str | None:
-    """-> AWS's words for what is wrong with the text; None for JSON that can be stored."""
+    """Return AWS's message for a text that is not JSON or cannot be stored; None for valid text."""
     try:
         require_plain(json.loads(text, parse_constant=_refuse), "the value")
     except RequestError as error:

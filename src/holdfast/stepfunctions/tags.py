@@ -41,7 +41,9 @@ def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) 
 
 
 def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
-    """Raises TooManyTags; ValidationException for a tag without a key, which the model allows."""
+    """Return the merged tags. Raises TooManyTags; ValidationException for a tag without a key,
+    which the model allows.
+    """
     for number, tag in enumerate(given, 1):
         if "key" not in tag:
             raise validation(
@@ -83,7 +85,7 @@ def _require(service: Service, resource: str) -> Generator[Effect, Any, StateMac
 
 
 def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, StateMachine]:
-    """Versions and aliases have no tags (seen in recordings)."""
+    """Refuse versions and aliases: they have no tags (seen in recordings)."""
     machine = None
     if isinstance(arn, MachineArn) and is_here(service, arn) and arn.qualifier is None:
         machine = yield from find_machine(service, arn.name)

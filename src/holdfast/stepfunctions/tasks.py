@@ -51,7 +51,9 @@ def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """No wake is sent: the timer of the missed heartbeat reads the inbox before it fires (R14)."""
+    """Store a heartbeat. No wake is sent: the timer of the missed heartbeat reads the inbox before
+    it fires (R14).
+    """
     token, now_ms = yield from _require_token(service, request)
     yield from _require_wait(token)
     item: Item = {
@@ -67,7 +69,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
 
 
 def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
-    """Stores the heartbeat in the one item of the entry, unless a newer one is stored.
+    """Store the heartbeat in the entry's only item, unless a newer one is stored.
 
     Raises ConflictException after too many races.
     """
@@ -93,7 +95,7 @@ def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]
 def _require_token(
     service: Service, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, tuple[Token, int]]:
-    """-> the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
+    """Return the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
     now_ms = yield Clock()
     try:
         token = require_token(str(request["taskToken"]), service.keys, service.tenant, 0)
@@ -113,7 +115,7 @@ def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -
 
 
 def _require_wait(token: Token) -> Generator[Effect, Any, str]:
-    """-> the kind of the wait. Raises TaskTimedOut when it is over.
+    """Return the kind of the wait. Raises TaskTimedOut when it is over.
 
     A workflow's question has a type, which only the API of Holdfast checks: InvalidToken.
 
@@ -134,5 +136,5 @@ def _require_wait(token: Token) -> Generator[Effect, Any, str]:
 
 
 def _timed_out() -> StatesFault:
-    """For every task that has ended (AWS docs, TaskTimedOut)."""
+    """Return the error for a task that has ended in any way (AWS docs, TaskTimedOut)."""
     return StatesFault("TaskTimedOut", "Task Timed Out: 'Provided task does not exist anymore'")

@@ -28,7 +28,7 @@ INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that ha
 def publish_state_machine_version(
     service: Service, request: dict[str, Any], _: bytes
 ) -> JsonResult:
-    """The same revision has one version, however often it is published."""
+    """Publish a version. The same revision has one version, however often it is published."""
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     machine = yield from require_machine(service, arn)
@@ -49,7 +49,7 @@ def publish_state_machine_version(
 def publish(
     service: Service, machine: StateMachine, description: str | None
 ) -> Generator[Effect, Any, Version]:
-    """-> the version of this revision, the one that exists or a new one.
+    """Return the version of this revision, the one that exists or a new one.
 
     The version is stored first, then counted, so that a request after a crash in between finds it.
     """
@@ -73,7 +73,7 @@ def _newest(service: Service, name: str) -> Generator[Effect, Any, Version | Non
 
 
 def _count(service: Service, name: str, number: int) -> Generator[Effect, Any, None]:
-    """Keeps the greatest number ever given, so that a deleted version's number is not reused."""
+    """Store the greatest number ever given, so that a deleted version's number is not reused."""
     arn = parse_machine_arn(service.place.machine(name))
     yield from catalogue.change(
         service.tenant,
@@ -83,7 +83,7 @@ def _count(service: Service, name: str, number: int) -> Generator[Effect, Any, N
 
 
 def list_state_machine_versions(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """The newest first."""
+    """List versions, the newest first."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):
@@ -111,7 +111,9 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
 
 
 def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting a version that does not exist succeeds. Executions of the version go on."""
+    """Delete a version. Deleting one that does not exist succeeds. Executions of the version
+    continue.
+    """
     arn = parse_machine_arn(request["stateMachineVersionArn"])
     if arn.version is None:
         raise validation(f"A state machine version ARN is expected: '{arn.text}'")
@@ -138,7 +140,7 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
 def resolve_for_start(
     service: Service, text: str, chance: bytes
 ) -> Generator[Effect, Any, Startable]:
-    """-> the machine, version or alias with this ARN, as a start needs it.
+    """Return the machine, version or alias with this ARN, as a start needs it.
 
     An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
     Raises InvalidArn, StateMachineDoesNotExist.
@@ -158,7 +160,7 @@ def resolve_for_start(
 
 
 def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
-    """-> the number of one of an alias's versions."""
+    """Return the number of one of an alias's versions."""
     alias = None
     if is_here(service, arn):
         alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))

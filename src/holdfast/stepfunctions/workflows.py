@@ -30,7 +30,7 @@ CREATED_MS: Final = 0
 
 
 def find_workflow(service: Service, name: str) -> StateMachine | None:
-    """-> the deployed workflow in the form of a state machine, None for any other name."""
+    """Return the deployed workflow in the form of a state machine, None for any other name."""
     definition = service.workflows.get(name)
     if definition is None:
         return None
@@ -41,14 +41,16 @@ def find_workflow(service: Service, name: str) -> StateMachine | None:
 
 
 def role_of(place: ArnRegion) -> str:
-    """-> an ARN for members that AWS requires. Tasks of a workflow run with the worker's role."""
+    """Return an ARN for members that AWS requires. Tasks of a workflow run with the
+    worker's role.
+    """
     return f"arn:{place.partition}:iam::{place.account}:role/holdfast-worker"
 
 
 def origin_of_workflow(
     place: ArnRegion, workflow: str, run: str, name: str | None
 ) -> MachineOrigin:
-    """-> the ARNs and names by which this API shows an execution of a workflow."""
+    """Return the ARNs and names by which this API shows an execution of a workflow."""
     execution_name = name or own_name(run)
     return {
         "execution_arn": place.execution(workflow, execution_name),
@@ -67,7 +69,7 @@ def origin_of_state(service: Service, state: Execution) -> MachineOrigin:
 
 
 def own_name(run: str) -> str:
-    """-> the name of an execution that was given none."""
+    """Return the name of an execution that was given none."""
     return child_name(run) if "." in run else uuid_of(run)
 
 

@@ -119,7 +119,7 @@ class Generated(World):
             hypothesis.reject()
         if place.kind == "pure":
             return real
-        # No two calls end at the same moment by chance: what is side by side is ordered by time.
+        # No two calls end at the same moment by chance, so time orders concurrent calls.
         duration = timedelta(
             seconds=self._data.draw(st.sampled_from(_DURATIONS)), milliseconds=self._drawn
         )

@@ -1,4 +1,4 @@
-"""Whether two runs of a workflow are alike, and where they are not.
+"""The comparison of two runs of a workflow, and their first difference.
 
 Alike are: how they end (status, output as JSON, error name and text), when, and the calls of each
 line of control in their order, with arguments, times, time-outs and attempts. Calls of different
@@ -22,7 +22,7 @@ class Difference(AssertionError):  # noqa: N818
 
 
 def difference(direct: Trace, compiled: Trace) -> str | None:
-    """-> what differs first, or None."""
+    """Return the first difference between the runs, or None."""
     for path in sorted({call.path for call in (*direct.calls, *compiled.calls)}):
         found = _calls_differ(_of(path, direct.calls), _of(path, compiled.calls))
         if found is not None:
@@ -72,7 +72,9 @@ def _shown(end: End) -> str:
 
 
 def canonical(value: Any) -> str:
-    """One text for what is one value in JSON: 1 and 1.0, but not True; keys in any order."""
+    """Return the same text for values that are equal in JSON: 1 and 1.0, but not True; keys in any
+    order.
+    """
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
 
 

@@ -27,6 +27,7 @@ from holdfast.core.facts import (
     TimedOut,
 )
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -72,7 +73,7 @@ def run_compiled(
     machines = _Machines(timeline)
     root: _Machine
     try:
-        if stop_ms is not None:  # before whatever else comes at that moment
+        if stop_ms is not None:  # The stop comes before other events of the same moment
             timeline.begin(WaitingPlace((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
         root = machines.start(workflow, given, (), None)
         while machines.are_open:
@@ -110,7 +111,7 @@ class _Machines:
 
 
 class _Machine:
-    """One execution on the core, and the places that it waits at, by entry and attempt."""
+    """One execution on the core, and its waits by entry and attempt."""
 
     state: Execution
 
@@ -167,13 +168,13 @@ class _Machine:
         self._settle()
 
     def _tick(self, state: Execution) -> None:
-        """Lets happen what is due in `state` by `_TICK_MS` ago."""
+        """Apply every event that was due in `state` at least `_TICK_MS` ago."""
         moment = self._moment(_TICK_MS // 2)
         self.state = advance(self._program, state, [Tick()], moment).state
         self._settle()
 
     def _settle(self) -> None:
-        """Begins what is waited for anew, closes what is waited for no longer."""
+        """Open a place for each new wait, and close the places of ended waits."""
         while not self.state.is_ended and has_more(self.state):
             self.state = advance(self._program, self.state, [], self._moment()).state
         wanted = {} if self.state.is_ended else self._wanted()
@@ -227,7 +228,9 @@ class _Machine:
                     want(waiting.entry, waiting.attempt, self._wait, path, waiting)
                 case Timer(entry, due_ms) | Delay(entry, due_ms):
                     want(entry, 1, self._timer, path, frame, due_ms)
-                case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+                case (
+                    Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions()
+                ):
                     pass  # nothing outside of the execution ends these
                 case _:
                     assert_never(waiting)
@@ -265,7 +268,8 @@ class _Machine:
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
         )
 
-    # Of what time alone decides, one thing is made due at a time: the timeline knows the order.
+    # The waits that end by time alone. One of them is made due at a time, in the order of the
+    # timeline.
 
     def _timer(self, path: RunPath, waits: Frame, due_ms: int) -> WaitingPlace:
         def fire(_: Over) -> None:

@@ -40,7 +40,7 @@ def run_direct(
     token = harness.set(direct)
     root: _Execution
     try:
-        if stop_ms is not None:  # before whatever else comes at that moment
+        if stop_ms is not None:  # The stop comes before other events of the same moment
             timeline.begin(
                 WaitingPlace((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms)
             )
@@ -211,13 +211,13 @@ class _Direct:
     def sleep_until(self, moment: datetime, /) -> None:
         if moment.tzinfo is None:
             raise ValueError(f"sleep_until({moment}) has no time zone")
-        # As the engine reads a moment: what is below a millisecond is dropped.
+        # Rounded as the engine does it: parts below a millisecond are dropped.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:
-            # It takes no time, and is a Wait all the same: a line that is cancelled ends here.
+            # It takes no time, but it is a Wait: a cancelled line ends here.
             self.lines.require_open(line)
             return
         arguments: JsonValue = {"seconds": duration_ms / 1_000}
@@ -280,7 +280,7 @@ def _attempts_max(retry: Retry | None) -> int:
 
 
 def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:
-    """-> how long attempt `attempt` + 1 waits; None after the last attempt."""
+    """Return the delay before attempt `attempt` + 1; None after the last attempt."""
     if retry is None or attempt >= retry.max_attempts:
         return None
     if retry.on and not isinstance(error, retry.on):

@@ -1,4 +1,4 @@
-"""How a run ends, in the words of both runs."""
+"""The end of a run, in the form that both runs share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a parked line stands in a `finally` body, which is never cancelled.
+"""The test for a parked line in a `finally` body, which is never cancelled.
 
 Python has no query for that; the line numbers of the running functions show it.
 """

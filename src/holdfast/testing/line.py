@@ -1,4 +1,4 @@
-"""A line of control of a direct run: what it waits for, and up to where it is cancelled."""
+"""A line of control of a direct run: its wait, and the scope up to which it is cancelled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: Stands for the whole line where a scope is asked for.
+#: The value for the whole line, where a scope is expected.
 WHOLE: Final = -1
 
 
@@ -65,7 +65,7 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: Its current wait: a place, branches, or a child execution beside its place.
+    #: Its current wait: a place, branches, or a child execution besides its place.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

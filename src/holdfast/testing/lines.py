@@ -23,7 +23,7 @@ from holdfast.testing.timeline import Over, Timeline
 
 
 class Aborted(BaseException):
-    """The run cannot go on; every line ends at once and nothing more is done."""
+    """The run cannot continue: every line ends at once, and no undo runs."""
 
 
 class ControlLines:
@@ -197,7 +197,9 @@ class ControlLines:
     # -- branches ----------------------------------------------------------------------------------
 
     def _start_those_after(self, group: Group, ended: int | None) -> None:
-        """Starts what waited for branch `ended` last; None: what waits for none."""
+        """Start the branches whose last predecessor was branch `ended`; None: those without a
+        predecessor.
+        """
         for number, earlier in enumerate(group.after):
             waited = not earlier if ended is None else ended in earlier
             if waited and group.ended.issuperset(earlier):
@@ -242,7 +244,7 @@ class ControlLines:
     # -- cancelling --------------------------------------------------------------------------------
 
     def cancel(self, line: ControlLine) -> None:
-        """Ends the whole line; what it has to take back is taken back first."""
+        """End the whole line, after the undo of its finished work."""
         line.is_cancelled = True
         self._poke(line)
 
@@ -262,7 +264,7 @@ class ControlLines:
     # -- scopes ------------------------------------------------------------------------------------
 
     def enter(self, line: ControlLine, timeout_ms: int | None) -> LineScope:
-        """A shield where `timeout_ms` is None."""
+        """Enter a block; it is a shield when `timeout_ms` is None."""
         finals = open_finals(inspect.currentframe())
         scope = LineScope(timeout_ms is None, finals)
         if timeout_ms is not None:

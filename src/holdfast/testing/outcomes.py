@@ -15,12 +15,12 @@ Outcome: TypeAlias = Any
 
 
 class ScriptError(Exception):
-    """The test's own script does not fit what the workflow asks for."""
+    """The test's own script does not fit the calls of the workflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Nothing comes: a wait or an attempt runs into its timeout, or is cancelled."""
+    """No result ever comes: the wait or attempt runs into its timeout, or is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ def fails(
 
 
 def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
-    """-> how long attempt `number` (from 1) takes, and what comes of it, without these forms."""
+    """Return the duration of attempt `number` (from 1) and its outcome, without the
+    wrapping forms.
+    """
     match outcome:
         case Takes(duration, inner):
             more, leaf = outcome_of(inner, number)

@@ -18,7 +18,7 @@ CallKind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep
 
 @dataclass(eq=False, slots=True)
 class WaitingPlace:
-    """One thing that a run waits for. `owner` is the part of the run that continues when it ends.
+    """One wait of a run. `owner` is the part of the run that continues when it ends.
 
     `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
     the type of an event's payload or an answer. `key` is the same for all attempts of a call.

@@ -39,7 +39,7 @@ from holdfast.testing.secrecy import SEALS, to_json
 
 
 class Diverged(Exception):  # noqa: N818
-    """The second run asked for what the first one did not."""
+    """The second run made a call that the first one did not make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Sent:
 
 @dataclass(slots=True)
 class Script:
-    """`outcomes` by the name of a task or event, or the title of a question.
+    """The outcomes of a test, by the name of a task or event, or the title of a question.
 
-    Every outcome is worked out once, in the direct run: the compiled run (`is_replay`) is given the
-    same ones, so functions are called once per attempt and values that are drawn are equal.
-    `others` is what comes where nothing is said; it may be worked out by `draw`.
+    Every outcome is computed once, in the direct run. The compiled run (`is_replay`) gets the same
+    outcomes, so functions are called once per attempt and drawn values are equal.
+    `others` is the outcome of every other call; `draw` may compute it.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -224,7 +224,9 @@ class Script:
     # Waits.
 
     def wait_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer | None:
-        """None: it is not scripted by name, so what is sent counts."""
+        """Return the scripted outcome; None when the script does not name it, so a sent event or
+        answer counts.
+        """
         found = self._known.get((place.name, number))
         if found is not None or self.is_replay:
             return found

@@ -18,16 +18,16 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
 
-#: A run that calls more than this goes round for as long as its script says so: for ever.
+#: A run with more calls than this follows a script that never ends.
 CALLS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One attempt of a task, one wait, one sleep, as it began.
+    """One attempt of a task, one wait or one sleep, as it began.
 
     `at` is in seconds since the start, `timeout` in seconds; `path` is "" outside of branches,
-    "0.1" in branch 1 of what branch 0 opened.
+    "0.1" in branch 1 of the branches that branch 0 opened.
     """
 
     kind: CallKind
@@ -49,7 +49,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. `end` None: it could not follow what the other one did, as `why` says."""
+    """One run. `end` None: it could not follow the other run; `why` has the reason."""
 
     end: End | None
     calls: list[Call]
@@ -75,7 +75,7 @@ class _Entry:
 
 
 class Timeline:
-    """One run's clock. Times are UTC milliseconds."""
+    """The clock of one run. Times are UTC milliseconds."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -94,11 +94,13 @@ class Timeline:
         self._new.append(place)
 
     def close(self, place: WaitingPlace) -> None:
-        """It was cancelled: nothing comes of it."""
+        """Remove a cancelled wait: it has no outcome."""
         place.is_closed = True
 
     def next(self) -> Over | None:
-        """The next end; the clock stands at its time. None: nothing will ever come."""
+        """Return the next end, and set the clock to its time; None when nothing more will
+        happen.
+        """
         while True:
             self._flush()
             if not self._agenda:
@@ -224,7 +226,7 @@ class Timeline:
         )
 
     def stuck(self) -> ScriptError:
-        """No further moment will come, and the run is not over."""
+        """Return the error for a run that has not ended and in which nothing more will happen."""
         waits = "; ".join(
             f"{place.kind} {place.name} {place.arguments!r}" for place in self.open_waits
         )

@@ -70,16 +70,18 @@ class Run(Generic[R]):
         return [call.name for call in self.calls if call.kind != "sleep"]
 
     def calls_of(self, called: Task[..., Any] | Workflow[..., Any] | str) -> list[Call]:
-        """Its attempts, or the waits for the event or question of this name."""
+        """Return the attempts of the task, or the waits for the event or question of this name."""
         name = called if isinstance(called, str) else called.name
         return [call for call in self.calls if call.name == name]
 
 
 class World:
-    """`outcomes` by Task, or by text: the name of an event, the title of a question.
+    """The scripted surroundings of a run. `outcomes` by Task, or by text: the name of an event, the
+    title of a question.
 
-    `others` is the outcome of what is not named: None of it, and a task that returns something is
-    refused; `real` calls the task itself. `starts` is the time of the virtual clock.
+    `others` is the outcome of every other call. With None such a call returns None, and a task that
+    must return a value is refused; `real` calls the task itself. `starts` is the time of the
+    virtual clock.
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class World:
         self._stop: timedelta | None = None
 
     def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
-        """An event comes `at` a time after the start; `key` None: whatever key is waited for."""
+        """Send an event `at` this time after the start. `key` None: any key that the workflow waits
+        for.
+        """
         moment = self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
 
@@ -127,7 +131,7 @@ class World:
         return self.run_json(workflow, given)
 
     def run_json(self, workflow: Workflow[P, R], given: Mapping[str, JsonValue], /) -> Run[R]:
-        """The same, from the input as JSON."""
+        """Run the workflow as `run` does, from the input as JSON."""
         normal: Any = workflow.normalise_input(dict(given), SEALS)
         script = self._script(workflow)
         stop_ms = None if self._stop is None else round(self._stop.total_seconds() * 1_000)
@@ -146,7 +150,7 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        # As people are shown it elsewhere: a test cannot know what a secret is sealed to.
+        # Shown as reports show it: a test cannot know the sealed form of a secret.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
         return Run(end, calls, ended, direct.result, compiled.end.error, script.unused)

@@ -1,4 +1,4 @@
-"""Bugs of what a delivery makes of others that had its message, or the like of it (R3, R8, R14)."""
+"""Bugs of a delivery in the presence of other deliveries of its message (R3, R8, R14)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _refuse_answers_before_a_log(patch: Patch) -> None:
 
 
 def _refuse_answers_before_a_wait(patch: Patch) -> None:
-    """Only what awaits an answer is answered, and not the call that is about to."""
+    """Accept answers only for open waits, and not for a call that is about to wait."""
     patch.setattr(answers, "takes_answer", lambda waiting, _attempt: isinstance(waiting, Awaiting))
 
 
@@ -123,7 +123,7 @@ def _refuse_stops_of_what_has_not_begun(patch: Patch) -> None:
 
 
 def _refuse_who_starts_again(patch: Patch) -> None:
-    """A name that is taken is taken, whoever asks for the same."""
+    """Refuse a repeated start: a used name is refused, also for the same input."""
 
     real = start.claim_name
 

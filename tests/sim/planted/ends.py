@@ -43,7 +43,7 @@ def _parallel(target: str, *branches: dict[str, Any], **fields: Any) -> dict[str
 
 
 def _undo(name: str, target: str = "undone", task: str = "refund") -> dict[str, Any]:
-    """`name`: the state that it goes on to if it fails, too."""
+    """Undo a step. `name`: the next state, also after a failure."""
     del name
     catch = [{"ErrorEquals": ["States.ALL"], "Next": target}]
     return {"Type": "Task", "Resource": f"holdfast:task:{task}", "Catch": catch, "Next": target}
@@ -384,7 +384,7 @@ def _meaning(patch: Patch, handlers: Mapping[str, Callable[[Apply], Apply]]) -> 
 
 
 def _success_is_no_end(patch: Patch) -> None:
-    """A stop that comes after it aborts what has succeeded."""
+    """Abort a succeeded execution at a later stop."""
     is_over = property(lambda state: state.status not in {"RUNNING", "SUCCEEDED"})
     patch.setattr(Execution, "is_ended", is_over)
     real, real_apply = cancelling.stop, apply_module.apply
@@ -407,14 +407,14 @@ def _success_is_no_end(patch: Patch) -> None:
 
 
 def _leave_cancelled_lines(patch: Patch) -> None:
-    """What a closed Parallel or Map has left open stays: its timers fire, its tasks go on."""
+    """Keep the lines of a closed Parallel or Map open: their timers fire, their tasks continue."""
     keep = lambda state, _frame: state  # noqa: E731
     patch.setattr(apply_module, "without_lanes", keep)
     patch.setattr(apply_cancelling, "without_lanes", keep)
 
 
 def _leave_the_losers(patch: Patch) -> None:
-    """A race is joined, and the lanes that nobody needs are not dropped."""
+    """Join a race without dropping the lanes that lost."""
 
     def keeping(real: Apply) -> Apply:
         def joined(state: Execution, event: Any) -> Execution:
@@ -428,19 +428,21 @@ def _leave_the_losers(patch: Patch) -> None:
 
 
 def _forget_that_a_stop_counted(patch: Patch) -> None:
-    """Whoever recovers finds it in the mail again, and takes it for a second one."""
+    """Forget an applied stop: a recovering worker finds it in the inbox again, and applies it a
+    second time.
+    """
     for module in (advance, inbox):
         patch.setattr(module, "is_stopped_by", lambda _state, _fact: True)
 
 
 def _obey_each_stop(patch: Patch) -> None:
-    """One that somebody repeats says again what has been said, in the log."""
+    """Apply each stop: a repeated one is recorded again in the log."""
     for module in (advance, inbox):
         patch.setattr(module, "is_stopped_by", _is_newer)
 
 
 def _cut_at_the_second_stop(patch: Patch) -> None:
-    """Who was not answered asks again, and is taken for somebody who does not want to wait."""
+    """Treat a repeated stop as one that skips the undo."""
     _obey_each_stop(patch)
     real = cancelling.stop
 
@@ -466,7 +468,7 @@ def _is_newer(state: Any, fact: Any) -> bool:
 
 
 def _stop_nothing_twice(patch: Patch) -> None:
-    """Who has been redriven goes on, whoever wants it to end."""
+    """Stop a redriven execution never: it continues although a stop was requested."""
     real = is_stopped_by
     for module in (advance, inbox):
         patch.setattr(
@@ -475,13 +477,13 @@ def _stop_nothing_twice(patch: Patch) -> None:
 
 
 def _stop_no_children(patch: Patch) -> None:
-    """Whatever an execution ends as, those that it has called go on."""
+    """Stop no children: they continue after any end of their parent."""
     for module in (follow_ups, watchdog):
         patch.setattr(module, "abandoned", lambda _state: [])
 
 
 def _wake_no_child(patch: Patch) -> None:
-    """Its stop is stored, and it reads that when the sweeper looks at it."""
+    """Send no wake to a child: it reads its stored stop at the sweeper's next check."""
 
     def stop(log: Log, entry: int, number: int, now_ms: int) -> Iterator[Effect]:
         run = child_run(log.run, entry, number)
@@ -540,7 +542,7 @@ def _forget_that_it_is_undone(patch: Patch) -> None:
 
 
 def _look_at_positions_alone(patch: Patch) -> None:
-    """Whether there is something to undo is asked of the state, not of the shield around it."""
+    """Decide on an undo from the state alone, without the shield around it."""
 
     def has_to_unwind(decision: Any, frame: Any) -> bool:
         return any(frame.position in undo.states for undo in decision.program.undos) or any(
@@ -559,7 +561,7 @@ def _shield_no_undo(patch: Patch) -> None:
 
 
 def _undo_again_after_a_shield(patch: Patch) -> None:
-    """Whoever leaves a shielded part is undone by the undo of the part before it."""
+    """Undo a shielded part with the undo of the part before it."""
     real = cancelling._unwind
 
     def unwind(decision: Any, frame: Any) -> None:
@@ -631,7 +633,7 @@ def _tolerate_one_more(patch: Patch) -> None:
 
 
 def _ignore_lateness(patch: Patch) -> None:
-    """The time was over behind a shield, and nobody asks for it afterwards."""
+    """Forget a deadline that passed behind a shield."""
     real = cancelling.is_taken
 
     def is_taken(decision: Any, frame: Any) -> bool:
@@ -651,13 +653,13 @@ def _redrive_a_success(patch: Patch) -> None:
 
 
 def _redrive_nothing(patch: Patch) -> None:
-    """The door has taken the wish, and whoever reads it takes it for an old one."""
+    """Drop an accepted redrive: its reader treats it as an old one."""
     for module in (advance, recovery, aftermath, diagnostics, quarantine):
         patch.setattr(module, "is_redriven_by", lambda _state, _fact: False)
 
 
 def _forget_failed_lanes(patch: Patch) -> None:
-    """Those that had failed are taken for ended."""
+    """Treat failed lanes as succeeded ones."""
 
     def forgetful(real: Apply) -> Apply:
         def redriven(state: Execution, event: Any) -> Execution:
@@ -680,7 +682,7 @@ def _forget_failed_lanes(patch: Patch) -> None:
 
 _STOPS = {"stop_percent": 100}
 _REDRIVES = {"redrive_percent": 100}
-#: An answer that is lost, so that whoever asked asks again; or somebody who asks twice.
+#: A lost answer, so that the caller asks again, or a caller that asks twice.
 _LOST = {"answer lost": 0.1, "duplicated": 0.3}
 _CRASHES = {"killed after": 0.05, "killed before": 0.05}
 _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})

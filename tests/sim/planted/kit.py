@@ -28,9 +28,9 @@ SCHEDULES_MAX = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """`name` says what the code would do; `plant` makes it do so. `caught_by`: numbers of the
-    invariants one of which must be violated. `rates`: the faults that matter, at these rates; None:
-    all, as drawn. `tapes` are tried before any seed.
+    """One planted bug. `name` describes the wrong behaviour; `plant` causes it. `caught_by`:
+    numbers of the invariants one of which must be violated. `rates`: the faults that matter, at
+    these rates; None: all, as drawn. `tapes` are tried before any seed.
     """
 
     name: str
@@ -67,12 +67,12 @@ def _drawn(deployed: Deployed, chosen: Swarm, seed: int) -> ScheduleResult:
 
 
 def require_caught(planted: Planted, first_seed: int = 0) -> int:
-    """-> how many schedules it took. The one that shows the bug must be clean without it."""
+    """Return how many schedules it took. The one that shows the bug must be clean without it."""
     for number, schedule in enumerate(planted.schedules(first_seed), start=1):
         with pytest.MonkeyPatch.context() as patch:
             planted.plant(patch)
             result = schedule()
-        # What the engine itself refuses proves nothing of the judges.
+        # A refusal by the engine itself proves nothing about the invariants.
         found = {one.invariant for one in result.violations} - ({"code"} - planted.caught_by)
         if not found:
             continue

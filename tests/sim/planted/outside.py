@@ -1,4 +1,6 @@
-"""Bugs of what comes from outside: answers, events, starts, tenants, children (I7, I12, I15)."""
+"""Bugs in the handling of external input: answers, events, starts, tenants, children (I7, I12,
+I15).
+"""
 
 from __future__ import annotations
 
@@ -329,7 +331,7 @@ def _drop_stops_of_what_has_not_begun(patch: Patch) -> None:
 
 
 def _forget_owed_stops(patch: Patch) -> None:
-    """Children are stopped by who commits; whoever recovers does not know that they are owed."""
+    """Stop children only at the commit; a recovering worker does not repeat the stops."""
     real = recovery._owed_again
 
     def owed_again(*arguments: Any) -> Any:
@@ -350,7 +352,7 @@ def _tell_another_lane(patch: Patch) -> None:
 
 
 def _apply_notices_again(patch: Patch) -> None:
-    """Mail is looked up by the attempt alone, as if an execution had one place for it."""
+    """Read notices by the attempt alone, as if an execution had one place for them."""
 
     def answer(entry: int, attempt: int) -> str:
         del entry
@@ -381,7 +383,7 @@ def read_no_answer(patch: Patch) -> None:
 
 
 def _look_at_no_event(patch: Patch) -> None:
-    """Whoever begins to wait registers, and does not look at what is there."""
+    """Register a new wait, and read none of the stored events."""
     real = follow_ups._register
 
     def register(log: Any, entry: int, now_ms: int) -> Any:

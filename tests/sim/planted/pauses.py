@@ -1,4 +1,4 @@
-"""What a pause could forget: it begins what it should hold back, or loses what it froze (I21, I6,
+"""Bugs of a pause: it begins work that it should delay, or loses frozen timers (I21, I6,
 I16, I17).
 """
 
@@ -59,7 +59,7 @@ def _shift_by_half(patch: Patch) -> None:
 
 
 def _forget_the_timers(patch: Patch) -> None:
-    """After the resume nothing is asked for anew: each wait counts as asked for."""
+    """After the resume, request nothing again: each wait counts as requested."""
     patch.setattr(waits, "stays_asked", lambda _command, _pause: True)
     patch.setattr(external_facts, "again_if_early", _no_copy)
 
@@ -86,7 +86,7 @@ def _take_over_in_the_pause(patch: Patch) -> None:
 
 
 def _lose_the_pause_at_a_stop(patch: Patch) -> None:
-    """The undo of a stop waits for a resume that nobody asks for."""
+    """Keep the pause at a stop: the undo waits for a resume that never comes."""
     patch.setattr(pausing, "lift", lambda _decision, _reason: None)
 
 

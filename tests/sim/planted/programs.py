@@ -1,4 +1,4 @@
-"""Small programs, each of which shows one kind of bug of what is made of facts and records."""
+"""Small programs, each of which shows one kind of bug in the fold of facts and records."""
 
 from __future__ import annotations
 

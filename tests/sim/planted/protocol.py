@@ -44,7 +44,7 @@ NAP = Scenario(
     },
     {"n": 1},
 )
-#: Nobody wakes who is not registered, and the next look is an hour away.
+#: An execution that is not registered gets no wake, and the next check is an hour away.
 PAID = Scenario(
     "paid late",
     "a task, then an event that comes in half an hour, in time",
@@ -120,7 +120,7 @@ def _split_a_step(patch: Patch) -> None:
 
 
 def _read_eventually(patch: Patch) -> None:
-    """Of what is younger than ten seconds nothing is seen, as a stale replica may answer."""
+    """Hide items younger than ten seconds, as a stale replica may."""
     real = Services._query
 
     def query(self: Any, effect: Query) -> list[Item]:
@@ -238,7 +238,7 @@ def _owe_nothing_again(patch: Patch) -> None:
 
 
 def owe_nothing_after_a_race(patch: Patch) -> None:
-    """Who has lost a race takes for granted that the winner has sent everything."""
+    """Assume after a lost race that the winner has sent everything."""
     real_race, real_again = loop.Processing._after_race, loop.Processing._carry_out_again
     racing: list[loop.Processing] = []
 
@@ -271,7 +271,7 @@ def _acknowledge_all(patch: Patch) -> None:
 
 
 def _share_a_cache(patch: Patch) -> None:
-    """Which definitions are stored is remembered without the tenant for whom they are."""
+    """Cache the stored definitions without their tenants."""
     real = Programs.store
 
     def store(self: Programs, tenant: str, definition: Any) -> Does:

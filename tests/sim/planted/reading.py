@@ -1,4 +1,4 @@
-"""Bugs of what is made of facts and records: results, retries, replay, values, limits (R4)."""
+"""Bugs in the fold of facts and records: results, retries, replay, values, limits (R4)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _delay_without_backoff(patch: Patch) -> None:
 
 
 def _apply_as(patch: Patch, event_type: str, change: Any) -> None:
-    """`change(event)` -> what the event is taken for when it is applied."""
+    """Apply `change(event)` in place of each event."""
     real = apply._handler
 
     def handler(kind: str) -> Any:
@@ -167,7 +167,7 @@ def _own(event: Event, **fields: Any) -> Event:
 
 
 def _delay_by_the_wall_clock(patch: Patch) -> None:
-    """The due time is that of whoever reads the record."""
+    """Take the due time from the clock of the record's reader."""
     clock = itertools.count(1)
 
     def change(event: Event) -> Event:
@@ -195,7 +195,7 @@ def _replay_by_now(patch: Patch) -> None:
 
 
 def _draw_anew(patch: Patch) -> None:
-    """Chance that is another one for whoever writes the record."""
+    """Draw other random numbers when the record is written."""
     numbers = itertools.count(1)
     patch.setattr(decision_inputs, "draw", lambda *_: next(numbers) * 0.137 % 1)
 
@@ -242,7 +242,7 @@ def _forget_a_field(patch: Patch) -> None:
 
 
 def _bit_rot(patch: Patch) -> None:
-    """S3 gives other bytes, now and then; who reads them has a hash to compare."""
+    """Return other bytes from S3 now and then; the reader has a hash to compare."""
     real = Services.__init__
     reads = itertools.count()
 
@@ -272,7 +272,7 @@ def _read_unchecked(patch: Patch) -> None:
 
 
 def _measure_characters(patch: Patch) -> None:
-    """A record is held to be small enough by its text, not by what it is in bytes."""
+    """Measure a record by its characters instead of its bytes."""
 
     def with_payload(item: Any, text: str, header: Any, blobs: Any) -> Any:
         if len(text) > RECORD_BYTES_MAX:

@@ -108,7 +108,7 @@ def _pairs(
 def _changed(
     running: Generator[Effect, Any, Any], answer_of: Callable[[Effect], Any]
 ) -> Generator[Effect, Any, Any]:
-    """The handler as it is, but for what `answer_of` answers in its stead; None: nothing."""
+    """Return the handler with the answers of `answer_of` in place of its own; None: unchanged."""
     answer, fault = None, None
     while True:
         try:
@@ -127,7 +127,9 @@ def _changed(
 
 
 def _decide_anew(patch: Patch) -> None:
-    """Nothing is there after a doubt: what is in hand is thrown away, though it may still land."""
+    """Decide again after a doubt: the record in hand is dropped, although it may still be
+    stored.
+    """
 
     def put(table: Any, item: Any) -> Does:
         try:
@@ -197,7 +199,7 @@ def _drop_on_sight(patch: Patch) -> None:
 
 
 def _read_mail_first(patch: Patch) -> None:
-    """Control mail is looked for when the execution begins, and not once it is opened."""
+    """Read control messages when the execution begins, and not after it was opened."""
     real = loop.Processing._commit
 
     def no_mail(effect: Effect) -> Any:
@@ -219,7 +221,7 @@ def _always_run_first(patch: Patch) -> None:
         return (yield from real(self))
 
     patch.setattr(loop.Processing, "_fresh", fresh)
-    # It would be sent again, and die, for weeks.
+    # It would be sent again, and crash, for weeks.
     patch.setattr(runner, "_PATIENCE_MS", 3_600_000)
 
 
@@ -240,8 +242,8 @@ _AGAIN: DrawnChoice = ("receive", 0, "delivered again")
 
 
 def _outlived(other: int, third: int) -> list[DrawnChoice]:
-    """Who has the message first freezes, and who has it next for longer. The first one thaws, and
-    dies soon; the other loses a race to what he has written.
+    """The first worker with the message freezes, and the next one freezes for longer. The first one
+    continues, and soon crashes; the other loses a race to its record.
     """
     return [
         _AGAIN,
@@ -254,7 +256,9 @@ def _outlived(other: int, third: int) -> list[DrawnChoice]:
 
 
 def _thawed(effect: int) -> list[DrawnChoice]:
-    """A host freezes, the next one dies at once. The first one thaws, its visibility gone."""
+    """A host freezes, the next one crashes at once. The first one continues after its visibility
+    has ended.
+    """
     return [
         ("effect", effect, "frozen before"),
         ("freeze", 0, 2),
@@ -288,7 +292,9 @@ def _watch_nobody_closely(patch: Patch) -> None:
 
 
 def _acknowledge_though_overtaken(patch: Patch) -> None:
-    """He takes the message from him who has it now, and may not have done what he wrote."""
+    """Delete the message of another worker, which may not have carried out its record's
+    commands.
+    """
     real = loop.Processing._acknowledge
 
     def acknowledge(self: loop.Processing, now_ms: int) -> Any:

@@ -1,4 +1,4 @@
-"""Bugs of what sees to an execution that nobody holds: sweeper, recovery, dead letters, claims."""
+"""Bugs in the guards of an execution without a worker: sweeper, recovery, dead letters, leases."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def _carry_out_everything(patch: Patch) -> None:
 
 
 def _see_to_named_places(patch: Patch) -> None:
-    """That a child has ended names its lane alone, and begins the next one at the same place."""
+    """Report the end of a child by its lane alone, and begin the next one at the same place."""
 
     patch.setattr(delivery, "place_of", lambda _waiting: None)
 

@@ -1,4 +1,4 @@
-"""Bugs of who rests, and of how often somebody looks: nothing is lost at once, and much in time
+"""Bugs of idle executions and of the frequency of checks: nothing is lost at once, and much in time
 (I16, I17, I20).
 """
 
@@ -51,7 +51,7 @@ def _look_in_six_days(patch: Patch) -> None:
 
 
 def _forget_delays(patch: Patch) -> None:
-    """What time asks of a Parallel that rests before it is tried again is not known."""
+    """Forget the delay of a Parallel that waits before its retry."""
     real = diagnosis._of_frame
 
     def of_frame(frame: Any, pause: Any) -> Any:
@@ -61,7 +61,7 @@ def _forget_delays(patch: Patch) -> None:
 
 
 def _show_no_lanes(patch: Patch) -> None:
-    """People see what the execution itself waits for, and not what its lanes do."""
+    """Show the waits of the execution itself, and not those of its lanes."""
     real = presentation._waiting
 
     def waiting(state: Any, frame: Any, *more: Any) -> Any:

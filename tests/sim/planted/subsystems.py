@@ -1,5 +1,5 @@
-"""Bugs of what the other programs do not have: distributed Maps, jobs, activities, workers of two
-deployments, the bus, logs that live longer than TTL lets them.
+"""Bugs of parts that other programs lack: distributed Maps, jobs, activities, workers of two
+deployments, the bus, logs that outlive TTL.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RETRIED = CORPUS["retry count"]
 
 
 def _without_time_out(scenario: Scenario, state: str) -> Scenario:
-    """It waits for ever."""
+    """Wait for ever."""
     machine: Any = scenario.machines["main"]
     fields = {"TimeoutSeconds", "HeartbeatSeconds"}
     kept = {name: value for name, value in machine["States"][state].items() if name not in fields}

@@ -114,7 +114,7 @@ Apply = Callable[[Execution, Event], Execution]
 
 
 def applied(patch: Patch, event_type: str, change: Callable[[Apply], Apply]) -> None:
-    """What an event of this type means is changed."""
+    """Change the effect of events of this type."""
     real = apply_module._handler
 
     def handler(wanted: str) -> Any:
@@ -221,7 +221,7 @@ def _forget_when_a_retry_is_due(patch: Patch) -> None:
 
 
 def _clock(patch: Patch, told_by: Callable[[loop.Processing], Callable[[int], int]]) -> None:
-    """What a delivery is told when it asks for the time is changed."""
+    """Change the time that a delivery reads."""
     real = loop.Processing.run
 
     def run(self: loop.Processing) -> Any:
@@ -260,7 +260,7 @@ def _read_the_clock_once(patch: Patch) -> None:
 
 
 def _let_the_wake_tell_the_time(patch: Patch) -> None:
-    """It comes when something is due, so that is the time."""
+    """Take the due time of a wake as the present time."""
 
     def told_by(hold: loop.Processing) -> Callable[[int], int]:
         due_ms = hold.errand.body.get("due", 0)
@@ -279,7 +279,7 @@ def _message(log: Any, entry: int, due_ms: int, now_ms: int) -> Any:
 
 
 def _cut_the_delay(patch: Patch) -> None:
-    """A quarter of an hour is what a message can be delayed; nobody goes on from there."""
+    """Cut a delay to a quarter of an hour, the maximum of a message, without a continuation."""
     patch.setattr(follow_ups, "start_timer", _message)
     patch.setattr(external_facts, "again_if_early", nothing)
 
@@ -298,7 +298,7 @@ def _hop_from_now(patch: Patch) -> None:
 
 
 def _never_expire(patch: Patch) -> None:
-    """Only TTL would take what has expired, and it may be days late."""
+    """Ignore expiry: only TTL deletes expired items, and it may be days late."""
     real = inbox.event_facts
 
     def event_facts(tenant: str, awaiting: Awaiting, _now_ms: int) -> Any:

@@ -166,7 +166,7 @@ def test_a_fix_that_is_no_archive_is_refused_and_all_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize(("reviews", "ended"), [([], days(21)), ([REJECTED], days(2) + days(14))])
-def test_what_nobody_goes_on_with_is_withdrawn(reviews: list[Any], ended: timedelta) -> None:
+def test_an_abandoned_submission_is_withdrawn(reviews: list[Any], ended: timedelta) -> None:
     run = a_world(*reviews).run(submit_app, RELEASE)
     assert (run.output.status, run.ended) == ("not_reviewed", ended)
     assert run.steps[-3:] == ["withdraw", "expire_build", "tell_team"]
@@ -211,7 +211,7 @@ def crashing(*, go_on: bool | None) -> Run[Outcome]:
     return world.run(submit_app, RELEASE)
 
 
-def test_a_version_that_crashes_pauses_until_somebody_says_go_on() -> None:
+def test_a_version_that_crashes_pauses_until_a_person_continues_it() -> None:
     run = crashing(go_on=True)
     assert run.output.status == "released"
     assert len(run.calls_of(pause_rollout)) == 1
@@ -219,7 +219,7 @@ def test_a_version_that_crashes_pauses_until_somebody_says_go_on() -> None:
 
 
 @pytest.mark.parametrize(("go_on", "ended"), [(False, days(10)), (None, days(5) + days(30))])
-def test_a_version_that_crashes_stays_with_those_who_have_it(
+def test_a_version_that_crashes_stays_with_its_present_users(
     go_on: bool | None, ended: timedelta
 ) -> None:
     run = crashing(go_on=go_on)
@@ -238,7 +238,7 @@ def test_a_version_that_crashes_stays_with_those_who_have_it(
         (days(6.5), ["pause_rollout"]),
     ],
 )
-def test_a_stop_takes_back_what_can_be(when: timedelta, undone: list[str]) -> None:
+def test_a_stop_undoes_every_step_that_can_be_undone(when: timedelta, undone: list[str]) -> None:
     world = with_fixes(a_world(METADATA, Approved()), Fix())
     world.stop(at=when)
     run = world.run(submit_app, RELEASE)
@@ -246,5 +246,5 @@ def test_a_stop_takes_back_what_can_be(when: timedelta, undone: list[str]) -> No
     assert run.steps[-len(undone) :] == undone
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(submit_app, examples=25)

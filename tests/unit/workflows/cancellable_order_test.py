@@ -68,11 +68,11 @@ def returned(order: Order, at: timedelta, *, is_complete: bool = True) -> World:
     return world
 
 
-# -- nobody cancels --------------------------------------------------------------------------------
+# -- no cancellation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("request_", read_orders(SAMPLE).requests, ids=lambda one: one.name)
-def test_an_order_that_nobody_cancels_ends_as_any_order(request_: OrderRequest) -> None:
+def test_an_order_without_a_cancellation_ends_as_any_order(request_: OrderRequest) -> None:
     order = request_.order
     expected = world_of(order).run(fulfil, order)
     run = world_of(order).run(fulfil_unless_cancelled, order)
@@ -114,7 +114,7 @@ def test_a_cancellation_while_the_card_is_charged_is_kept_and_undoes_the_charge(
     assert run.steps[-3:] == [*UNDONE, "notify"]
 
 
-def test_a_cancellation_that_comes_twice_is_heard_once() -> None:
+def test_a_cancellation_that_comes_twice_counts_once() -> None:
     order = order_of(Fate.HOURS)
     world = cancelled(order, hours(1))
     world.send("order.cancelled", CHANGED, key=order.id, at=hours(1) + seconds(1))
@@ -122,7 +122,7 @@ def test_a_cancellation_that_comes_twice_is_heard_once() -> None:
     assert (run.output.status, len(run.calls_of(refund))) == ("cancelled", 1)
 
 
-def test_the_cancellation_of_another_order_is_not_heard() -> None:
+def test_the_cancellation_of_another_order_has_no_effect() -> None:
     order = order_of(Fate.HOURS)
     world = world_of(order)
     world.send("order.cancelled", CHANGED, key="another", at=hours(1))
@@ -164,7 +164,7 @@ def test_an_order_that_does_not_come_back_stays_sold() -> None:
     assert run.calls_of(refund) == []
 
 
-def test_goods_that_are_not_taken_back_cannot_be_cancelled_any_more() -> None:
+def test_goods_that_are_not_returned_can_no_longer_be_cancelled() -> None:
     order = order_of()
     world = cancelled(order, days(1), make_return_label=None)
     run = world.run(fulfil_unless_cancelled, order)
@@ -172,7 +172,7 @@ def test_goods_that_are_not_taken_back_cannot_be_cancelled_any_more() -> None:
     assert run.ended == days(1)
 
 
-def test_a_cancellation_after_two_weeks_is_not_heard() -> None:
+def test_a_cancellation_after_two_weeks_has_no_effect() -> None:
     order = order_of()
     run = cancelled(order, days(CANCELLATION_DAYS + 1)).run(fulfil_unless_cancelled, order)
     assert run.output.reason == "shipped"
@@ -181,7 +181,7 @@ def test_a_cancellation_after_two_weeks_is_not_heard() -> None:
 # -- faults and stops ------------------------------------------------------------------------------
 
 
-def test_a_declined_card_is_told_before_a_cancellation_is() -> None:
+def test_a_declined_card_is_reported_before_a_cancellation() -> None:
     order = order_of()
     world = cancelled(order, timedelta(), charge=CardDeclined("no"))
     run = world.run(fulfil_unless_cancelled, order)
@@ -227,5 +227,5 @@ def test_an_order_that_is_stopped_is_undone_until_it_has_shipped(
     assert done[-len(undone) :] == undone
 
 
-def test_fulfil_unless_cancelled_does_what_its_python_does() -> None:
+def test_fulfil_unless_cancelled_behaves_as_its_python() -> None:
     assert check_workflow(fulfil_unless_cancelled, examples=60)["SUCCEEDED"] > 0

@@ -44,7 +44,9 @@ def a_world(
     built: Build | None = BUILT,
     approved: bool | None = True,
 ) -> World:
-    """The build takes ten minutes, the release manager an hour; None: nothing is heard of it."""
+    """Return a world. The build takes ten minutes, the release manager an hour; None: no answer
+    comes.
+    """
     world = World(outcomes, others=real)
     if built is not None:
         world.send("build.finished", built, key="build-c0ffee", at=minutes(10))
@@ -107,7 +109,7 @@ def test_a_suite_that_crashes_once_is_run_again() -> None:
     assert len(run.calls_of(run_suite)) == 4
 
 
-def test_one_suite_may_stay_broken_and_the_release_manager_is_told() -> None:
+def test_one_suite_may_stay_broken_and_the_release_manager_is_notified() -> None:
     run = a_world({run_suite: crashing("browser")}).run(ship_commit, COMMIT)
     assert run.output == Outcome(sha="c0ffee", status="shipped", broken_suites=["browser"])
     (asked,) = run.calls_of(APPROVE)
@@ -211,7 +213,7 @@ def test_an_unexpected_error_is_rolled_back_too_and_fails_the_run() -> None:
         (hours(1) + minutes(12), ["read_health", *ROLLED_BACK]),
     ],
 )
-def test_a_stop_takes_back_what_was_done(when: timedelta, last: list[str]) -> None:
+def test_a_stop_undoes_the_finished_steps(when: timedelta, last: list[str]) -> None:
     world = a_world()
     world.stop(at=when)
     run = world.run(ship_commit, COMMIT)
@@ -237,5 +239,5 @@ def test_what_is_not_over_after_26_hours_is_rolled_back() -> None:
     assert run.steps[-3:] == ROLLED_BACK
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(ship_commit, examples=25)

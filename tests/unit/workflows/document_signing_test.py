@@ -29,7 +29,9 @@ def world_of(
     declined: dict[str, timedelta] | None = None,
     withdrawn: timedelta | None = None,
 ) -> World:
-    """Who signs the document d1 and when, who declines it, and when its sender withdraws it."""
+    """Return a world of the document d1: its signers and times, its refusals, and its
+    withdrawal.
+    """
     world = World()
     for signer, at in (signed or {}).items():
         world.send("document.signed", signature(signer), key=f"d1/{signer}", at=at)
@@ -79,12 +81,12 @@ def test_a_signer_is_reminded_every_week_until_the_document_expires(
     assert [call.at / 86_400 for call in run.calls_of(send_reminder)] == reminders
 
 
-def test_only_who_has_not_signed_is_reminded() -> None:
+def test_only_signers_without_a_signature_are_reminded() -> None:
     run = world_of(signed={ADA: days(1), BOB: days(9)}).run(sign_document, "d1", [ADA, BOB])
     assert [call.arguments["signer"] for call in run.calls_of(send_reminder)] == [BOB]
 
 
-def test_one_who_declines_ends_it_for_all() -> None:
+def test_one_refusal_ends_it_for_all() -> None:
     world = world_of(signed={ADA: days(1)}, declined={BOB: days(2)})
     run = world.run(sign_document, "d1", ALL)
     assert (run.output.status, run.output.reason, run.ended) == ("declined", "bob: no", days(2))
@@ -92,7 +94,7 @@ def test_one_who_declines_ends_it_for_all() -> None:
     assert run.calls_of(void_document)[0].arguments == {"doc_id": "d1", "signers": ALL}
 
 
-def test_one_who_lets_it_expire_ends_it_for_all() -> None:
+def test_one_expired_signature_ends_it_for_all() -> None:
     run = world_of(signed={ADA: days(1), BOB: days(1)}).run(sign_document, "d1", ALL)
     assert (run.output.status, run.output.reason) == ("expired", "cyd did not sign")
     assert run.steps[-1] == "void_document"
@@ -120,7 +122,7 @@ def test_a_quorum_may_sign_while_another_declines() -> None:
     assert [one.by for one in run.output.signatures] == [ADA, CYD]
 
 
-def test_a_quorum_waits_for_nobody_else() -> None:
+def test_a_quorum_waits_for_no_further_signer() -> None:
     world = world_of(signed={ADA: days(1), BOB: days(20), CYD: days(3)})
     run = world.run(sign_document, "d1", ALL, 2)
     assert (run.output.status, run.ended) == ("signed", days(3))
@@ -187,5 +189,5 @@ def test_a_seal_that_hangs_is_tried_again_and_then_voids_the_document() -> None:
     assert run.ended >= minutes(25)
 
 
-def test_sign_document_does_what_its_python_does() -> None:
+def test_sign_document_behaves_as_its_python() -> None:
     assert check_workflow(sign_document, examples=60)["SUCCEEDED"] > 0

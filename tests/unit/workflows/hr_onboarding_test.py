@@ -39,7 +39,7 @@ TAKEN_BACK = ["take_laptop_back", "close_accounts", "void_contract"]
 
 
 def a_world(*missing: str, outcomes: dict[Any, Any] | None = None) -> World:
-    """Where all goes well, except for what is missing."""
+    """Return a world without failures, except for the given ones."""
     world = World(outcomes, others=real, starts=STARTED)
     if "signature" not in missing:
         world.send("contract.signed", Signature(signed_at="today"), key="contract-p1", at=days(2))
@@ -98,7 +98,7 @@ def test_a_contract_that_is_not_signed_within_two_weeks_is_void() -> None:
 # -- The accounts ----------------------------------------------------------------------------------
 
 
-def test_without_accounts_nobody_starts() -> None:
+def test_without_accounts_the_first_day_does_not_start() -> None:
     unknown = GRACE.model_copy(update={"systems": ["mail", "abacus"]})
     run = a_world().run(onboard, unknown)
     assert run.output == Outcome(
@@ -186,7 +186,7 @@ def test_accounts_that_are_just_being_opened_are_closed_too() -> None:
     world.send("candidate.withdrew", Withdrawal(reason="a cold"), key="p1", at=days(2) + minutes(2))
     run = world.run(onboard, GRACE)
     assert run.output.status == "withdrawn"
-    # The child takes back its own while the parent takes back the rest.
+    # The child undoes its own steps while the parent undoes the rest.
     assert sorted(run.steps[-3:]) == ["close_account", "tell", "void_contract"]
 
 
@@ -217,5 +217,5 @@ def test_an_order_that_fails_closes_the_accounts_and_fails_the_run() -> None:
     assert run.steps[-2:] == ["close_accounts", "void_contract"]
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(onboard, examples=25)

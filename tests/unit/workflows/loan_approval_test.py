@@ -1,4 +1,4 @@
-"""A loan: decided by rule, by one person, by two of three, or by nobody in time."""
+"""A loan: decided by rule, by one person, by two of three, or not in time."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_decision_within_a_day_needs_no_reminder() -> None:
     assert run.calls_of(tell_credit_desk) == []
 
 
-def test_the_desk_is_told_of_a_loan_that_lapses() -> None:
+def test_the_desk_is_notified_of_a_loan_that_lapses() -> None:
     run = answered().run(approve_loan, SMALL)
     assert (run.output, run.ended) == ("lapsed", hours(48))
     assert run.calls_of(tell_credit_desk)[-1].arguments == {
@@ -162,7 +162,7 @@ def test_one_is_enough_up_to_the_limit() -> None:
 # -- the money -------------------------------------------------------------------------------------
 
 
-def test_a_loan_whose_account_is_closed_is_taken_back_in_reverse() -> None:
+def test_a_loan_whose_account_is_closed_is_undone_in_reverse() -> None:
     world = World(
         {collect_from: AccountClosed("closed"), assess: Risk(score=90, reasons=[])}, others=real
     )
@@ -208,12 +208,12 @@ def test_a_loan_that_is_stopped_while_people_decide_pays_nothing(loan: Loan) -> 
     assert "set_aside" not in run.steps
 
 
-def test_approve_loan_does_what_its_python_does() -> None:
+def test_approve_loan_behaves_as_its_python() -> None:
     assert check_workflow(approve_loan, examples=60)["SUCCEEDED"] > 0
 
 
 @pytest.mark.parametrize("score", [50, 90])
-def test_a_loan_that_people_decide_does_what_its_python_does(score: int) -> None:
+def test_a_loan_that_people_decide_behaves_as_its_python(score: int) -> None:
     outcomes = {
         verify_identity: True,
         credit_history: [],

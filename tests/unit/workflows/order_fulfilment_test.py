@@ -1,4 +1,4 @@
-"""The orders of the shop: how each ends, what is done and undone, and what the bank says."""
+"""The orders of the shop: their ends, the done and undone steps, and the bank's answers."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_the_same_article_twice_is_packed_twice_each_with_its_own_label() -> Non
         (Fate.OUT_OF_STOCK, "out_of_stock", ["refund", "release"]),
     ],
 )
-def test_a_failed_order_undoes_what_was_done_in_reverse(
+def test_a_failed_order_undoes_its_steps_in_reverse(
     fate: Fate, reason: str, undone: list[str]
 ) -> None:
     run = run_order(order_of(order_id=id_with(fate)))
@@ -189,7 +189,7 @@ def test_an_attempt_that_runs_twice_gives_the_same_answer_twice() -> None:
 
 
 def attempted(call: Call) -> str:
-    """What comes of an attempt, as text: the task's answer, or its error."""
+    """Return the outcome of an attempt as text: the task's answer, or its error."""
     context = TaskContext("run", None, "", call.name, call.attempt, "key")
     with running_task(context):
         try:

@@ -1,4 +1,6 @@
-"""A payment that the bank confirms later: what the bank says, when, and what is voided."""
+"""A payment that the bank confirms later: the bank's answers, their times, and the voided
+payments.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,7 @@ def test_a_silent_bank_is_asked_every_twelve_hours_and_may_have_decided() -> Non
     ]
 
 
-def test_a_confirmation_after_two_inquiries_is_heard() -> None:
+def test_a_confirmation_after_two_inquiries_counts() -> None:
     world = World(NO_WORD)
     world.send("bank.settlement", SETTLED, key="p1", at=hours(30))
     run = world.run(confirm_payment, PAYMENT)
@@ -88,7 +90,7 @@ def test_a_bank_that_never_decides_costs_the_payment_and_it_is_voided() -> None:
     assert run.steps[-1] == "void"
 
 
-def test_a_refusal_voids_the_payment_and_tells_why() -> None:
+def test_a_refusal_voids_the_payment_and_gives_the_reason() -> None:
     world = World(NO_WORD)
     refusal = Settlement(verdict=Verdict.REFUSED, reason="account frozen")
     world.send("bank.settlement", refusal, key="p1", at=hours(1))
@@ -168,6 +170,6 @@ def test_a_payment_that_is_stopped_while_the_bank_thinks_is_voided(stopped: time
     assert (run.status, run.steps[-1], run.ended) == ("ABORTED", "void", stopped)
 
 
-def test_confirm_payment_does_what_its_python_does() -> None:
+def test_confirm_payment_behaves_as_its_python() -> None:
     ended = check_workflow(confirm_payment, examples=60)
     assert ended["SUCCEEDED"] > 0

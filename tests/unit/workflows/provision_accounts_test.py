@@ -31,7 +31,7 @@ def test_nothing_asked_for_is_nothing_done() -> None:
     assert (run.output, run.steps) == ([], [])
 
 
-def test_an_unknown_system_closes_what_was_opened_the_last_first() -> None:
+def test_an_unknown_system_closes_the_opened_accounts_the_last_first() -> None:
     run = World({open_account: real}).run(provision_accounts, GRACE, ["mail", "chat", "abacus"])
     assert (run.error, run.cause) == ("UnknownSystem", "there is no system abacus")
     closed = [call.arguments["account"]["system"] for call in run.calls_of(close_account)]
@@ -72,5 +72,5 @@ def test_who_stops_it_finds_nothing_open() -> None:
     assert (run.status, run.steps) == ("ABORTED", ["open_account", "open_account", "close_account"])
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(provision_accounts, examples=25)["SUCCEEDED"]

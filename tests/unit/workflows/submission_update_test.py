@@ -64,7 +64,7 @@ def cancelled(world: World, at: timedelta) -> World:
 
 
 @pytest.mark.parametrize("state", OPEN)
-def test_a_build_is_replaced_where_nobody_looks_at_it(state: SubmissionState) -> None:
+def test_a_build_is_replaced_without_a_review(state: SubmissionState) -> None:
     run = a_world(state, Approved()).run(update_submission, UPDATE)
     assert run.output == Outcome(submission_id=KEY, status="approved")
     assert run.steps == ["read_submission_state", *REPLACED, *RACE, "tell_team"]
@@ -189,7 +189,7 @@ def test_a_store_that_is_away_for_a_moment_is_asked_again() -> None:
     ("when", "undone"),
     [(minutes(3), ["expire_build"]), (days(1), ["withdraw", "expire_build"])],
 )
-def test_a_stop_takes_back_what_was_done(when: timedelta, undone: list[str]) -> None:
+def test_a_stop_undoes_the_finished_steps(when: timedelta, undone: list[str]) -> None:
     outcomes = {
         upload_build: takes(minutes(2), real),
         replace_build: takes(minutes(0.9), None),
@@ -202,5 +202,5 @@ def test_a_stop_takes_back_what_was_done(when: timedelta, undone: list[str]) -> 
     assert run.steps[-len(undone) :] == undone
 
 
-def test_in_every_world_it_does_what_its_python_does() -> None:
+def test_in_every_world_it_behaves_as_its_python() -> None:
     assert check_workflow(update_submission, examples=25)

@@ -47,7 +47,7 @@ VIOLATIONS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """`promise`: the sentence that holds."""
+    """One invariant. `promise`: the sentence that must hold."""
 
     number: str
     promise: str
@@ -81,13 +81,15 @@ ALL: Final[tuple[Invariant, ...]] = (
 
 
 def violations(evidence: Evidence) -> list[tuple[str, str]]:
-    """-> (number, sentence) of everything that a schedule broke."""
+    """Return (number, sentence) of everything that a schedule broke."""
     bugs = [("code", text) for text in evidence.refused_by_bug]
     return bugs + _checked(evidence.services, evidence.task_runs, evidence)
 
 
 class StoreView(Protocol):
-    """Whatever has services, and knows which attempts ran: (run, entry, attempt)."""
+    """The stored data of any object with services, and the attempts that ran: (run, entry,
+    attempt).
+    """
 
     @property
     def services(self) -> Services: ...
@@ -102,13 +104,13 @@ def histories(world: StoreView) -> list[StoredHistory]:
 
 
 def check(world: StoreView) -> list[str]:
-    """-> every violation that can be seen without a schedule, as sentences."""
+    """Return every violation that can be seen without a schedule, as sentences."""
     found = _checked(world.services, frozenset(world.task_runs), None)
     return [f"{number} {text}" for number, text in found]
 
 
 def lost(world: StoreView) -> list[str]:
-    """-> executions that were accepted and have not ended."""
+    """Return executions that were accepted and have not ended."""
     return sorted(liveness.open_runs(Case(world.services, histories(world), frozenset())))
 
 
@@ -134,7 +136,9 @@ def _checked(
 
 
 def _found(invariant: Invariant, case: Case) -> list[str]:
-    """One that is at a loss with what it reads has found something as well."""
+    """Return the violations. An invariant that crashes on its data has found a violation
+    as well.
+    """
     found: list[str] = []
     try:
         found.extend(invariant.check(case))

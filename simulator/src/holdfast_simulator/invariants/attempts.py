@@ -41,7 +41,7 @@ _Runs: TypeAlias = Mapping[tuple[str, int, int], Ran]
 
 @dataclass
 class _Line:
-    """One frame: the state that it is in, and its open attempt."""
+    """One frame: its present state, and its open attempt."""
 
     state: str = ""
     retries: dict[int, int] = field(default_factory=dict)
@@ -66,9 +66,11 @@ def applied_once(case: Case) -> Iterator[str]:
 
 
 def _killed_often(evidence: Evidence) -> Iterator[str]:
-    """What kills whoever runs it does so once before anybody has a claim, and to so many owners.
+    """Yield tasks that crashed too many workers. Such a task crashes its worker once before a lease
+    exists, and then one worker for each allowed owner.
 
-    Of a time without faults: a wake that was sent twice among them may begin it twice.
+    Applies to a time without faults: a wake that was sent twice among faults may begin the task
+    twice.
     """
     if not evidence.scenario.kills:
         return
@@ -83,7 +85,7 @@ def _killed_often(evidence: Evidence) -> Iterator[str]:
 
 
 class _Walk:
-    """One history from its beginning, line by line."""
+    """The walk through one history from its beginning, line by line."""
 
     def __init__(self, case: Case, history: StoredHistory, runs: _Runs, skew_of: Skews) -> None:
         self._evidence: Evidence | None = case.evidence
@@ -168,7 +170,8 @@ class _Walk:
         before, now = line.claim, _claim_of(event)
         counted = event.holdfast["takeovers"]
         losses = line.takeovers + (before is not None)
-        # Whom it was handed to claims it anew when he needs longer, and nobody was lost.
+        # The worker that received the attempt extends its lease when it needs more time; no worker
+        # was lost.
         is_handed = before is not None and self._was_handed_on(before) and counted < losses
         if is_handed:
             losses = line.takeovers
@@ -187,11 +190,11 @@ class _Walk:
     # -- results -----------------------------------------------------------------------------------
 
     def _ended(self, line: _Line, event: Event) -> Iterator[str]:
-        """The result is what the attempt itself came to, in the hands of whoever ran it, and is
-        not dated before it ended.
+        """Check that the recorded result is the result of the attempt by its own worker, and is not
+        dated before its end.
         """
         if self._evidence is None or line.is_submitted:
-            return  # the task's result is unknown here: it may have raised this error itself
+            return  # The task's result is unknown here: the task may have raised this error itself
         resource = str(event.details.get("resource", ""))
         is_lost = event.details.get("error") == _WORKER_LOST
         # The error of a child is passed on as it is, and those workers were the child's.
@@ -220,7 +223,7 @@ class _Walk:
 
 
 def _is_own(event: Event) -> bool:
-    """The task itself ended so; no other worker has given it up."""
+    """Return True when the task itself ended in this way; no other worker has declared it lost."""
     if event.type in _FAILED:
         return event.details.get("error") not in _OF_THE_ENGINE
     return event.type in _SUCCEEDED or event.type == "TaskSubmitted"
@@ -232,7 +235,9 @@ def _claim_of(event: Event) -> _Claim | None:
 
 
 def _is_lost(before: _Claim, now: _Claim, at_ms: int) -> bool:
-    """It has lapsed, or its holder had an earlier delivery of the very message."""
+    """Return True when the lease has lapsed, or its owner had an earlier delivery of the same
+    message.
+    """
     _, message, delivery, until_ms = before
     is_lapsed = until_ms + 2 * CLOCK_ERROR_MS < at_ms
     return is_lapsed or (message == now[1] and delivery < now[2])

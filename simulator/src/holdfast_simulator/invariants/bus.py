@@ -9,8 +9,8 @@ from holdfast_simulator.invariants.case import Case
 
 
 def told(case: Case) -> Iterator[str]:
-    """At least once, and of nothing else. Who died before it told, and whose message then vanished
-    from its queue, tells nobody.
+    """Check that each status was published at least once, and no other. An exception: a worker that
+    crashed before it published, and whose message then vanished, publishes nothing.
     """
     published = {
         (str(one.detail["executionArn"]), str(one.detail["status"]))
@@ -29,7 +29,7 @@ def told(case: Case) -> Iterator[str]:
 
 
 def _statuses(history: StoredHistory) -> set[str]:
-    """-> those in which it has been."""
+    """Return the statuses that the execution has had."""
     origin = history.state.origin
     if origin is None or origin["type"] != "STANDARD":
         return set()

@@ -11,9 +11,10 @@ from holdfast_simulator.services import Services
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """`ran`: (run, entry, attempt) of all that ran. `evidence`: None outside of schedules.
+    """One simulation under examination. `ran`: (run, entry, attempt) of all that ran. `evidence`:
+    None outside of schedules.
 
-    Equal to itself only: what one invariant has made of it serves the next.
+    A case equals only itself, so that one invariant can reuse the results of another.
     """
 
     services: Services

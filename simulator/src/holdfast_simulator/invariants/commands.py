@@ -38,9 +38,9 @@ from holdfast_simulator.swarm import FREEZES_MS
 _Asked: TypeAlias = dict[tuple[int, int], tuple[int, Json]]
 
 _SCHEDULED: Final = frozenset({"TaskScheduled", "LambdaFunctionScheduled"})
-#: Until who was frozen when the faults ended has gone on.
+#: The time until a worker that was frozen at the end of the faults has continued.
 _THAWED_MS: Final = 60_000
-#: Of a distributed Map: items are read, results written.
+#: The commands of a distributed Map: read the items, write the results.
 _MAP_RUN: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 
 
@@ -52,8 +52,8 @@ def asked_for(case: Case) -> Iterator[str]:
     if case.evidence is not None:
         written = written_ms(case.evidence)
         for ran in case.evidence.ran:
-            # Its host may have been frozen before it began, more than once, and have thawed after
-            # record 0: at the latest when the faults end.
+            # The host may have been frozen before it began, more than once, and have continued
+            # after record 0: at the latest when the faults end.
             latest_ms = max(
                 written[ran.run, 0] + FREEZES_MS[-1], case.evidence.faults_end_ms + _THAWED_MS
             )
@@ -69,9 +69,9 @@ def asked_for(case: Case) -> Iterator[str]:
 
 
 def _stopped_at_once(case: Case, asked: Mapping[str, _Asked]) -> set[str]:
-    """Executions that were stopped in place of another try, when whoever ran their first tasks had
-    died or was frozen before record 0 (R3): that one schedules nothing, and they may be redriven,
-    or their time be over before the stop is read.
+    """Return executions that were stopped instead of tried again, because the worker of their first
+    tasks had crashed or was frozen before record 0 (R3). Such a worker schedules nothing. The
+    execution may be redriven, or its time may be over, before the stop is read.
     """
     mail = {str(one["pk"]) for one in case.services.items(tables.MAIL) if _is_control(one)}
     return {
@@ -87,7 +87,7 @@ def _is_control(item: Item) -> bool:
 
 
 def written_ms(evidence: Evidence) -> dict[tuple[str, int], int]:
-    """-> when each record got into its log, by execution and sequence number."""
+    """Return the time at which each record was written, by execution and sequence number."""
     return {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
 
 
@@ -128,7 +128,7 @@ def _ran_in_time(ran: Ran, asked: _Asked, written: Mapping[tuple[str, int], int]
 
 
 def _children(case: Case) -> Iterator[str]:
-    """Nothing began for a parent whose log has no such place, nor twice for one place."""
+    """Check that every child has a place in its parent's log, and each place at most one child."""
     places = {
         (history.run, event.holdfast["entry"])
         for history in case.histories
@@ -201,10 +201,11 @@ def _keys_of_command(tenant: str, state: Execution, command: Command) -> Iterato
 
 
 def forgotten(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
-    """-> what an open execution asks for since before that time, and nobody has ever carried out.
+    """Yield the commands that an open execution has requested since before that time, and that no
+    worker has carried out.
 
-    What was sent and then lost counts as sent. Whose attempt is claimed is looked after: its holder
-    may be at work, and has to be found out.
+    A message that was sent and then lost counts as sent. An attempt with a lease is guarded: its
+    owner may be at work, and the sweeper has to find that out.
     """
     written = written_ms(evidence)
     older = [

@@ -44,20 +44,22 @@ _GRID_MS: Final = WATCH_GRID_SECONDS * 1_000
 #: The error of its writer's clock, by record: tenant, execution, sequence.
 Skews: TypeAlias = Mapping[tuple[str, str, int], int]
 
-#: I17, in ms: the time within which an execution moves after the faults. A message is
-#: hidden for two minutes, may then be a dead letter until the next sweep, and goes round again;
-#: or the sweeper finds what is overdue by a minute, on a grid of two.
+#: I17, in ms: the time within which an execution moves after the faults. A message is hidden for
+#: two minutes, may then be a dead letter until the next sweep, and is sent again; or the sweeper
+#: finds an execution that is overdue by a minute, on a grid of two.
 STUCK_MS: Final = STUCK_SECONDS * 1_000
-#: A worker that died before it could hide its message leaves it to its queue.
+#: A worker that crashed before it could hide its message leaves the message to its queue's own
+#: visibility time.
 UNHIDDEN_MS: Final = WORK.visibility_seconds * 1_000 + STUCK_MS
-#: A message that vanished, in a queue that was purged: the next look of the sweeper. For mail it is
-#: at most a week away.
+#: The time after a message vanished, for example in a purged queue: the sweeper's next check
+#: recovers the execution. For inbox messages the check is at most a week away.
 LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
-    """-> within which what mail asks for happens, once nothing goes wrong any more. A child that
-    has stored its end, and then died, tells its parent no sooner than it is seen itself.
+    """Return the time within which an inbox message takes effect, after the last fault. A child
+    that stored its end and then crashed reports to its parent only after the sweeper's check of the
+    child itself.
     """
     if _is_of(evidence.lost, run):
         return LOST_MS
@@ -70,11 +72,11 @@ def _is_of(runs: Iterable[str], run: str) -> bool:
 
 
 def late_ms_max(evidence: Evidence, history: StoredHistory, set_ms: int) -> int:
-    """-> within which what the clock asks for happens, where it has been waited for since then.
+    """Return the time within which a due takes effect, when it was set at that time.
 
-    The row of a watched execution stays where it was put: a wait that begins later than that has
-    the look that was planned before. Such a look is an hour away, or four times as long as the
-    execution had rested, or at the end of what it then waited for.
+    The watchdog row of an execution keeps its time: a wait that begins later gets the check that
+    was planned before. Such a check is an hour away, or four times as long as the execution had
+    been idle, or at the end of its previous wait.
     """
     if history.run not in evidence.lost:
         return UNHIDDEN_MS if history.run in evidence.unhidden else STUCK_MS
@@ -88,15 +90,15 @@ def late_ms_max(evidence: Evidence, history: StoredHistory, set_ms: int) -> int:
 
 @dataclass(eq=False, slots=True)
 class ExpectedMoment:
-    """`what`: "timer", "delay" (of a Parallel or Map), "retry" (of a task), "begin" (of one that is
-    claimed at once), "time-out", "attempt" (the time-out of one that a worker runs), "question" (to
-    a job), "deadline" (of a block), "execution".
+    """One moment that must come. `what`: "timer", "delay" (of a Parallel or Map), "retry" (of a
+    task), "begin" (of an attempt with a lease at once), "time-out", "attempt" (the time-out of an
+    attempt in a worker), "question" (the poll of a job), "deadline" (of a block), "execution".
 
-    `due_ms` and `set_ms` are by the clock of who set it, `skew_ms` is the error of that clock;
-    `came_ms` is true, None while it has not come; `over_ms` when something else ended the wait
-    before. `ticket`: entry and attempt, of a task;
-    `beat_seconds`: how soon its next heartbeat is wanted, where that ends the wait first.
-    `is_parked`: a worker met the task that does not know it; who does may come at any time.
+    `due_ms` and `set_ms` are by the clock of the worker that set it, `skew_ms` is the error of that
+    clock. `came_ms` is true time, None while it has not come; `over_ms` when another event ended
+    the wait before. `ticket`: entry and attempt, of a task; `beat_seconds`: the time until its next
+    heartbeat, where a missed one ends the wait first. `is_parked`: a worker without the function
+    met the task; a worker with it may come at any time.
     """
 
     what: str
@@ -112,7 +114,7 @@ class ExpectedMoment:
 
     @property
     def true_ms(self) -> int:
-        """When it comes, if all clocks are right."""
+        """Return the time at which it comes if all clocks are right."""
         return self.due_ms - self.skew_ms
 
     @property
@@ -122,8 +124,9 @@ class ExpectedMoment:
 
 @dataclass(slots=True)
 class _Task:
-    """What is open in a line: its attempt, and since when it is waited for. `is_offered`: it is an
-    activity's, and has no time of its own until somebody has begun it. `is_job`: it is asked for.
+    """The open wait of a line: its attempt, and the beginning of the wait. `is_offered`: it is an
+    activity's task, whose time starts only when a poller takes it. `is_job`: workers poll a job for
+    it.
     """
 
     ticket: tuple[int, int]
@@ -168,7 +171,7 @@ class _Walk:
         self._paused_ms = 0
         self._is_frozen = False
         self._entered: dict[str, int] = {}
-        #: Of a line, the entries of the lanes that are, or were, inside its state.
+        #: For each line, the entries of the lanes that are, or were, inside its state.
         self._inside: dict[str, list[int]] = {}
 
     def see(self, event: Event) -> None:
@@ -215,7 +218,7 @@ class _Walk:
         elif kind == "Cancelled":
             self._pass_deadlines(frame, event)
         elif kind == "Closing" and "failed" in own:
-            # That lane is over; the others may have something to undo.
+            # That lane has ended; the others may have undo steps left.
             self._leave(own["failed"], event)
             self._forget(own["failed"], event)
             self._give_up_all(own["failed"], event)
@@ -229,11 +232,12 @@ class _Walk:
         self._is_frozen = event.holdfast["timers"] == "freeze"
 
     def _resume(self, event: Event) -> None:
-        """Each due moves by the true length of the pause: so much time has to pass at least."""
+        """Move each due by the true length of the pause, the least time that has to pass."""
         paused_ms = event.at_ms - self.skew_ms - self._paused_ms
         for due in self._open.values():
             if due.what == "begin":
-                # It is claimed, and its worker was lost: it is taken over after the resume.
+                # The attempt has a lease, and its worker was lost: another takes it over after the
+                # resume.
                 due.due_ms, due.skew_ms = event.at_ms, self.skew_ms
             elif due.what == "retry" or (self._is_frozen and due.what not in _IN_HAND):
                 true_ms = due.true_ms + paused_ms
@@ -327,7 +331,8 @@ class _Walk:
             if kind in _OF_OPEN_TASKS:
                 self.dues.problems.append(f"{self._run}: {kind} where no task is open")
         elif kind == "TaskUnknown":
-            # It may have been claimed before: then it is not open, and has not begun all the same.
+            # The attempt may have had a lease before: then it is not open, although it has not
+            # begun.
             for due in self.dues.found:
                 due.is_parked |= due.what in ("begin", "retry") and due.ticket == task.ticket
         elif kind == "TaskSubmitted":
@@ -366,7 +371,7 @@ class _Walk:
             self._await(frame, event, task, since_ms)
 
     def _ask(self, frame: str, event: Event, task: _Task, due_ms: int) -> None:
-        """When the next question is due, whatever is said of it: each minute at the least."""
+        """Record the due of the next poll: each minute at the least."""
         due_ms = min(due_ms, event.at_ms + POLL_SECONDS_MAX * 1_000)
         self._set(event, frame, "question", due_ms, ticket=task.ticket)
 
@@ -376,7 +381,7 @@ class _Walk:
         if task.seconds is not None:
             seconds = task.seconds
             if task.is_attempt:
-                # Counted from its claim at the soonest. The first of all is of another clock.
+                # Counted from its lease at the earliest. The first of all is of another clock.
                 is_first = event.at_ms == self._started_ms
                 seconds = 0 if is_first else min(seconds, INLINE_TIMEOUT_SECONDS_MAX)
                 limits.append(event.at_ms + seconds * 1_000)
@@ -398,7 +403,7 @@ class _Walk:
 
 #: A worker has these in hand: it goes by its own clock, and no pause stops it.
 _IN_HAND: Final = frozenset({"begin", "attempt"})
-#: Nothing but time brings these; a worker may report any other due of its own accord.
+#: Only time causes these; a worker may report any other due early.
 _FROZEN: Final = frozenset({"timer", "delay", "deadline", "execution"})
 #: The parent that began an execution gets its end.
 _JOB: Final = re.compile(r"(?!states:|holdfast:).*\.sync(:2)?")
@@ -410,7 +415,7 @@ _OF_OPEN_TASKS: Final = frozenset(
 
 
 def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
-    """-> when each attempt first ran: (run, entry, attempt)."""
+    """Return the time at which each attempt first ran: (run, entry, attempt)."""
     first: dict[tuple[str, int, int], int] = {}
     for one in evidence.ran:
         if not one.is_poll:
@@ -420,7 +425,9 @@ def began(evidence: Evidence) -> dict[tuple[str, int, int], int]:
 
 @lru_cache(maxsize=1)
 def dues_of(case: Case) -> tuple[tuple[StoredHistory, Dues], ...]:
-    """A retry comes when its attempt first runs. Several invariants ask, one after another."""
+    """Return the dues of each history, computed once for several invariants. A retry comes when its
+    attempt first runs.
+    """
     skew_of = skews(case.evidence)
     first = {} if case.evidence is None else began(case.evidence)
     walked = tuple((history, _walked(history, skew_of)) for history in case.histories)

@@ -1,4 +1,4 @@
-"""I9, I13: how executions end."""
+"""I9, I13: the ends of executions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ from holdfast_simulator.rulings import ended, rulings_of
 
 
 def one_end(case: Case) -> Iterator[str]:
-    """Each execution ends once for each time that it begins or is redriven, and what it ends as is
-    what came first: a stop that won is all that there is from there on, and one that lost leaves
-    no trace. Who was asked to stop, or to go on, does so in time, children too.
+    """Check the ends of executions.
+
+    Each execution ends once for each start or redrive, and the first cause decides its end. A stop
+    that won is the only result from then on; a stop that lost leaves no trace. A requested stop or
+    redrive takes effect in time, in child executions too.
     """
     mail = {(str(item["pk"]), str(item["sk"])) for item in case.services.items(tables.MAIL)}
     for history in case.histories:
@@ -85,7 +87,9 @@ class _Ends:
                 self._cancelled(event)
 
     def _cancelled(self, event: Event) -> None:
-        """A block that is late in a shield takes back its own, and the line goes on after it."""
+        """Cancel a line. A block whose deadline passes inside a shield undoes its own steps, and
+        the line continues after it.
+        """
         match event.type:
             case "Cancelled":
                 self.reason = event.holdfast["reason"]
@@ -127,7 +131,7 @@ class _Ends:
 
 
 def _is_asked_for(stopping: Mapping[str, Any] | None) -> bool:
-    """Whether the stop was not the parent's own."""
+    """Return True when the stop was not the parent's own."""
     if stopping is None or stopping["status"] != "ABORTED":
         return False
     return "by_parent" not in stopping
@@ -138,7 +142,7 @@ _STEPS: Final = ("Scheduled", "TimerSet", "ParallelStateStarted", "MapStateStart
 
 
 class _Late(HistoryLines):
-    """A cancelled line begins nothing but what undoes, and what is shielded."""
+    """The rule for a cancelled line: it begins only undo steps and shielded steps."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -158,8 +162,8 @@ class _Late(HistoryLines):
 
 
 def _unheard(case: Case) -> Iterator[str]:
-    """A stop that was accepted is obeyed within the stated time, unless the end comes first; one
-    whose message has vanished when the sweeper looks.
+    """Yield accepted stops that were not applied in time. Exceptions: the end came first, or its
+    message vanished and the sweeper's check is later.
     """
     evidence = case.schedule
     asked = [told for told in evidence.told if told.what == "stop" and told.refused is None]
@@ -176,9 +180,9 @@ def _unheard(case: Case) -> Iterator[str]:
 
 
 def _unheard_of_parents(case: Case) -> Iterator[str]:
-    """A child obeys its parent's stop within the stated time, after that in which the parent sends
-    the message of what it has stored. Excused are those of whom one was in quarantine, and where
-    tasks kill their workers.
+    """Yield children that did not apply their parent's stop in time, counted after the time in
+    which the parent sends its stored message. Exceptions: executions that were in quarantine, and
+    tasks that crash their workers.
     """
     evidence = case.schedule
     if evidence.scenario.kills or evidence.is_endless:
@@ -201,7 +205,7 @@ def _heard_late(
     kind: str | None,
     late_ms: int,
 ) -> Iterator[str]:
-    """-> the stops of that kind that were not heard of for so long."""
+    """Yield the stops of that kind that were not heard of for so long."""
     evidence = case.schedule
     for item in _controls(case, history, kind):
         control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
@@ -217,7 +221,9 @@ def _heard_late(
 def _since_redriven(
     history: StoredHistory, written: Mapping[tuple[str, int], int], at_ms: int
 ) -> list[Event]:
-    """-> its events since it was last redriven before that; an end before is none any more."""
+    """Return the events since the last redrive before that time; an earlier end is no
+    longer valid.
+    """
     found: list[Event] = []
     for record in history.records:
         is_before = written.get((history.run, record.sequence), record.at_ms) <= at_ms
@@ -228,9 +234,9 @@ def _since_redriven(
 
 
 def _not_redriven(case: Case) -> Iterator[str]:
-    """A redrive that was accepted is carried out within the stated time, if it is for the end that
-    there was when it was stored: then that end is not the last record any more. One whose message
-    has vanished may never be seen; where tasks kill their workers, the faults never end.
+    """Yield accepted redrives that were not carried out in time, if they were for the end in force
+    when they were stored: then that end is no longer the last record. Exceptions: a redrive whose
+    message vanished may never be read, and where tasks crash their workers the faults never end.
     """
     evidence = case.schedule
     if evidence.scenario.kills or evidence.is_endless:
@@ -260,8 +266,9 @@ def _not_redriven(case: Case) -> Iterator[str]:
 def _redriven_ms(
     history: StoredHistory, written: Mapping[tuple[str, int], int], control: str, at_ms: int
 ) -> float | None:
-    """-> when what comes after its end got into the log; None: it need not go on, for it runs, has
-    succeeded, or is undone, or the redrive seems older than the end, or than what has ended it.
+    """Return the time at which the first record after its end was written. None when it need not
+    continue: it runs, has succeeded, has undone its work, or the redrive's id is older than the end
+    or the stop.
     """
     moments = [written.get((history.run, one.sequence), one.at_ms) for one in history.records]
     there = sum(one <= at_ms for one in moments)
@@ -276,7 +283,7 @@ def _redriven_ms(
 
 
 def _controls(case: Case, history: StoredHistory, kind: str | None) -> list[Item]:
-    """-> the control mail of that kind; what somebody asks for who wants an end has none."""
+    """Return the control messages of that kind; a stop has no kind."""
     inbox = keys.inbox(history.tenant, history.run)
     items = case.services.perform(Query(tables.MAIL, inbox, begins_with=keys.CONTROL_PREFIX))
     return [item for item in items if item.get("kind") == kind]
@@ -291,7 +298,9 @@ def _begun_ms(history: StoredHistory) -> int:
 
 
 def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
-    """-> when it, or what makes it void, got into the log: an end, or a stop that is the same."""
+    """Return the time at which it, or an event that makes it void, was written: an end, or an equal
+    stop.
+    """
     for event in events:
         is_heard = event.holdfast.get("control", "") >= control
         is_obeyed = not is_now and _is_asked_for(event.holdfast.get("stopping"))
@@ -349,9 +358,9 @@ class _Deserted(HistoryLines):
 
 
 def _left_running(case: Case) -> Iterator[str]:
-    """A child that may run when its parent ends is stopped within the stated time, or has ended of
-    itself by then. Where tasks kill their workers, the faults never end; what was in quarantine
-    waits for a person.
+    """Yield children that still run after the end of their parent and the stated time, without a
+    stop. Exceptions: tasks that crash their workers, because their faults never end, and
+    quarantined executions, which wait for a person.
     """
     evidence = case.schedule
     if evidence.scenario.kills or evidence.is_endless:
@@ -378,7 +387,9 @@ def _left_running(case: Case) -> Iterator[str]:
 
 
 def _told_ms(evidence: Evidence, history: StoredHistory, entry: int, number: int) -> Iterator[int]:
-    """-> when the child has stored its end for its parent: its own log may be over its TTL."""
+    """Yield the time at which the child stored its end for its parent: TTL may have deleted its own
+    log.
+    """
     inbox = keys.inbox(history.tenant, history.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
         if (inbox, key) in evidence.stored:
@@ -388,7 +399,7 @@ def _told_ms(evidence: Evidence, history: StoredHistory, entry: int, number: int
 def _ends_of(
     history: StoredHistory, written: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[int, Execution]]:
-    """-> each end that it has had, and when that got into the log."""
+    """Yield each end that it has had, and when that got into the log."""
     for record, state in zip(history.records, history.states, strict=True):
         if state.is_ended:
             yield written.get((history.run, record.sequence), record.at_ms), state

@@ -1,4 +1,4 @@
-"""I17 of mail: what was stored for an open wait, or to stop an execution, is heard in time."""
+"""I17 for the inbox: a message for an open wait, or a stop, is read in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast_simulator.histories import StoredHistory
 
 
 def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
-    """-> unread inbox messages of an open execution that are older than that."""
+    """Yield unread inbox messages of an open execution that are older than that."""
     tenant, state = history.tenant, history.state
     partition = keys.inbox(tenant, history.run)
     for item in _old(evidence, partition, keys.CONTROL_PREFIX, before_ms):
@@ -42,19 +42,19 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
                 yield f"{history.run}: nobody has heard that somebody has taken {taken}"
         partition = keys.event(tenant, wait.event_name, wait.event_key)
         for item in _old(evidence, partition, answer, before_ms):
-            # It may have come before its wait was written, which has only just begun.
+            # The message may be older than the record of its wait, which has only just begun.
             if item["sk"] == answer and _shown_ms(evidence, history, wait) < before_ms:
                 yield f"{history.run}: nobody has heard the answer {answer}"
         for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
-            # It may have been there long before the wait was, which has only just begun.
+            # The event may be much older than its wait, which has only just begun.
             if wait.kind == "event" and is_open and wait.since_ms < before_ms:
                 yield f"{history.run}: nobody has heard the event {event_id}"
 
 
 def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int:
-    """-> when the first record was written that knows of the wait."""
+    """Return the time of the first record with this wait."""
     place = (wait.entry, wait.attempt)
     first = next(
         record.sequence
@@ -68,7 +68,7 @@ def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int
 
 
 def _is_obeyed(state: Execution) -> bool:
-    """A stop has been applied: another stop that waits for the undo adds nothing."""
+    """Return True when a stop has been applied: a second stop during the undo adds nothing."""
     told = state.stopping
     return told is not None and told["status"] == "ABORTED" and "by_parent" not in told
 

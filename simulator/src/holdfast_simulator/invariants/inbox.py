@@ -1,4 +1,4 @@
-"""I7: answers and events, from who sends them to the wait that uses them."""
+"""I7: answers and events, from their sender to the wait that uses them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _TOO_LARGE: Final = error_names.DATA_LIMIT_EXCEEDED
 
 
 def used_once(case: Case) -> Iterator[str]:
-    """Each answer is accepted once and used by its own wait; each event is kept, and used at most
-    once by each execution; what is refused leaves nothing, and has to be refused.
+    """Check answers and events. Each answer is accepted once and used by its own wait. Each event
+    is kept, and used at most once by each execution. A refused one leaves nothing, and its refusal
+    must be right.
     """
     mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items(tables.MAIL)}
     for history in case.histories:
@@ -120,7 +121,9 @@ def _given_up_alive(case: Case) -> Iterator[str]:
 
 
 def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
-    """It is stored; and where nobody waited for it by then, it is in the list of those."""
+    """Check that the event is stored and, if no execution waited for it by then, listed among the
+    waiting events.
+    """
     detail = told.request
     partition = keys.event(told.tenant, detail["name"], detail["key"])
     item = mail.get((partition, keys.stored_event(detail["id"])))
@@ -151,8 +154,8 @@ class _Wait:
 
 
 class _Waits:
-    """The waits of one history: what ended them has to be in the mail, and what is there in time
-    ends them.
+    """The waits of one history. The cause of an end has to be in the inbox, and a message that
+    arrives in time ends the wait.
     """
 
     def __init__(self, case: Case, mail: Mail, history: StoredHistory) -> None:
@@ -239,8 +242,8 @@ class _Waits:
             yield from self._in_time((wait.partition, sk), wait, event)
 
     def _in_time(self, place: tuple[str, str], wait: _Wait, event: Event) -> Iterator[str]:
-        """Once nothing fails any more it is used within the stated time; it may wait for the
-        sweeper's look where the message was lost that tells of it.
+        """Check that after the last fault a message is used within the stated time. If its wake was
+        lost it may wait for the sweeper's check.
         """
         evidence = self.case.evidence
         if evidence is None:
@@ -256,7 +259,9 @@ class _Waits:
         return inbox, keys.answer(wait.entry, wait.attempt)
 
     def _unread(self, wait: _Wait, event: Event) -> Iterator[str]:
-        """Its time is over, or that of the whole execution: then nothing that ends it is there."""
+        """Check a time-out of the wait or of the whole execution: no message that ends the wait may
+        exist.
+        """
         if wait.kind == "event":
             for pk, sk in self.mail:
                 is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
@@ -269,7 +274,9 @@ class _Waits:
             yield from self._too_late(place, event, f"the wait {place[1]}")
 
     def _too_late(self, place: tuple[str, str], event: Event, where: str) -> Iterator[str]:
-        """R14: what is stored when the decider looks at its clock is seen before the time-out."""
+        """R14: the worker reads a message that is stored when it reads its clock before it decides
+        on a time-out.
+        """
         if self.case.evidence is None or place not in self.mail:
             return
         stored_ms = self.case.evidence.stored[place]
@@ -279,5 +286,5 @@ class _Waits:
 
 
 def _is_out_of_time(event: Event) -> bool:
-    """Whether the whole execution timed out, as opposed to a stop."""
+    """Return True when the whole execution timed out, not when it was stopped."""
     return event.type != "Stopping" or bool(event.holdfast["stopping"]["status"] == "TIMED_OUT")

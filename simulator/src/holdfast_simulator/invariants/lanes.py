@@ -95,7 +95,7 @@ class _Joins(HistoryLines):
         yield from ()
 
     def _goes_on(self, event: Event, frame: str) -> Iterator[str]:
-        """After a redrive each line that was open does something again."""
+        """Check that after a redrive each open line has further events."""
         if event.type == "ExecutionRedriven":
             self.redriven_ms, self.silent = event.at_ms, None
             return
@@ -138,8 +138,8 @@ class _MapRun:
 def _too_many_children(
     case: Case, history: StoredHistory, at_once: Mapping[str, int]
 ) -> Iterator[str]:
-    """A child is under way from when its start is sent until a record of its parent tells its end:
-    a start follows the record that has made room for it.
+    """Check the number of running children. A child counts from the sending of its start until a
+    record of its parent has its end: a start follows the record that made room for it.
     """
     first_ms = case.schedule.dispatches.first_ms
     for one in _map_runs(case, history, at_once):
@@ -156,7 +156,7 @@ def _too_many_children(
 
 
 def _map_runs(case: Case, history: StoredHistory, at_once: Mapping[str, int]) -> list[_MapRun]:
-    """A redriven Map has another entry, and children of its own."""
+    """Return the map runs. A redriven Map has another entry and children of its own."""
     written = written_ms(case.schedule)
     found: list[_MapRun] = []
     entered: dict[str, str] = {}

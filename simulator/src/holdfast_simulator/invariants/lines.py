@@ -35,8 +35,8 @@ _CLOSING: Final = frozenset(
 
 @dataclass
 class HistoryLine:
-    """`cancelled`: why, and what is undone. `has_left`: it has left its position, or failed there;
-    `value`: what it had when it left.
+    """One line of a history. `cancelled`: the reason, and the undone steps. `has_left`: it has left
+    its position, or failed there; `value`: its value when it left.
     """
 
     id: str
@@ -76,13 +76,13 @@ class Opening:
 
 
 class HistoryLines:
-    """Goes through one history; the `on_…` methods yield what is wrong."""
+    """The walk through one history; the `on_…` methods yield violations."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.lines: dict[str, HistoryLine] = {}
         self.openings: dict[int, Opening] = {}
-        #: The one that is open, by the line that has opened it.
+        #: The open Parallel or Map, by the line that opened it.
         self.open: dict[str, Opening] = {}
         #: The failed lane without a handler so far, by its owner.
         self.unhandled: dict[str, Opening] = {}
@@ -103,7 +103,7 @@ class HistoryLines:
     # -- what subclasses look at -------------------------------------------------------------------
 
     def on_event(self, event: Event, frame: str) -> Iterator[str]:
-        """Before the event counts."""
+        """Called before the event is applied."""
         del event, frame
         yield from ()
 
@@ -118,7 +118,7 @@ class HistoryLines:
         yield from ()
 
     def on_closed(self, opening: Opening, event: Event) -> Iterator[str]:
-        """No lane of it is to do anything from here on."""
+        """Called at the end of a Parallel or Map: none of its lanes may act from here on."""
         del opening, event
         yield from ()
 
@@ -230,7 +230,9 @@ class HistoryLines:
             self._drop(f"{opening.entry}.{lane}")
 
     def _note_who_failed(self, opening: Opening, event: Event) -> None:
-        """A failure hangs off the last event of the lane in which it was: some have no other."""
+        """Record the failed lane. A failure follows the last event of its lane: some failures have
+        no other mark.
+        """
         frame: str | None = self.frames.get(event.previous, ROOT)
         while frame and frame in self.lines and frame != opening.owner:
             self.lines[frame].has_left = True
@@ -253,10 +255,10 @@ class HistoryLines:
             line.cancelled = None if outer is None else {"undone": [], **outer}
 
     def _reopen(self) -> None:
-        """Lanes of a state that failed without a handler may go on; they are not cancelled."""
+        """Reopen the lanes of a state that failed without a handler: they are not cancelled."""
         for line in self.lines.values():
             line.cancelled = None
-        # From the outside, for a lane that is over takes what it had opened with it.
+        # Outermost first, because the end of a lane ends everything that it opened.
         while live := [owner for owner in self.unhandled if owner in self.lines]:
             for owner in live:
                 self._restore(self.unhandled.pop(owner))
@@ -281,7 +283,7 @@ class HistoryLines:
         return any(line is not None and not line.position for line in lanes)
 
     def _drop_lanes(self, opening: Opening) -> None:
-        """Its state begins anew."""
+        """Remove the lanes of a state that begins again."""
         opening.how = "begun anew"
         self.open.pop(opening.owner, None)
         for lane in opening.begun:
@@ -289,7 +291,7 @@ class HistoryLines:
 
 
 def place_of(frame: str) -> tuple[int, int]:
-    """-> the entry of the opening, and the number of the lane."""
+    """Return the entry of the opening, and the number of the lane."""
     entry, _, lane = frame.partition(".")
     return int(entry), int(lane)
 

@@ -1,4 +1,4 @@
-"""I16 to I20: after the faults every execution goes on."""
+"""I16 to I20: after the faults every execution continues."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ LONG_LATE_MS_MAX: Final = 120_000
 #: letter that is put back counts, what we note for ourselves does not. So many more to begin with.
 SPARE: Final = 40
 MESSAGES_PER_EVENT_MAX: Final = 4
-#: One looks after who rests each hour, and asks for a job each minute, at the most.
+#: The sweeper checks an idle execution once an hour, and workers poll a job once a minute, at most.
 _HOUR_MS: Final = 3_600_000
 _QUESTIONS_PER_HOUR: Final = 3_600 // POLL_SECONDS_MAX
 
 
 def open_runs(case: Case) -> set[str]:
-    """-> executions that were accepted and have not ended."""
+    """Return executions that were accepted and have not ended."""
     accepted = {
         str(item["run"])
         for item in case.services.items(tables.MAIL)
@@ -81,12 +81,13 @@ def none_stuck(case: Case) -> Iterator[str]:
             yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
     for history in case.histories:
         yield from _late_mail(case.schedule, history)
-    if not case.schedule.scenario.kills:  # what dies in its first task is tried again, and again
+    # A start whose first task crashes its workers is tried again and again
+    if not case.schedule.scenario.kills:
         yield from _late_beginnings(case.schedule)
 
 
 def _late_beginnings(evidence: Evidence) -> Iterator[str]:
-    """Whose start was sent has a log as soon."""
+    """Yield executions whose start was sent and whose log began too late."""
     begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
     for (kind, *whose), sent_ms in evidence.dispatches.first_ms.items():
         tenant, run = map(str, whose[:2])
@@ -97,8 +98,8 @@ def _late_beginnings(evidence: Evidence) -> Iterator[str]:
 
 
 def _late_mail(evidence: Evidence, history: StoredHistory) -> Iterator[str]:
-    """What was stored for a wait is applied as soon; and that an activity's task was taken, from
-    when on its time counts.
+    """Yield inbox messages for a wait that were applied too late, including the start of an
+    activity's task, from which its time counts.
     """
     skew_of, most_ms = skews(evidence), stuck_ms_max(evidence, history.run)
     waits: dict[str, tuple[Event, int]] = {}
@@ -126,7 +127,7 @@ _APPLIES_MAIL: Final = ("Succeeded", "Failed", "TimedOut", "ActivityStarted")
 
 
 def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, str]:
-    """-> where the result was stored of a task that `asked` scheduled and `event` ends."""
+    """Return the key of the stored result of the task that `asked` scheduled and `event` ends."""
     if "event" in event.holdfast:
         arguments = asked.details["parameters"]
         partition = keys.event(history.tenant, arguments["event"], arguments["key"])
@@ -137,14 +138,14 @@ def _mail_of(history: StoredHistory, asked: Event, event: Event) -> tuple[str, s
 
 
 def in_time(case: Case) -> Iterator[str]:
-    """Of waits that began after the faults. What a start decides bears the time of its caller. An
-    old worker lives on for the rest of its invocation. Where tasks kill their workers, the faults
+    """Check waits that began after the faults. Decisions of a start have the time of its caller. An
+    old worker lives for the rest of its invocation. Where tasks crash their workers, the faults
     never end.
     """
     for history, due, late_ms in () if case.schedule.scenario.kills else _late(case):
         began_ms = due.set_ms - due.skew_ms - CLOCK_ERROR_MS
         if due.what == "begin":
-            began_ms -= SHORT_MS  # who decided it may have been left with hardly any time
+            began_ms -= SHORT_MS  # The worker that decided may have had hardly any time left
         is_undisturbed = began_ms > case.schedule.faults_end_ms and not due.is_parked
         latest_ms = LONG_LATE_MS_MAX if due.is_long else LATE_MS_MAX
         if is_undisturbed and late_ms > latest_ms:
@@ -152,11 +153,11 @@ def in_time(case: Case) -> Iterator[str]:
 
 
 def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
-    """-> how late each wait ended, counted from the end of the faults if it was due before. A task
-    that a worker runs may be in the hands of several, one after another.
+    """Yield the delay of each wait's end, counted from the end of the faults if it was due before.
+    Several workers in turn may run a task.
     """
     for history, due in all_dues(case):
-        # What ends otherwise long after its time has not been looked after either.
+        # A wait that another event ends long after its time was neglected too.
         ended_ms = due.over_ms if due.came_ms is None else due.came_ms
         if ended_ms is not None and due.what != "attempt":
             set_ms = due.set_ms - due.skew_ms
@@ -184,10 +185,11 @@ def bounded(case: Case) -> Iterator[str]:
 
 
 def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
-    """Messages, records and rows for what has happened, be it that somebody is alive or that a
-    question was due; a row for each hour; for each row the message that comes of it, for each dead
-    letter the one that replaces it, and for each delivery of its parent those that begin a child or
-    stop it: when it looks back, and when it has written.
+    """Check the numbers of messages, records and rows against the events that caused them.
+
+    Heartbeats and polls count as causes. Allowed are a row for each hour; for each row its message;
+    for each dead letter the message that replaces it; and for each delivery of a parent the
+    messages that start or stop a child, once for recovery and once after the write.
     """
     began_ms = history.records[0].at_ms
     sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
@@ -213,9 +215,11 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
 
 
 def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
-    """No attempt is taken away from a worker that lives; among the faults some did not, and others
-    die at the end of their function's time, or of what they run. A message of that time that
-    comes once more asks for its timers again: two wakes for what is scheduled until then.
+    """Check that no attempt is taken away from a running worker.
+
+    Among the faults some workers did not run, and others crash at the end of their function's time,
+    or because of their task. A message from that time that is delivered once more requests its
+    timers again: two wakes for everything scheduled until then.
     """
     if evidence.scenario.kills:
         return
@@ -230,11 +234,12 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
 
 
 def _in_company(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
-    """What has killed its workers is taken over by one who has nothing else that would die with it.
+    """Check that a task that crashed its workers is taken over by a worker without other messages.
 
-    Of what is scheduled when the faults are long over, and was lost for sure when its next worker
-    came: a claim may lapse while he looks, and he looks once. What is handed on is not lost. Until
-    it is opened the start message guards an execution, in whatever company.
+    This applies to attempts scheduled long after the faults, and lost for certain when the next
+    worker came: a lease may lapse while a worker checks, and it checks once. An attempt that was
+    handed over is not lost. Until the log is opened the start message guards an execution, in any
+    batch.
     """
     settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
     claims: dict[str, tuple[str, int, int]] = {}
@@ -264,7 +269,9 @@ _BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
 
 
 def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
-    """-> when its wake was sent at the soonest; -1 for one whose record never came."""
+    """Return the earliest time at which its wake was sent; -1 for a record that was never
+    written.
+    """
     run, *ticket = place
     for history in case.histories:
         for event in history.events if history.run == run else ():
@@ -277,8 +284,8 @@ def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
 
 
 def _owners(history: StoredHistory) -> Iterator[str]:
-    """Who runs an attempt and is lost has so many successors. A function that was not known has as
-    many again.
+    """Check the number of owners. An attempt that loses its owner has a bounded number of
+    successors. A function that was unknown has as many again.
     """
     claims: Counter[str] = Counter()
     for event in history.events:

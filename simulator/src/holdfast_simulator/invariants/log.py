@@ -1,4 +1,4 @@
-"""I1, I2, I3, I14: what is written."""
+"""I1, I2, I3, I14: the written records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast_simulator.invariants.case import Case
 
 #: After so many records the state is written and read: to do it at each costs a schedule in twenty.
 _WRITTEN_EACH: Final = 3
-#: Attributes of items that hold what users have said; no other one may.
+#: The attributes of items that hold users' data; no other attribute may hold any.
 _PAYLOADS: Final = frozenset({"ev", "ss", "v", "doc", "error", "cause"})
 
 
@@ -59,8 +59,8 @@ def _stands_as_written(case: Case) -> Iterator[str]:
 
 
 def _dated(case: Case) -> Iterator[str]:
-    """Nothing says of itself that it happened later than it was written. What a start decides
-    bears the time of its caller, whose clock is not known.
+    """Check that no event is dated after its record was written. Decisions of a start have the time
+    of its caller, whose clock is unknown.
     """
     wrote = {(one.run, one.sequence): one for one in case.schedule.wrote}
     for history in case.histories:

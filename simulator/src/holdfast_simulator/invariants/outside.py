@@ -28,7 +28,7 @@ def one_of_a_name(case: Case) -> Iterator[str]:
 
 
 def _begun(case: Case) -> Iterator[str]:
-    """The execution of a name is the one that its callers got."""
+    """Check that the execution of a name is the one that its callers received."""
     states = [history for history in case.histories if history.state.parent is None]
     named = Counter((one.tenant, one.state.workflow, one.state.name) for one in states)
     for name, times in named.items():

@@ -16,34 +16,37 @@ from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
 
-#: Compiled workflows keep what is to be undone in `<name>_steps`, how much of it in `<name>_left`.
+#: Compiled workflows keep their undo steps in `<name>_steps`, and the number of remaining ones in
+#: `<name>_left`.
 _LEFT: Final = re.compile(r"(.+)_left(_[0-9]+)?")
 
 
 def program_of(case: Case, history: StoredHistory) -> Program | None:
-    """None where the definition is not stored: a world that was filled by hand."""
+    """Return the program; None where the definition is not stored, in a world that was filled by
+    hand.
+    """
     document = _document(case, history)
     return None if document is None else _program(document)
 
 
 def silent_states(case: Case, history: StoredHistory) -> frozenset[str]:
-    """-> states that fail without an event: those in JSONPath when one of their fields does, and a
-    Choice without a Default when nothing fits.
+    """Return states that fail without an event: those in JSONPath when one of their fields does,
+    and a Choice without a Default when nothing fits.
     """
     document = _document(case, history)
     return frozenset() if document is None else _silent(document)
 
 
 def undo_steps(case: Case, history: StoredHistory) -> dict[str, str]:
-    """-> of a compiled workflow's undos, by the state they begin with, the variable that lists what
-    they take back.
+    """Return, for a compiled workflow, the variable that lists the steps of each undo, by the first
+    state of that undo.
     """
     document = _document(case, history)
     return {} if document is None else _steps(document)
 
 
 def numbers_at_once(case: Case, history: StoredHistory) -> dict[str, int]:
-    """-> how many may run at once in each Map that says it with a number; 0: as many as can be."""
+    """Return how many iterations may run at once in each Map with a number for it; 0: no bound."""
     document = _document(case, history)
     return {} if document is None else _at_once(document)
 

@@ -48,7 +48,7 @@ def of_mail(case: Case, mail: Mail) -> Iterator[str]:
 
 
 def of_starts(case: Case) -> Iterator[str]:
-    """The name has to be another's: that of an execution with another input."""
+    """Check the refusals of starts: the name has to belong to an execution with another input."""
     begun = {(history.tenant, history.run): history.state for history in case.histories}
     for one in case.schedule.started:
         if one.refused is None:
@@ -63,8 +63,8 @@ def of_starts(case: Case) -> Iterator[str]:
 
 
 def of_stops(case: Case) -> Iterator[str]:
-    """Who is stopped was accepted before. To have ended since is no reason: a stop that comes too
-    late is accepted, and leaves no trace.
+    """Check the refusals of stops. Only an execution that was never accepted may refuse one. A stop
+    after the end is accepted, and leaves no trace.
     """
     for told in case.schedule.told:
         if told.what == "stop" and told.refused is not None:
@@ -72,7 +72,7 @@ def of_stops(case: Case) -> Iterator[str]:
 
 
 class _Reasons:
-    """Why an answer or a heartbeat may be refused."""
+    """The reasons for which an answer or a heartbeat may be refused."""
 
     def __init__(self, case: Case, mail: Mail) -> None:
         self._case, self._mail = case, mail
@@ -84,7 +84,7 @@ class _Reasons:
         match told.refused:
             case "HF230":  # the token is not valid here
                 return is_token_over
-            case "HF231":  # another answer has been given
+            case "HF231":  # Another answer was given
                 return self._is_stored(ticket, told.at_ms) and not self._says(ticket, told)
             case "HF232":  # no wait is open; but a repeated answer is accepted (R12)
                 was_told = self._is_stored(ticket, told.asked_ms) and self._says(ticket, told)
@@ -102,7 +102,9 @@ class _Reasons:
         return says(self._mail[ticket.place], told.request)
 
     def _is_wait_over(self, ticket: TokenClaims, at_ms: int) -> bool:
-        """Not without a log: the first tasks run before it."""
+        """Return True when the wait is over. Without a log it is not: the first tasks run before
+        the log begins.
+        """
         place = (ticket.tenant, ticket.run)
         if place not in self._attempts:
             self._attempts[place] = self._read(*place)
@@ -115,8 +117,9 @@ class _Reasons:
 
 
 class _Attempts(HistoryLines):
-    """`over_ms`: when the log first said that an attempt is over, or the wait for what it began; a
-    redrive may open it again, which is not asked here. `began_ms`: when there was a log.
+    """The attempts of all logs. `over_ms`: the time at which the log first had the end of an
+    attempt, or of the wait for its job; a redrive may open it again, which is not tested here.
+    `began_ms`: the time at which the log began.
     """
 
     def __init__(self, case: Case, history: StoredHistory) -> None:
@@ -135,13 +138,13 @@ class _Attempts(HistoryLines):
         for record in history.records:
             self._now_ms = wrote_ms[record.sequence]
             for _ in self.read(record.events):
-                pass  # what is wrong with its lines, others say
+                pass  # Other invariants report errors in its lines
             for frame in [frame for frame in self._open_in if frame not in self.lines]:
                 self._close_in(frame)
 
     def are_over(self, ticket: TokenClaims, at_ms: int) -> bool:
-        """-> whether the log had it so by then. Of an attempt that never got there it had it so
-        from its first record on: whoever began that had lost the race for it.
+        """Return True when the log had its end by then. An attempt that the log never had was over
+        from its first record on: its worker had lost the race for that record.
         """
         place = (ticket.entry, ticket.attempt)
         if place not in self._known:

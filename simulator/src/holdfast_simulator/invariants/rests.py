@@ -11,6 +11,7 @@ from typing import assert_never
 
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -31,7 +32,7 @@ from holdfast_simulator.invariants.dues import stuck_ms_max
 
 
 class Rests:
-    """One open execution. `running`: ids of all executions of the tenant that are open."""
+    """One open execution. `running`: the ids of all open executions of the tenant."""
 
     def __init__(
         self, evidence: Evidence, history: StoredHistory, running: Collection[str], now_ms: int
@@ -44,7 +45,8 @@ class Rests:
     def violations(self) -> Iterator[str]:
         state = self._history.state
         if state.paused is not None:
-            return  # it rests on its pause; a resume that no worker has applied is for I17
+            # The execution waits for its resume; I17 examines a resume that no worker has applied
+            return
         if self._is_past(state.due_ms):
             yield f"{state.run} runs, and its time was over at {state.due_ms}"
         for frame in state.frames.values():
@@ -59,7 +61,7 @@ class Rests:
         return at_ms is not None and at_ms < self._before_ms
 
     def _wanted_ms(self, frame: Frame) -> int | None:
-        """-> when the first thing comes that ends the wait, or makes it another; None: nothing."""
+        """Return the time of the first event that ends or changes the wait; None without any."""
         waiting = frame.waiting
         moments = [deadline.due_ms for deadline in frame.deadlines]
         match waiting:
@@ -77,7 +79,7 @@ class Rests:
                 frames = self._history.state.frames.values()
                 if not any(one.owner == frame.id for one in frames):
                     moments.append(self._moved_ms)
-            case Entered() | Exited() | FailedState():
+            case Entered() | Exited() | FailedState() | Admission():
                 moments.append(self._moved_ms)
             case _:
                 assert_never(waiting)
@@ -107,8 +109,8 @@ class Rests:
     # -- events ------------------------------------------------------------------------------------
 
     def _brought(self, waiting: Awaiting) -> Iterator[int]:
-        """-> since when each event is there that it could have used. One that expires so soon that
-        nobody may have had the time to look is none.
+        """Yield the time of each event that the wait could have used. An event that expires too
+        soon for a worker to read it does not count.
         """
         used = {event.holdfast.get("event") for event in self._history.events}
         place = keys.event(self._history.tenant, waiting.event_name, waiting.event_key)
@@ -116,7 +118,7 @@ class Rests:
             is_for_it = (brought.event, brought.key) == (waiting.event_name, waiting.event_key)
             if not is_for_it or brought.id in used:
                 continue
-            # Of one that no door has let in it is known alone that somebody has brought it.
+            # For an event that the API did not accept, only the attempt to send it is known.
             stored_ms = self._evidence.stored.get((place, keys.stored_event(brought.id)))
             there_ms = max(stored_ms or 0, waiting.since_ms)
             expires_ms = (stored_ms or there_ms) + EVENT_RETENTION_SECONDS * 1_000

@@ -1,4 +1,4 @@
-"""I6, I8: when things happen, and which of two comes first."""
+"""I6, I8: the times of events, and which of two comes first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT: Final = error_names.TIMEOUT
 
 
 def never_early(case: Case) -> Iterator[str]:
-    """By the true time: what a clock is off by makes nothing early."""
+    """Check by true time that no error of a clock makes an event early."""
     raised = _raised_time_outs(case)
     for history, due in dues.all_dues(case):
         if due.came_ms is None or due.what == "begin":
@@ -30,7 +30,7 @@ def never_early(case: Case) -> Iterator[str]:
 
 
 def _raised_time_outs(case: Case) -> set[tuple[str, int, int]]:
-    """Attempts whose own result was the error of a time-out: they look like one."""
+    """Return attempts whose own result was the error of a time-out: they look like a time-out."""
     raised = {
         (run, *_ticket(key)) for run, key, item in _answers(case) if item.get("error") == _TIMEOUT
     }
@@ -51,7 +51,7 @@ def _raised_time_outs(case: Case) -> set[tuple[str, int, int]]:
 
 
 def _answers(case: Case) -> Iterator[tuple[str, str, dict[str, object]]]:
-    """-> run, key and item of each answer in the mail."""
+    """Yield run, key and item of each answer in the inbox."""
     for item in case.services.items(tables.MAIL):
         key = str(item["sk"])
         _, is_inbox, run = str(item["pk"]).partition("#in#")
@@ -68,7 +68,9 @@ def _ticket(key: str) -> tuple[int, int]:
 
 
 def one_wins(case: Case) -> Iterator[str]:
-    """A place is closed once; what was stored before a time-out was decided wins over it (R14)."""
+    """Check that a waiting place is closed once. A message that is stored before the decision on a
+    time-out wins over it (R14).
+    """
     raised = _raised_time_outs(case)
     for history in case.histories:
         yield from _closed_once(history)
@@ -77,7 +79,9 @@ def one_wins(case: Case) -> Iterator[str]:
 
 
 def _closed_once(history: StoredHistory) -> Iterator[str]:
-    """Of results, answers, time-outs: one for each scheduled attempt, and none for another."""
+    """Check results, answers and time-outs: one for each scheduled attempt, and none for
+    any other.
+    """
     open_tasks: dict[str, tuple[int, int]] = {}
     for event in history.events:
         frame = str(event.holdfast.get("frame", ""))

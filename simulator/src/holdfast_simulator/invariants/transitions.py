@@ -115,7 +115,7 @@ def illegal(history: StoredHistory) -> Iterator[str]:
         if kind not in _MAY_FOLLOW[before]:
             yield f"{history.run}: {event.type} follows {before} on line {frame!r}"
         if (before, kind) == ("ExecutionRedriven", "DeadlineSet"):
-            continue  # of the block in which the line stands: nothing has moved
+            continue  # The event is of the block around the line: the line has not moved
         last[frame] = kind
         if kind == "ExecutionRedriven":
             last = dict.fromkeys(last, kind)
@@ -136,7 +136,7 @@ def _kind_of(event: Event) -> str:
 
 
 def unsettled(history: StoredHistory) -> Iterator[str]:
-    """R2: a record goes on until the execution waits, or it is full."""
+    """R2: a record continues until the execution waits, or until the record is full."""
     for record, state in zip(history.records, history.states, strict=True):
         if len(record.events) < PURE_STATES_PER_RECORD_MAX and not state.is_ended:
             for frame in state.frames.values():

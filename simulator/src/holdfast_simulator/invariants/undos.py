@@ -1,4 +1,4 @@
-"""I10: what is undone, and in which order; and what a cancelled line still does."""
+"""I10: the undone steps and their order, and the steps that a cancelled line still runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
 
 
 def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
-    """-> ids of the stops that do not wait until all is undone: they say so."""
+    """Return ids of the stops that do not wait until all is undone: they say so."""
     items = case.services.items(tables.MAIL)
     inbox = keys.inbox(history.tenant, history.run)
     found = (str(item["sk"]) for item in items if item["pk"] == inbox and "now" in item)
@@ -49,7 +49,7 @@ class _Told:
 
 @dataclass
 class _Unwinding:
-    """`steps`: what is left to be undone, (task, arguments)."""
+    """The undo of one line. `steps`: the remaining steps, (task, arguments)."""
 
     undo: int
     steps: list[tuple[str, Json]]
@@ -114,7 +114,9 @@ class _Undos(HistoryLines):
             yield f"at {line.position!r} undo {number} begins, and {expected} should"
 
     def _next(self, line: HistoryLine) -> int | None:
-        """-> the innermost undo around the line that has not begun, and that its reason reaches."""
+        """Return the innermost undo around the line that has not begun, and that its reason
+        reaches.
+        """
         reason = line.cancelled or {}
         within = None
         if "deadline" in reason:
@@ -177,7 +179,9 @@ class _Undos(HistoryLines):
         return is_silent or self._came_to_an_end(line)
 
     def _came_to_an_end(self, line: HistoryLine) -> bool:
-        """It has left its last state, or failed there, so what it was about is decided."""
+        """Return True when the line has left its last state, or failed there, so its result is
+        decided.
+        """
         return line.has_left or isinstance(self.program.states.get(line.position), FailState)
 
     # -- steps -------------------------------------------------------------------------------------
@@ -205,8 +209,8 @@ class _Undos(HistoryLines):
             yield f"{found} is undone, and {expected} should be"
 
     def _steps(self, line: HistoryLine, begin: str) -> list[tuple[str, Json]] | None:
-        """-> what was done with an undo, the last one first; None where nobody has noted it: a
-        `finally` is an undo as well, of no steps.
+        """Return the finished steps that have an undo, the last one first. None without a list of
+        them: a `finally` is an undo without steps.
         """
         steps = self._variables(line).get(self.told.steps.get(begin, ""))
         if not isinstance(steps, list):

@@ -1,4 +1,6 @@
-"""Blocks that are out of time, for the reference interpreter: what a late line still does."""
+"""Blocks after their deadlines, for the reference interpreter: the steps that a late line still
+runs.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from holdfast.asl.program import Json, MapState, ParallelState, SucceedState, Ta
 from holdfast.asl.template import Template
 from holdfast_simulator.reference.fields import Fields, ReferenceLine, StateFailure
 
-#: The next state, None after the last; and what it gets.
+#: The next state, None after the last, and its input.
 Move: TypeAlias = tuple[str | None, Json]
 _LATE: Final[Json] = {"Error": "BlockTimeout", "Cause": ""}
 
@@ -28,7 +30,7 @@ class Blocks(Fields):
         return first
 
     def _shields(self, line: ReferenceLine, block: int) -> int:
-        """How many shields hold the end of the block back."""
+        """Return how many shields delay the end of the block."""
         inside = {self.program.deadlines[block].begin}
         if line.outer is not None:
             inside.add(line.outer.position)
@@ -64,7 +66,7 @@ class Blocks(Fields):
         return self._leave_block(line, block)
 
     def _leave_late(self, line: ReferenceLine, data: Json) -> Move:
-        """From its last state in the block: the handler gets what that state has given."""
+        """Leave the block from its last state: the handler gets the result of that state."""
         line.input = data
         return self._leave_block(line, self._to_leave(line))
 

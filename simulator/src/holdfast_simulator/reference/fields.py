@@ -1,4 +1,4 @@
-"""The fields of states, for the reference interpreter: a line, and what it sees."""
+"""The fields of states, for the reference interpreter: a line, and the values that it sees."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Contradiction(Exception):  # noqa: N818  # it reports an error of the hist
 
 @dataclass
 class StateFailure(Exception):  # noqa: N818  # as the states call it
-    """A state failed. `handled_as`: what handlers are asked for, where it is not what is told.
-    `is_attempt`: it is what an attempt came to, and the next one is counted.
+    """A state failed. `handled_as`: the error name for handlers, where it differs from the reported
+    one. `is_attempt`: an attempt ended with it, and the next one is counted.
     """
 
     error: str | None
@@ -42,7 +42,7 @@ class StateFailure(Exception):  # noqa: N818  # as the states call it
 
 @dataclass
 class ReferenceLine:
-    """One line of control. `late`: the blocks that are out of time, while the line is shielded."""
+    """One line of control. `late`: the blocks whose deadlines passed while the line is shielded."""
 
     path: LinePath
     outer: ReferenceLine | None = None
@@ -138,7 +138,9 @@ class Fields:
         return StateFailure(error, cause)
 
     def _quorum(self, line: ReferenceLine, quorum: Quorum | None) -> tuple[int | None, int]:
-        """-> how many lanes are needed (None: all that do not fail), and how many may fail."""
+        """Return how many lanes must succeed (None: all that do not fail), and how many
+        may fail.
+        """
         needed, tolerated = None, 0
         if quorum is not None and quorum.needed is not None:
             needed = self._whole(line, self._evaluate(line, quorum.needed), "Needed", least=1)
@@ -167,7 +169,7 @@ class Fields:
 
 
 def takes(errors: Sequence[str], failure: StateFailure) -> bool:
-    """Whether a retrier or catcher of these names is one for the failure (ASL, Errors)."""
+    """Return True when a retrier or catcher with these names takes the failure (ASL, Errors)."""
     error = failure.handled_as or failure.error or ""
     if error == RUNTIME:
         return False

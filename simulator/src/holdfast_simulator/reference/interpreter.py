@@ -50,10 +50,10 @@ __all__ = ["Contradiction", "Undecided", "expected"]
 
 
 def expected(scenario: Scenario, ruling: Ruling | None = None) -> RuledEnd | None:
-    """-> how the execution that the ruling is about ends; without one, that which is started.
+    """Return the end of the ruling's execution; without a ruling, of the started one.
 
-    None: nothing is said of it, as it or a child of it was redriven.
-    Raises Contradiction; without a ruling Undecided.
+    None: no end is predicted, because it or a child of it was redriven. Raises Contradiction;
+    without a ruling Undecided.
     """
     if ruling is None:
         return _Interpreter(scenario, scenario.started, None).run(scenario.input)
@@ -77,7 +77,7 @@ def _program(text: str) -> Program:
 
 
 class _Interpreter(MapRuns):
-    """Of one execution."""
+    """The interpreter of one execution."""
 
     def __init__(self, scenario: Scenario, workflow: str, ruling: Ruling | None) -> None:
         super().__init__(_program(json.dumps(scenario.machines[workflow])), workflow, ruling)
@@ -100,7 +100,7 @@ class _Interpreter(MapRuns):
     # -- lines -------------------------------------------------------------------------------------
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> the result of the line. Raises StateFailure."""
+        """Return the result of the line. Raises StateFailure."""
         move: Move = (name, data)
         while True:
             try:
@@ -219,7 +219,7 @@ class _Interpreter(MapRuns):
         state: TaskState | ParallelState | MapState,
         failure: StateFailure,
     ) -> bool:
-        """By the first retrier that takes the error, if it has a retry left."""
+        """Return True when the first retrier that takes the error has a retry left."""
         for number, retrier in enumerate(state.retry):
             if takes(retrier.errors, failure):
                 line.retries[number] += 1

@@ -21,10 +21,12 @@ Lane: TypeAlias = tuple[str, Json, Json]
 
 
 class ReferenceLanes(Blocks):
-    """The ruling says when each lane ended; this class concludes what follows."""
+    """The lanes of a Parallel or Map. The ruling has the order of their ends; this class derives
+    the results.
+    """
 
     def _follow(self, line: ReferenceLine, name: str, data: Json) -> Json:
-        """-> the result of the line. Raises StateFailure."""
+        """Return the result of the line. Raises StateFailure."""
         raise NotImplementedError
 
     def _ending(self, line: ReferenceLine) -> Ending | None:

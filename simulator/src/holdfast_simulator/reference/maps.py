@@ -30,21 +30,21 @@ _READING, _WRITING = 1, 2
 
 
 class _Input(NamedTuple):
-    """Of one execution, and how many items are in it."""
+    """The input of one child execution, and the number of its items."""
 
     data: Json
     items: int
 
 
 class MapRuns(ReferenceLanes):
-    """Each item, or batch of them, is an execution; in which order they ended is the ruling's."""
+    """Each item, or batch of items, is an execution; the ruling has the order of their ends."""
 
     def _told(self, target: str, attempt: int) -> Any:
-        """-> the result of reading items or writing results. Raises StateFailure."""
+        """Return the result of reading items or writing results. Raises StateFailure."""
         raise NotImplementedError
 
     def _item_ended(self, ruling: Ruling | None, data: Json, start_at: str) -> RuledEnd | None:
-        """-> the result of an item's execution; None: it was redriven."""
+        """Return the result of an item's execution; None: it was redriven."""
         raise NotImplementedError
 
     def _map_run(self, line: ReferenceLine, state: MapState) -> Json:
@@ -132,7 +132,7 @@ class MapRuns(ReferenceLanes):
     def _ends(
         self, state: MapState, inputs: Sequence[_Input], failures_max: int, ending: Ending | None
     ) -> tuple[dict[int, RuledEnd], bool]:
-        """-> how each has ended, and whether too many items have failed."""
+        """Return the end of each child, and True when too many items have failed."""
         ends: dict[int, RuledEnd] = {}
         failed = 0
         for number in range(len(inputs)) if ending is None else ending.order:
@@ -183,7 +183,9 @@ class MapRuns(ReferenceLanes):
     def _tolerated(
         self, line: ReferenceLine, run: DistributedMap
     ) -> tuple[int | None, float | None]:
-        """-> how many items may fail, and which percentage of them; None: not said."""
+        """Return the number and the percentage of items that may fail; None where the definition
+        has none.
+        """
         count = self._number(line, run.tolerated_count, "ToleratedFailureCount")
         share = self._number(line, run.tolerated_percentage, "ToleratedFailurePercentage")
         if count is not None and count < 0:

@@ -79,7 +79,7 @@ from holdfast.asl.jsonata.tree import (
 from holdfast.asl.jsonata.values import UNDEFINED
 
 _GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
-# Nodes that may give `Many`, and what the method of a node leaves to its callers.
+# The kinds of nodes that may give `Many`, and attributes that callers of `node` handle.
 _UNSEEN: Final = frozenset({"function", "apply"})
 _NODES_PER_STEP: Final = 20
 _SCOPES_MAX: Final = 50  # a variable is looked for in all of them, which no step pays
@@ -94,7 +94,7 @@ def compile_closures(tree: Any, functions: frozenset[str]) -> CompiledExpression
 
 
 class _Compiler:
-    """Compiles one expression. Raises UnsupportedNode."""
+    """The compiler of one expression. Raises UnsupportedNode."""
 
     def __init__(self, tree: Any, functions: frozenset[str]) -> None:
         self.called: set[str] = set()
@@ -103,12 +103,15 @@ class _Compiler:
         self._bound, self._lambdas = names_bound_in(tree)
         if self._bound & functions:
             raise UnsupportedNode("a variable named as a function")
-        # Whether each block around the node binds a variable. The outermost frame is there anyway.
+        # For each block around the node: True when it binds a variable. The outermost frame always
+        # exists.
         self._binds = [True]
         self._sizes: dict[Any, int] = {}
 
     def node(self, expr: Any, *known: str) -> CompiledNode:
-        """A node with its predicates, then its groups. `known`: what the caller takes care of."""
+        """Compile a node with its predicates, then its groups. `known`: the attributes that the
+        caller handles.
+        """
         compiled = self._without_predicates(expr, "group", *known)
         if expr.predicate:
             filters = tuple(self._filter(predicate) for predicate in expr.predicate)
@@ -119,8 +122,8 @@ class _Compiler:
         return paths.shown(compiled) if expr.predicate or expr.type in _UNSEEN else compiled
 
     def _repeated(self, expr: Any, *known: str) -> CompiledNode:
-        """A node that is evaluated with each of many items. The step of an item pays for a small
-        one; what is larger is paid for each time.
+        """Compile a node that is evaluated once for each of many items. The price of a step
+        includes a small node; a larger one is charged for each item.
         """
         compiled = self.node(expr, *known)
         size = self._size(expr)
@@ -222,7 +225,7 @@ class _Compiler:
         def first(frame: VariableScope, context: Any) -> Any:
             items = node(frame, context)
             if not items:
-                raise Declined  # the path then gives this very array, which no step takes apart
+                raise Declined  # The path then returns this very array, which no step takes apart
             return items
 
         return first

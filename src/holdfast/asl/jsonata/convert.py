@@ -32,7 +32,7 @@ def exported(value: Any) -> StrictJson | Undefined:
 
 
 def exported_for_text(value: Any) -> Any:
-    """As `exported`, but for $string, which writes a function as an empty text."""
+    """Export like `exported`, but for $string, which writes a function as an empty text."""
     return _Copy(lambda leaf: "" if is_function(leaf) else _exported_leaf(leaf)).of(value)
 
 

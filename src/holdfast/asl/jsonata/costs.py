@@ -14,7 +14,7 @@ from holdfast.asl.jsonata.values import character_count, node_count
 
 #: Shorter lists and texts are part of their step.
 BULK_MIN: Final = 64
-#: To go through a text, a part of it as long as this is an item.
+#: Reading this many characters of a text costs as much as one item.
 CHARACTERS_PER_ITEM: Final = 64
 ITEMS_PER_CALL: Final = 4  # of a built-in function, by a closure
 _COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
@@ -104,8 +104,9 @@ def written_items(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The price of a function: of each call, in items; and how much longer than a copy it takes
-    to go through what it is given, and through the text that it makes. 0: it does not.
+    """The price of a function. The base price of each call is in items. The factors compare the
+    time with a copy: one for reading the arguments, one for the text that it makes. 0: no such
+    price.
     """
 
     call: int = 8  # a call from another function does not count as a step

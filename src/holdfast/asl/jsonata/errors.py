@@ -1,4 +1,4 @@
-"""Turns whatever jsonata-python raises into a `JsonataError` with JSONata's own code."""
+"""Convert every error of jsonata-python into a `JsonataError` with JSONata's own code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ITEM_TYPES: Final = {
 }
 _CODE: Final = re.compile(r"[DSTU]\d{4}")
 _PLACE: Final = re.compile(r"(\{{2,3})\w+\}{2,3}")
-# Where the library raises a sentence of its own, or the code of another mistake.
+# The library's messages that have no code, or the code of another mistake.
 _SENTENCES: Final = {
     "both integer and fractional parts are empty": "D3085",
     "invalid grouping in picture argument": "D3086",
@@ -98,7 +98,9 @@ def translate(error: Exception) -> JsonataError:
 
 
 def translate_syntax(error: Exception, text: str) -> JsonataError:
-    """As `translate`, for what the parser lets slip on text that ends or starts too early."""
+    """Translate like `translate`, also the errors that the parser misses in text that ends or
+    starts too early.
+    """
     if isinstance(error, IndexError):
         code = "S0106" if "/*" in text else "S0101"
         return JsonataError(code, _message(code, ()), len(text))

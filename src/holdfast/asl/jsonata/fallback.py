@@ -44,7 +44,7 @@ FUNCTION_NAMES: Final = frozenset(functions.FRAME.bindings)
 
 
 def parse(text: str) -> Any:
-    """The syntax tree. Raises JsonataError."""
+    """Return the syntax tree. Raises JsonataError."""
     for chained, most in _CHAINED_MAX.items():
         if len(chained.findall(text)) > most:
             raise budget_error(f"has more than {most:,} of {chained.pattern}")
@@ -94,7 +94,8 @@ class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not type
 
     def __init__(self, bindings: Mapping[str, StrictJson]) -> None:
         super().__init__(functions.FRAME)
-        # The library asks for these two at every node; here the search ends.
+        # The library looks up these two names at every node; with a binding here the search ends
+        # early.
         self.bindings.update(__evaluate_entry=None, __evaluate_exit=None)
         self._raw = bindings
 
@@ -114,7 +115,7 @@ class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is
 
 
 class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
-    """One evaluation: budgets, and the operators of JSONata 2.0.6."""
+    """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
         # Not super().__init__(): it parses, and puts itself into the thread's current instance.
@@ -274,7 +275,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_wildcard(self, expr: Any, input: Any) -> Any:  # noqa: A002
         parts = list(input.values()) if isinstance(input, dict) else input
         if isinstance(parts, list):
-            # For each list the library copies what it has found.
+            # The library copies its intermediate result for each list.
             lists = [part for part in parts if isinstance(part, list)]
             found = sum(map(values.node_count, lists)) + len(parts)
             self.charge(found + found * len(lists) // _COPIED_PER_ITEM)

@@ -54,7 +54,9 @@ class _BuiltIn(_NullAware):
 
 
 def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
-    """The same signature with `_NullAware` rules: parsing it again would need its text."""
+    """Return the signature with `_NullAware` rules. The signature is changed because parsing it
+    again would need its text.
+    """
     same = kind.__new__(kind)
     same.__dict__.update(signature.__dict__)
     return same
@@ -178,7 +180,7 @@ def _clone(value: Any) -> Any:
 
 
 def _spread(value: Any) -> Any:
-    """Every field as an object of its own. The library's takes quadratic time."""
+    """Return every field as an object of its own. The library's function takes quadratic time."""
     if isinstance(value, list) and value:
         return list(_fields(value))
     if isinstance(value, list | dict):

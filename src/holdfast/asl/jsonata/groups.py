@@ -19,7 +19,7 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: Of an object: a key and its value, as often as there is a colon.
+#: The pairs of an object: one key and one value for each colon.
 Pairs: TypeAlias = tuple[tuple[CompiledNode, CompiledNode], ...]
 
 
@@ -46,7 +46,7 @@ def literal_object(fields: tuple[tuple[str, CompiledNode], ...]) -> CompiledNode
 
 
 def computed_object(pairs: Pairs) -> CompiledNode:
-    """`{$name: $value}`"""
+    """Compile an object with computed keys: `{$name: $value}`."""
     return lambda frame, context: _grouped(
         context if type(context) is list else [context], pairs, frame
     )

@@ -50,10 +50,10 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def with_date(timestamp: str, picture: str, now_ms: int) -> tuple[str, str]:
-    """A timestamp and its picture, with what a time without a date takes from now.
+    """Return a timestamp and its picture, completed with the present date if they have only a time.
 
-    ("13:45", "[H]:[m]") -> ("2026 11 20 13:45", "[Y0001] [M01] [D01] [H]:[m]"). jsonata-python
-    would take it from the clock of the machine.
+    ("13:45", "[H]:[m]") gives ("2026 11 20 13:45", "[Y0001] [M01] [D01] [H]:[m]"). jsonata-python
+    would take the date from the clock of the machine.
     """
     given = set(_COMPONENT.findall(picture))
     if "h" in given:

@@ -135,8 +135,9 @@ class _Expression:
             except JsonataError:
                 raise
             except Exception:  # noqa: BLE001, S110
-                # Nearly always Declined: jsonata-python knows what is meant, or which error it is.
-                # An unexpected failure of a closure must not fail an execution either.
-                # It goes on with the budget that is left: one evaluation has one.
+                # Nearly always Declined: jsonata-python then evaluates the expression or finds the
+                # right error. An unexpected failure of a closure must not fail an execution either.
+                # The evaluation continues with the budget that is left, because one evaluation has
+                # one budget.
                 pass
         return self._interpret(self.tree, run, moment)

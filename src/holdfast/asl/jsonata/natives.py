@@ -1,6 +1,7 @@
-"""Built-in functions as closures call them: arguments in, value out, `Declined` when in doubt.
+"""Built-in functions as closures call them. In doubt they raise `Declined`.
 
-A function that makes a sequence gives `Many`; the closures turn it into what JSONata shows.
+A function that makes a sequence gives `Many`; the closures turn it into the form that JSONata
+shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Closures of variables and calls."""
+"""Closures for variables and calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def local_variable(name: str) -> CompiledNode:
 
 
 def bound_variable(name: str, value: CompiledNode) -> CompiledNode:
-    """`$name := value`"""
+    """Compile `$name := value`."""
 
     def node(frame: VariableScope, context: Any) -> Any:
         result = frame.names[name] = value(frame, context)

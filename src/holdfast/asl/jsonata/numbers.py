@@ -50,7 +50,9 @@ def format_number(value: float | None, picture: str | None, options: Any) -> str
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """One picture, read: how many digits each part has, and where its separators go."""
+    """The layout of one picture: the number of digits in each part, and the places of its
+    separators.
+    """
 
     prefix: str
     suffix: str
@@ -66,7 +68,7 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """One picture, taken apart: `$#,##0.0e0 net`"""
+    """The parts of one picture, such as `$#,##0.0e0 net`."""
 
     prefix: str
     active: str
@@ -137,7 +139,7 @@ def _take_apart(picture: str, symbols: Mapping[str, str], digits: str) -> _Parts
 
 
 def _mistake(picture: str, parts: _Parts, symbols: Mapping[str, str], digits: str) -> str | None:
-    """The code of the last rule that the picture breaks: JSONata names only that one."""
+    """Return the code of the last rule that the picture breaks: JSONata reports only that one."""
     decimal, group = symbols["decimal-separator"], symbols["grouping-separator"]
     optional, percent, mille = symbols["digit"], symbols["percent"], symbols["per-mille"]
     active = {*digits, decimal, group, optional, symbols["exponent-separator"]}
@@ -163,7 +165,7 @@ def _mistake(picture: str, parts: _Parts, symbols: Mapping[str, str], digits: st
 
 
 def _is_before(part: str, these: str, those: str) -> bool:
-    """Whether one of these characters stands somewhere before one of those."""
+    """Return True when one of the first characters occurs before one of the second."""
     first = next((at for at, character in enumerate(part) if character in these), None)
     return first is not None and any(character in those for character in part[first:])
 

@@ -30,7 +30,7 @@ PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]
 
 
 def index_filter(index: int) -> PathFilter:
-    """`[2]`, `[-1]`"""
+    """Return the filter of an index: `[2]`, `[-1]`."""
 
     def choose(found: Any, _: VariableScope) -> Any:
         items = found if type(found) is list else items_of(found)
@@ -108,7 +108,7 @@ def filtered(node: CompiledNode, filters: tuple[PathFilter, ...]) -> CompiledNod
 
 
 def shown(node: CompiledNode) -> CompiledNode:
-    """A node whose `Many` is turned into what an expression sees."""
+    """Return a node that turns `Many` into the form that an expression sees."""
 
     def show(frame: VariableScope, context: Any) -> Any:
         found = node(frame, context)
@@ -118,7 +118,7 @@ def shown(node: CompiledNode) -> CompiledNode:
 
 
 def name_path(first: CompiledNode, names: tuple[str, ...]) -> CompiledNode:
-    """`first.a.b`: objects all the way, as nearly always; arrays go through `_through`."""
+    """Compile `first.a.b` for objects all the way, the usual case; arrays go through `_through`."""
 
     def path(frame: VariableScope, context: Any) -> Any:
         value = first(frame, context)
@@ -185,7 +185,9 @@ def joined(found: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class CompiledStep:
-    """One step: a node, evaluated with each item as its context, and predicates on its result."""
+    """One step of a path: a node that is evaluated with each item as its context, and predicates on
+    its result.
+    """
 
     node: CompiledNode
     filters: tuple[PathFilter, ...] = ()

@@ -57,7 +57,9 @@ def to_millis(timestamp: str | None, picture: str | None) -> Any:
 
 
 def _short(text: str, what: str) -> str:
-    """The library takes quadratic time to read a picture, and what was written with one."""
+    """Return the picture, or refuse a long one. The library takes quadratic time to read a picture,
+    and a text in its form.
+    """
     if len(text) > values.PICTURE_CHARACTERS_MAX:
         raise values.budget_error(f"was given {what} that is too long")
     evaluator().charge(costs.picture_items(text))
@@ -65,7 +67,7 @@ def _short(text: str, what: str) -> str:
 
 
 def _picture_of_time(picture: str) -> str:
-    """The library writes whatever width a picture asks for."""
+    """Refuse a picture with a large width: the library writes any width."""
     for component in _COMPONENT.findall(picture):
         _, comma, width = component.rpartition(",")
         if comma and _WIDE.search(width) is not None:

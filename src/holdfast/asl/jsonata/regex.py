@@ -76,7 +76,9 @@ class CompiledRegex(TextPattern):
         self._compiled = compiled
 
     def finditer(self, text: str) -> Iterator[Any]:
-        """Every match, without empty ones (D1004): they would match for ever."""
+        """Yield every match. An empty match is refused (D1004), because it would repeat
+        for ever.
+        """
         for match in self._found(text, Jsonata.CURRENT.jsonata):
             if not match.group():
                 raise JException("D1004", -1)

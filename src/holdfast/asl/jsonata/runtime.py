@@ -23,7 +23,7 @@ class Declined(Exception):  # noqa: N818  # not an error: the other engine takes
 
 
 class EvaluationRun:
-    """One evaluation: its bindings and what it has spent."""
+    """One evaluation: its bindings and the budget that it has used."""
 
     __slots__ = (
         "_ends_at", "_looks_at", "bindings", "depth", "items", "regex_seconds_left", "steps",
@@ -153,7 +153,7 @@ class Lambda:
         return result
 
     def each(self, items: list[Any]) -> list[Any]:
-        """Its result for each item, as $map and $filter call it."""
+        """Return the function's result for each item, as $map and $filter call it."""
         if len(self.parameters) != 1:
             if len(self.parameters) > 3:
                 raise Declined
@@ -270,7 +270,7 @@ def equals(left: Any, right: Any, run: EvaluationRun) -> bool:
 
 
 def is_ordered(left: Any, right: Any) -> bool:
-    """Whether `<` has an answer; false when it is undefined."""
+    """Return True when `<` has an answer; False when it is undefined."""
     kinds = _order(left), _order(right)
     if 0 in kinds:
         raise Declined

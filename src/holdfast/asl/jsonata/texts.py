@@ -24,7 +24,7 @@ _REFERENCE: Final = re.compile(r"\$(\$|[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """Where a pattern was found. A group that took no part is the empty text."""
+    """The place of one match of a pattern. A group without a match is the empty text."""
 
     text: str
     start: int
@@ -46,7 +46,9 @@ class TextPattern(ABC):
 
     @abstractmethod
     def matches(self, text: str, allowance: Allowance) -> Iterator[TextMatch]:
-        """Every match, empty ones too. Raises JsonataError when the time or the items are spent."""
+        """Yield every match, empty ones too. Raises JsonataError when the time or the items are
+        used up.
+        """
 
 
 def hashed(text: str, algorithm: str) -> str:
@@ -84,7 +86,7 @@ def after(text: str, part: str) -> str:
 
 
 def split_at(text: str, matches: Iterable[TextMatch]) -> list[str]:
-    """$split: what is between the matches."""
+    """Return the parts of the text between the matches, as $split does."""
     parts = []
     start = 0
     for match in matches:
@@ -97,7 +99,9 @@ def split_at(text: str, matches: Iterable[TextMatch]) -> list[str]:
 def replaced(
     text: str, matches: Iterable[TextMatch], replacement: Callable[[TextMatch], str]
 ) -> str:
-    """$replace, with what stands for each match. Raises JsonataError beyond its length."""
+    """Return the text with a replacement for each match, as $replace does. Raises JsonataError when
+    the result is too long.
+    """
     parts: list[str] = []
     start = length = 0
     for match in matches:
@@ -112,7 +116,7 @@ def replaced(
 
 
 def shown_match(match: TextMatch) -> dict[str, Any]:
-    """What $match says of a match."""
+    """Return the object that $match returns for a match."""
     return {"match": match.text, "index": match.start, "groups": match.groups}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-# How the parser works, not what the expression means.
+# Attributes for the work of the parser, without a meaning for the expression.
 _BOOKKEEPING: Final = frozenset(
     {"_outer_instance", "bp", "id", "lbp", "position", "prefix", "token", "environment"}
 )
@@ -35,7 +35,7 @@ class UnsupportedNode(Exception):  # noqa: N818  # not an error: the other engin
 
 
 def checked(node: Any, *known: str) -> Any:
-    """The node, when nothing but its type, value and the known attributes are set."""
+    """Return the node when it has no attributes besides its type, its value and the known ones."""
     for name, value in vars(node).items():
         if name in _BOOKKEEPING or name in _COMMON or name in known:
             continue
@@ -45,7 +45,9 @@ def checked(node: Any, *known: str) -> Any:
 
 
 def is_lookup(tree: Any) -> bool:
-    """Whether the expression only finds a value that is there: `$order.lines`, `$states.input`."""
+    """Return True when the expression only reads an existing value: `$order.lines`,
+    `$states.input`.
+    """
     first, *names = tree.steps if tree.type == "path" else [tree]
     if first.type not in ("variable", "name") or first.predicate or first.stages:
         return False
@@ -62,7 +64,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def children(node: Any) -> Iterator[Any]:
-    """The nodes right below it."""
+    """Yield the nodes directly below it."""
     for name in _CHILDREN:
         child = getattr(node, name, None)
         if child is not None:
@@ -74,7 +76,9 @@ def children(node: Any) -> Iterator[Any]:
 
 
 def names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
-    """Every variable that the expression binds, and those of them that are always functions."""
+    """Return every variable that the expression binds, and those of them that are always
+    functions.
+    """
     bound: set[str] = set()
     lambdas: set[str] = set()
     others: set[str] = set()
@@ -105,7 +109,7 @@ def is_array(expr: Any) -> bool:
 
 
 def ignores_context(expr: Any) -> bool:
-    """Whether a node gives the same for every item. False when in doubt."""
+    """Return True when a node gives the same result for every item. False when in doubt."""
     kind: str = expr.type
     match kind:
         case "number" | "string" | "value":

@@ -28,7 +28,7 @@ STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 SECONDS_MAX: Final = 0.75
 ITEMS_PER_LOOK: Final = 1_000
-ITEMS_PER_STEP: Final = 25  # what a step costs of the items
+ITEMS_PER_STEP: Final = 25  # The price of a step, in items.
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
@@ -37,7 +37,8 @@ RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
 RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts and keys in a result, each time they are
 REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
-PICTURE_CHARACTERS_MAX: Final = 1_000  # how a number or a time is written; what is read so, too
+# The maximum length of a written number or time, also of one that is read
+PICTURE_CHARACTERS_MAX: Final = 1_000
 
 # From here on JavaScript writes an exponent, so a whole number beyond it stays a float.
 POSITIONAL_MAX: Final = 1e21
@@ -193,7 +194,9 @@ def round_half_even(number: float, places: int) -> float:
 
 
 def json_text(value: Any, *, pretty: bool = False) -> str:
-    """What $string makes of an object or array: JSON.stringify with `number_text` numbers."""
+    """Return the text that $string makes of an object or array: JSON.stringify with `number_text`
+    numbers.
+    """
     # A value that contains itself twice, forty times over, is small in memory and endless as text.
     require_characters(value, STRING_CHARACTERS_MAX)
     parts: list[str] = []
@@ -256,7 +259,7 @@ def _remainder(left: float, right: float) -> float:
 
 
 def node_count(value: Any) -> int:
-    """How many values a value is made of. Raises when it is too large or too deep to go through."""
+    """Return the number of values in a value. Raises when it is too large or too deep to visit."""
     count = 0
     level = [value]
     for _ in range(VALUE_DEPTH_MAX):
@@ -287,7 +290,9 @@ def require_characters(value: Any, characters_max: int) -> None:
 
 
 def character_count(value: Any) -> int:
-    """Of a value that node_count has let through: its texts and keys, each time they are in it."""
+    """Return the number of characters in a value that `node_count` has accepted: its texts and
+    keys, each time they occur.
+    """
     characters, level = 0, [value]
     while level:
         characters += sum(len(node) for node in level if type(node) is str)
@@ -352,7 +357,9 @@ def _number_key(number: float) -> str:
 
 
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
-    """JSONata's own algorithm: an inconsistent comparator gives the same result as there."""
+    """Sort with JSONata's own algorithm, so that an inconsistent comparator gives the same result
+    as there.
+    """
     if len(items) <= 1:
         return list(items)
     middle = len(items) // 2

@@ -30,7 +30,7 @@ _Measure: TypeAlias = Callable[[StrictJson], Any]
 
 
 def compile_rule(rule: Mapping[str, Any], source: Template = INPUT_DATA) -> Template:
-    """A template that gives True or False. `source` gives what `$` is.
+    """Return a template that gives True or False. `source` gives the value of `$`.
 
     Raises PathSyntaxError, also for an operator that does not exist.
     """
@@ -136,7 +136,9 @@ _KINDS: Final[Mapping[str, Callable[[StrictJson], bool]]] = {
 def _measured(
     measure: _Measure, compare: _Compare
 ) -> Callable[[StrictJson], Callable[[StrictJson], bool]]:
-    """Both sides as what can be compared; None, of another kind, compares with nothing."""
+    """Return a test that compares the measures of both sides. A value of another kind measures None
+    and equals nothing.
+    """
 
     def with_operand(operand: StrictJson) -> Callable[[StrictJson], bool]:
         right = measure(operand)
@@ -151,7 +153,7 @@ def _measured(
 
 
 def _matches(pattern: StrictJson) -> Callable[[StrictJson], bool]:
-    """`*` stands for any text, `\\*` for an asterisk, `\\\\` for a backslash."""
+    r"""Return a test for a pattern: `*` is any text, `\*` an asterisk, `\\` a backslash."""
     parts = _parts(pattern) if isinstance(pattern, str) else []
 
     def test(value: StrictJson) -> bool:

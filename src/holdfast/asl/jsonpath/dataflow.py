@@ -79,7 +79,9 @@ class DataPath:
 
     @classmethod
     def of(cls, state: _State, field: str) -> DataPath | None:
-        """None where the field would change nothing. Raises PathSyntaxError."""
+        """Return the path in a field; None where the field would change nothing. Raises
+        PathSyntaxError.
+        """
         text = state.get(field, _ROOT)
         if text == _ROOT:
             return None
@@ -119,7 +121,9 @@ class PathArguments:
 
     @classmethod
     def of(cls, state: _State) -> PathArguments:
-        """Of a Task, Parallel or Pass. A Map's Parameters are its ItemSelector: no concern here."""
+        """Return the Parameters of a Task, Parallel or Pass. A Map's Parameters are its
+        ItemSelector and are read elsewhere.
+        """
         source = EffectiveInput.of(state)
         has_parameters = "Parameters" in state
         return cls(source, compile_payload(state["Parameters"], source) if has_parameters else None)
@@ -130,7 +134,9 @@ class PathArguments:
 
 @dataclass(frozen=True, slots=True)
 class _PassResult:
-    """A Pass has no task: its result is the one the core has bound, else it is worked out here."""
+    """The result of a Pass. A Pass has no task: the core has bound its result, or it is computed
+    here.
+    """
 
     result: Template
 
@@ -165,7 +171,7 @@ class PathOutput:
 
     @classmethod
     def of_task(cls, state: _State) -> PathOutput:
-        """Of a Task, Parallel or Map; `states` in the bindings has the result."""
+        """Return the output of a Task, Parallel or Map; `states` in the bindings has the result."""
         selector = None
         if "ResultSelector" in state:
             selector = compile_payload(state["ResultSelector"], RESULT_DATA)
@@ -173,7 +179,9 @@ class PathOutput:
 
     @classmethod
     def of_pass(cls, state: _State) -> PathOutput:
-        """A Result is taken instead of the input, whatever Parameters there are."""
+        """Return the output of a Pass. A Result replaces the input, whatever Parameters
+        there are.
+        """
         result: Template = PathArguments.of(state)
         if "Result" in state:
             result = ConstantTemplate(state["Result"])
@@ -181,13 +189,15 @@ class PathOutput:
 
     @classmethod
     def of_input(cls, state: _State) -> PathOutput:
-        """Of a Choice, Wait or Succeed: InputPath and OutputPath."""
+        """Return the output of a Choice, Wait or Succeed: InputPath and OutputPath."""
         selection = PathSelection(EffectiveInput.of(state), None)
         return cls(selection, compile_reference(_ROOT), DataPath.of(state, "OutputPath"))
 
     @classmethod
     def of_catcher(cls, catcher: _State) -> PathOutput:
-        """The state's OutputPath is not applied to what a catcher hands on (seen in recordings)."""
+        """Return the output of a catcher. The state's OutputPath is not applied to it (seen in
+        recordings).
+        """
         selection = PathSelection(ERROR_DATA, None)
         return cls(selection, _reference(catcher), None)
 
@@ -196,7 +206,7 @@ class PathOutput:
         return cls(selection, _reference(state), DataPath.of(state, "OutputPath"))
 
     def selected(self, bindings: _Bindings, moment: EvaluationMoment) -> StrictJson:
-        """The result after ResultSelector."""
+        """Return the result after ResultSelector."""
         return self.selection.evaluate(bindings, moment)
 
     def combined(self, bindings: _Bindings, moment: EvaluationMoment) -> StrictJson:

@@ -42,7 +42,7 @@ _Run: TypeAlias = Callable[[_Arguments, EvaluationMoment], StrictJson]
 
 
 class IntrinsicMisuse(Exception):  # noqa: N818  # becomes a StateError, where the call is known
-    """Its text is AWS's sentence about the arguments."""
+    """Wrong arguments of an intrinsic function. The text is AWS's sentence about them."""
 
     @classmethod
     def of(cls, name: str) -> IntrinsicMisuse:
@@ -60,7 +60,7 @@ class IntrinsicFunction:
     is_template: bool = False
 
     def run(self, arguments: _Arguments, moment: EvaluationMoment) -> StrictJson:
-        """Raises InvalidArguments."""
+        """Run the function. Raises InvalidArguments."""
         try:
             return self.body(arguments, moment)
         except _RefusedError:
@@ -190,7 +190,7 @@ def _hash(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _string_split(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
-    """Every character of the second text separates; parts without any text are dropped."""
+    """Split a text: every character of the second text separates; empty parts are dropped."""
     text, separators = map(_text, arguments)
     if not separators:
         return [text] if text else []
@@ -274,7 +274,7 @@ def _math_random(arguments: _Arguments, moment: EvaluationMoment) -> StrictJson:
 
 
 def _java_random(seed: int, bound: int) -> int:
-    """`new Random(seed).nextInt(bound)`"""
+    """Return Java's `new Random(seed).nextInt(bound)`."""
     state = (seed ^ _JAVA_FACTOR) % 2**48
     while True:
         state = (state * _JAVA_FACTOR + 0xB) % 2**48

@@ -37,7 +37,7 @@ _CALL: Final = re.compile(r"(States\.\w+)\s*\(")
 _STRING: Final = re.compile(r"'((?:[^'\\]|\\['\\{}])*)'")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?=[\s,)])")
 _WORD: Final = re.compile(r"(true|false|null)(?=[\s,)])")
-# Up to the comma or the bracket that ends the argument; what is in brackets may hold either.
+# A path up to the comma or bracket that ends the argument. A part in brackets may contain either.
 _PATH: Final = re.compile(
     r"\$(?:\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"])*\]|\(\)|[^\s,()\[\]])*"
 )
@@ -55,7 +55,9 @@ class Intrinsic:
     call: _Argument
 
     def evaluate(self, scope: PathScope) -> StrictJson:
-        """Raises StateError: States.Runtime, whatever is wrong (measured on AWS by others too)."""
+        """Return the value. Raises StateError States.Runtime for every error (measured on AWS by
+        others too).
+        """
         try:
             return self.call(scope)
         except IntrinsicMisuse as invalid:

@@ -33,14 +33,14 @@ __all__ = [
 
 _CACHED_PATHS_MAX: Final = 4_096
 _ABSENT: Final[Any] = object()
-# Nearly every path there is; the others take a parser.
+# The simple form of nearly every path; other paths need the parser.
 _PLAIN: Final = re.compile(r"(\$\$|\$[^\W\d]\w*|\$)((?:\.[^\W\d][\w-]*|\[[0-9]{1,18}\])*)")
 _PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
 _Key: TypeAlias = str | int
 
 
 class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks for it
-    """Nothing stands at a definite path. `reason` is Jayway's sentence."""
+    """A definite path leads to no value. `reason` is Jayway's sentence."""
 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:
         super().__init__(reason)
@@ -50,7 +50,7 @@ class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks 
 
 
 class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePathConflict
-    """A value cannot be put at a reference path, as something else than an object is there."""
+    """A value cannot be put at a reference path, because a value there is not an object."""
 
     def __init__(self, step: _Key, document: StrictJson) -> None:
         self.reason = f'Unable to apply step "{step}" to input {shown(document)}'
@@ -118,7 +118,7 @@ class ReferencePath:
 
 @lru_cache(maxsize=_CACHED_PATHS_MAX)
 def compile_path(text: str) -> Path:
-    """Raises PathSyntaxError."""
+    """Compile a path. Raises PathSyntaxError."""
     if len(text) > PATH_CHARACTERS_MAX:
         raise PathSyntaxError(text, f"is longer than {PATH_CHARACTERS_MAX:,} characters")
     plain = _PLAIN.fullmatch(text)
@@ -174,7 +174,7 @@ def _definite(keys: tuple[_Key, ...]) -> Callable[[StrictJson], StrictJson]:
 def _merged(
     parents: tuple[_Key, ...], names: tuple[str, ...]
 ) -> Callable[[StrictJson], StrictJson]:
-    """`$.a['b','c']` at the end of a path gives an object of those that are there."""
+    """Return the object of existing fields for `$.a['b','c']` at the end of a path."""
     find_parent = _definite(parents)
 
     def find(root: StrictJson) -> StrictJson:
@@ -238,6 +238,6 @@ def _child(container: Any, key: Any) -> Any:
 
 
 def _shown(keys: tuple[_Key, ...]) -> str:
-    """("a", 0) -> $['a'][0]"""
+    """Return the keys as a path: ("a", 0) gives $['a'][0]."""
     steps = (f"['{key}']" if isinstance(key, str) else f"[{key}]" for key in keys)
     return "$" + "".join(steps)

@@ -22,7 +22,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _SLICE: Final = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _FROM_END: Final = re.compile(r"\(\s*@\.length\s*-\s*([0-9]{1,18})\s*\)")
-# A text may stand without quotes (a linter that follows AWS takes it so).
+# A text may have no quotes (a linter that follows AWS accepts it).
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _OPERATOR: Final = re.compile(r"==|!=|<=|>=|=~|<|>|(?:in|nin)\b")
 _REGEX: Final = re.compile(r"/((?:[^/\\]|\\.)*)/([a-z]*)")
@@ -51,20 +51,20 @@ class IndexStep(NamedTuple):
 
 
 class Indexes(NamedTuple):
-    """`[0,2]`"""
+    """A step with indexes: `[0,2]`."""
 
     indexes: tuple[int, ...]
 
 
 class Slice(NamedTuple):
-    """`[1:5]`, `[-2:]`"""
+    """A step with a slice: `[1:5]`, `[-2:]`."""
 
     start: int | None
     end: int | None
 
 
 class Wildcard(NamedTuple):
-    """`.*`, `[*]`"""
+    """A step to all members: `.*`, `[*]`."""
 
 
 class Descend(NamedTuple):
@@ -74,7 +74,7 @@ class Descend(NamedTuple):
 
 
 class FilterStep(NamedTuple):
-    """`[?(…)]`"""
+    """A step with a filter: `[?(…)]`."""
 
     condition: Condition
 
@@ -90,7 +90,7 @@ class FilterConstant(NamedTuple):
 
 
 class FilterPattern(NamedTuple):
-    """`/text.*/i`"""
+    """A regular expression in a filter: `/text.*/i`."""
 
     source: str
     is_case_ignored: bool
@@ -132,7 +132,7 @@ Condition: TypeAlias = FilterComparison | Exists | Not | All | AnyOf
 
 
 def parse_path(text: str) -> tuple[str, tuple[PathStep, ...]]:
-    """-> the root ("$", "$$" or a variable's name) and the steps. Raises PathSyntaxError."""
+    """Return the root ("$", "$$" or a variable's name) and the steps. Raises PathSyntaxError."""
     cursor = _Cursor(text)
     root = cursor.root()
     steps = cursor.steps(_NAME)
@@ -274,7 +274,9 @@ class _Cursor:
         return int(found[0])
 
     def _quoted(self) -> str:
-        """Only the quote itself can be escaped; any other backslash is part of the name."""
+        """Return a quoted name. Only the quote can be escaped; any other backslash is part of the
+        name.
+        """
         quote = self.text[self.at : self.at + 1]
         if quote not in ("'", '"'):
             raise self.problem("has no quoted name")

@@ -36,7 +36,9 @@ _Fill: TypeAlias = Callable[[PathScope], StrictJson]
 
 
 def compile_payload(value: StrictJson, source: Template = INPUT_DATA) -> Template:
-    """The template of a field; `source` gives what `$` is in it. Raises PathSyntaxError."""
+    """Return the template of a field; `source` gives the value of `$` in it. Raises
+    PathSyntaxError.
+    """
     fill = _compile(value)
     return ConstantTemplate(value) if fill is None else _Payload(source, fill)
 
@@ -72,7 +74,7 @@ class _Payload:
 
 
 def _compile(value: StrictJson) -> _Fill | None:
-    """None when nothing in the value is evaluated."""
+    """Return the template; None when nothing in the value is evaluated."""
     match value:
         case dict():
             if any(key.endswith(_DYNAMIC) for key in value):

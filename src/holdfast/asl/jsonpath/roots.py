@@ -1,4 +1,4 @@
-"""Where paths begin, and the error for a text that is not a path."""
+"""The roots of paths, and the error for a text that is not a path."""
 
 from __future__ import annotations
 

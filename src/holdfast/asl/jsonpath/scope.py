@@ -62,9 +62,10 @@ def refuse(cause: str) -> NoReturn:
 
 
 def require_bounded(value: StrictJson) -> None:
-    """Raises StateError for what is too large, or too deep, to be written down.
+    """Raise StateError for a value that is too large or too deep to be written.
 
-    A document that is named a thousand times is one object, and a thousand times its text.
+    A document to which a thousand references lead is one object in memory, but a thousand copies in
+    the text.
     """
     nodes, characters = 1, 0
     level: list[Any] = [value]
@@ -98,7 +99,7 @@ class ConstantTemplate:
 
 @dataclass(frozen=True, slots=True)
 class StateData:
-    """A template that hands out what the core gives a state."""
+    """A template that returns one of the values that the core gives a state."""
 
     name: Literal["input", "result", "errorOutput"]
 
@@ -108,7 +109,7 @@ class StateData:
         return data
 
 
-#: What `$` may mean: the state's input, its result, the error that was caught.
+#: The possible meanings of `$`: the state's input, its result, the error that was caught.
 INPUT_DATA: Final = StateData("input")
 RESULT_DATA: Final = StateData("result")
 ERROR_DATA: Final = StateData("errorOutput")

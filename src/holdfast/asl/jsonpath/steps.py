@@ -1,6 +1,6 @@
-"""Steps of an indefinite path, from lists of nodes to lists of nodes, as Jayway takes them.
+"""Steps of an indefinite path, from lists of nodes to lists of nodes, with Jayway's rules.
 
-A step skips values that it does not fit. A deep scan visits a node before what is in it.
+A step skips values that it does not fit. A deep scan visits a node before its members.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PathBudgetError(Exception):
 
 
 class _Walk:
-    """One evaluation of a path: the whole document, and what may still be spent on it."""
+    """One evaluation of a path: the whole document, and the remaining budget."""
 
     __slots__ = ("document", "nodes_left", "regex_seconds_left")
 
@@ -148,7 +148,9 @@ def _has(node: StrictJson, names: tuple[str, ...]) -> bool:
 
 
 def _sliced(node: StrictJson, start: int | None, end: int | None) -> Iterable[StrictJson]:
-    """Between two bounds only the items count from the end, the bounds do not: [1:-1] is empty."""
+    """Return the items of a slice. With two bounds a negative bound does not count from the end:
+    [1:-1] is empty.
+    """
     if not isinstance(node, list):
         return ()
     if start is None or end is None:
@@ -204,7 +206,9 @@ def _filter(condition: Condition) -> _Select:
 
 
 def _accepted(condition: Condition) -> _Select:
-    """In a deep scan an object is tested once, where it stands, not again as an array's item."""
+    """Return the filter. In a deep scan an object is tested once, at its own place, not again as an
+    array's item.
+    """
     test = _test(condition)
     return lambda node, walk: [node] if isinstance(node, dict) and test(node, walk) else ()
 
@@ -288,7 +292,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """A number equals the text that writes it; nothing else equals what is of another kind."""
+    """Return True when both are equal. A number equals the text that writes it; other values of
+    different kinds are never equal.
+    """
     if _is_number(left) and _is_number(right):
         return bool(left == right)
     if _is_number(left) and isinstance(right, str):

@@ -38,7 +38,9 @@ def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
 def _undo(
     undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
 ) -> UndoRule:
-    """A `finally` sends errors on, out of it: there its states are listed, and no more are its."""
+    """Return the rule of an undo. A `finally` passes errors on, out of its part: there its states
+    are listed, and no others belong to it.
+    """
     begin, end = undo["Begin"], undo["End"]
     listed = (names for names in shielded if begin in names)
     own = _between(begin, end, states).intersection(*listed)
@@ -47,7 +49,8 @@ def _undo(
 
 def _deadline(deadline: StateJson) -> BlockDeadline:
     return BlockDeadline(
-        # Where the block begins it begins anew, also for a loop that goes on there.
+        # A return to the beginning of a block starts the block again, also for a loop that
+        # continues there.
         states=frozenset(deadline["States"]) - {deadline["Begin"]},
         begin=deadline["Begin"],
         seconds=compile_template(deadline["Seconds"], "/Seconds"),

@@ -44,7 +44,7 @@ _BY_PATH: Final[Mapping[str, _ByPath]] = {
     "ToleratedFailureCount": whole_number_path,
     "ToleratedFailurePercentage": percentage_path,
 }
-# The fields by which a state hands on something else than it would without them.
+# The fields by which a state changes its output.
 _OUTPUT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pass": ("InputPath", "Parameters", "Result", "ResultPath", "OutputPath"),
     "Choice": ("InputPath", "OutputPath"),
@@ -62,7 +62,7 @@ class PathFields:
 
     @property
     def _source(self) -> EffectiveInput:
-        """What `$` is in most fields: the input after InputPath."""
+        """Return the value of `$` in most fields: the input after InputPath."""
         return EffectiveInput.of(self.state)
 
     def arguments(self) -> Template | None:

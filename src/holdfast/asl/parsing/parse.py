@@ -135,7 +135,7 @@ def read_program(document: dict[str, Any]) -> Program:
         comment=str(document.get("Comment", "")),
         start_at=start_at,
         states=parser.states,
-        # AWS takes a 0 and lets such a machine run.
+        # AWS accepts a 0 and runs such a machine without a time-out.
         timeout_seconds=document.get("TimeoutSeconds") or None,
         undos=undos,
         deadlines=deadlines,
@@ -144,7 +144,7 @@ def read_program(document: dict[str, Any]) -> Program:
 
 
 def parse_state(name: str, state: StateJson, language: Language = "JSONPath") -> State:
-    """One state that validated by itself, as TestState runs it."""
+    """Parse one state that was validated by itself, as TestState runs it."""
     parser = _Parser(language)
     return parser.state(name, state, f"/States/{name}")
 
@@ -157,7 +157,7 @@ class _Parser:
     states: dict[str, State] = field(default_factory=dict)
 
     def machine(self, document: StateJson, path: str) -> str:
-        """-> the name that this level starts at."""
+        """Return the name that this level starts at."""
         for name, state in document["States"].items():
             self.states[name] = self.state(name, state, f"{path}/States/{name}")
         return str(document["StartAt"])
@@ -181,7 +181,7 @@ class _Parser:
                 return _task(name, state, read, where)
             case "Parallel":
                 return self._parallel(name, state, read, where)
-            case _:  # a Map: nothing else passes validation
+            case _:  # A Map: no other type passes validation
                 return self._map(name, state, read, where)
 
     def _parallel(

@@ -1,6 +1,6 @@
 """Fields that are a path to one value: SecondsPath, ErrorPath, ToleratedFailureCountPath …
 
-Each says in words of its own what it does not like (all seen in recordings, unless it says so).
+Each has its own error messages (all seen in recordings, unless noted).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def wait_seconds_path(text: str, source: Template) -> Template:
 
 
 def wait_timestamp_path(text: str, source: Template) -> Template:
-    """A Wait's TimestampPath. Raises PathSyntaxError."""
+    """Return the template of a Wait's TimestampPath. Raises PathSyntaxError."""
 
     def accept(value: StrictJson) -> StrictJson:
         if not isinstance(value, str) or nanos_of(value) is None:
@@ -107,7 +107,7 @@ def wait_timestamp_path(text: str, source: Template) -> Template:
 
 
 def task_seconds_path(field: str, text: str, source: Template) -> Template:
-    """TimeoutSecondsPath and HeartbeatSecondsPath. Raises PathSyntaxError."""
+    """Return the template of TimeoutSecondsPath or HeartbeatSecondsPath. Raises PathSyntaxError."""
 
     def accept(value: StrictJson) -> StrictJson:
         described = f"{text} == {shown(value)}"

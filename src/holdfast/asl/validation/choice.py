@@ -51,7 +51,7 @@ OPERATORS: Final = _operators()
 
 
 def check_rule(scope: RuleScope, rule: Any, location: str) -> None:
-    """One of Choices."""
+    """Check one rule of Choices."""
     _check(scope, rule, location, _TOP)
 
 

@@ -31,7 +31,7 @@ _DEADLINE: Final = ObjectShape(
     },
     required=("Begin", "Seconds", "States"),
 )
-#: Of a machine.
+#: The fields of a machine.
 MACHINE: Final = ObjectShape(
     {
         "Undo": FieldRule(values.list_of(_UNDO.check)),
@@ -46,7 +46,9 @@ MAP: Final = ObjectShape({"Needed": _NEEDED, "Tolerated": _TOLERATED})
 
 
 def _after(scope: RuleScope, value: Any, location: str) -> None:
-    """For each branch the numbers of earlier ones: one that names a later one might never start."""
+    """Check the numbers of earlier branches for each branch. A branch that waits for a later one
+    might never start.
+    """
     if not isinstance(value, list):
         return expected(scope, location, "ARRAY")
     for number, earlier in enumerate(value):

@@ -74,7 +74,9 @@ def _list(value: Any) -> list[Any]:
 def _check_flow(
     scope: RuleScope, level: Mapping[str, Any], path: str, entries: Iterable[str]
 ) -> None:
-    """Only the outermost level needs an end; where it has none, AWS looks no further."""
+    """Check the flow of one level. Only the outermost level needs an end. Without one, AWS reports
+    no other problem of the flow.
+    """
     if not path and not any(_is_terminal(state) for state in level["States"].values()):
         scope.refuse(None, "Workflow has no terminal state", "MISSING_END_STATE")
     else:
@@ -82,7 +84,7 @@ def _check_flow(
 
 
 def _levels(machine: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Every {"StartAt", "States"} that can be walked, with its path; outer ones first."""
+    """Yield every {"StartAt", "States"} that can be walked, with its path; outer ones first."""
     states = machine.get("States")
     if not isinstance(states, dict) or not isinstance(machine.get("StartAt"), str):
         return
@@ -147,7 +149,7 @@ def _check_known(
 
 
 def transitions(state: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The names that a state goes on to, each with its place."""
+    """Yield the names of the next states of a state, each with its place."""
     if not isinstance(state, dict):
         return
     for key in ("Next", "Default"):

@@ -59,7 +59,7 @@ def check_text(scope: RuleScope, text: str, location: str) -> None:
 
 
 def _unsupported(tree: object, states_fields: frozenset[str]) -> Iterator[str]:
-    """One sentence per reference. The tree is as deep as the parser lets it be."""
+    """Yield one sentence per unsupported reference. The parser bounds the depth of the tree."""
     pending = [(tree, False)]
     while pending:
         node, has_context = pending.pop()

@@ -1,4 +1,4 @@
-"""The fields of a distributed Map, and which of them go with which."""
+"""The fields of a distributed Map, and the combinations that are allowed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def reference(*, context: bool = False) -> FieldCheck:
 
 
 def result_path(scope: RuleScope, value: Any, location: str) -> None:
-    """One place of the input, at which a value can be put; null."""
+    """Check a result path: one place of the input at which a value can be put, or null."""
     if value is not None and not isinstance(value, str):
         return expected(scope, location, "STRING", "NULL")
     if isinstance(value, str):
@@ -51,7 +51,7 @@ def _refuse_no_reference(scope: RuleScope, problem: str | None, location: str) -
 
 
 def path_or_intrinsic(scope: RuleScope, value: Any, location: str) -> None:
-    """A Fail's ErrorPath and CausePath."""
+    """Check a Fail's ErrorPath and CausePath."""
     if not isinstance(value, str):
         expected(scope, location, "STRING")
     elif not is_path(value) and not is_intrinsic(value):
@@ -59,7 +59,7 @@ def path_or_intrinsic(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def payload(scope: RuleScope, value: Any, location: str) -> None:
-    """A payload template. AWS reports what is wrong in it at the template, not at the field."""
+    """Check a payload template. AWS reports a problem in it at the template, not at the field."""
     for fields in _objects(value):
         for name, item in fields.items():
             if name.endswith(_DYNAMIC):
@@ -93,7 +93,7 @@ def _check_dynamic(scope: RuleScope, name: str, item: Any, location: str) -> Non
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every object in the value, outer ones first."""
+    """Yield every object in the value, outer ones first."""
     pending = [value]
     while pending:
         item = pending.pop()

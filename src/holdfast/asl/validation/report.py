@@ -21,8 +21,8 @@ LANGUAGES: Final[tuple[Language, ...]] = ("JSONPath", "JSONata")
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """As ValidateStateMachineDefinition has it. `location` is "/States/X/Catch[0]/Next"; "/" is the
-    machine itself; None: the whole text, or nowhere.
+    """One problem, in the form of ValidateStateMachineDefinition. `location` is
+    "/States/X/Catch[0]/Next"; "/" is the machine itself; None: the whole text, or no place.
     """
 
     severity: Literal["ERROR", "WARNING"]
@@ -33,7 +33,7 @@ class DefinitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """Where a rule looks: the language and type that hold here, and what `$states` has."""
+    """The scope of a rule: the language and the type in force, and the fields of `$states`."""
 
     found: list[DefinitionProblem] = field(repr=False)
     language: Language

@@ -262,7 +262,7 @@ _SHAPES: Final[Mapping[str, ObjectShape]] = {
 
 
 def check_state(scope: RuleScope, state: Any, location: str) -> None:
-    """One state. `scope.language` is the one that holds around it."""
+    """Check one state. `scope.language` is the language in force around it."""
     if not isinstance(state, dict):
         return expected(scope, location, "OBJECT")
     shape = _shape_of(scope, state, location)
@@ -300,7 +300,9 @@ def _shape_of(scope: RuleScope, state: Mapping[str, Any], location: str) -> Obje
 
 
 def _of_any_language(fields: Mapping[str, FieldRule]) -> dict[str, FieldRule]:
-    """A state in a language that it may not have is not told of its fields as well."""
+    """Return the fields without a language. A state in a language that is not allowed gets no
+    reports about its fields.
+    """
     return {name: replace(field, language=None) for name, field in fields.items()}
 
 

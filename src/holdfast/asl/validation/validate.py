@@ -32,7 +32,9 @@ __all__ = [
 def diagnose(
     definition: str | Any, machine_type: MachineType = "STANDARD"
 ) -> tuple[DefinitionProblem, ...]:
-    """Every problem of a definition, given as text or as the value of its JSON; none: ()."""
+    """Return every problem of a definition, given as text or as the value of its JSON; () without
+    problems.
+    """
     if not isinstance(definition, str):
         return _diagnose(definition, machine_type, is_to_run=False)
     if not definition.strip():

@@ -145,12 +145,12 @@ def list_of(check_item: FieldCheck, *, may_be_empty: bool = False) -> FieldCheck
 
 
 def names_of_errors(scope: RuleScope, value: Any, location: str) -> None:
-    """ErrorEquals. That States.ALL stands alone and last is a rule of the whole list."""
+    """Check ErrorEquals. That States.ALL is alone and last is a rule of the whole list."""
     list_of(text)(scope, value, location)
 
 
 def check_catch_alls(scope: RuleScope, handlers: Iterable[Any], location: str) -> None:
-    """States.ALL may only be the one error of the last retrier or catcher."""
+    """Check that States.ALL is the only error of the last retrier or catcher."""
     found = list(handlers)
     for number_, handler in enumerate(found):
         errors = handler.get("ErrorEquals") if isinstance(handler, dict) else None

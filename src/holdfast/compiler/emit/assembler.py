@@ -21,9 +21,9 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Label:
-    """A point of the flow. It stands for the next state that is added, or for another label.
+    """A point of the flow. It refers to the next state that is added, or to another label.
 
-    `is_used` once something leads here: behind an endless loop without a `break` nothing does.
+    `is_used` once a state leads here: no state leads behind an endless loop without a `break`.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Assembler:
 
     @property
     def is_reachable(self) -> bool:
-        """Whether anything leads to the state that is added next."""
+        """Return True when some state leads to the state that is added next."""
         return any(label.is_used for label in self._pending)
 
     @property
@@ -108,7 +108,7 @@ class Assembler:
         return given
 
     def end(self, origin: SourcePlace, name: str, state: dict[str, Any]) -> str:
-        """A state that says itself what comes after it; gives its name."""
+        """Add a state that names its own successor, and return the state's name."""
         given = self.names.give(name, origin)
         for pending in self._pending:
             pending.target = given
@@ -126,7 +126,9 @@ class Assembler:
 
 
 def _ways_out(state: dict[str, Any]) -> Iterator[Label]:
-    """Its labels. The machines in a state have labels of their own, and are finished first."""
+    """Yield the labels of one state. The machines nested in a state have labels of their own, and
+    are finished first.
+    """
     for row in (state, *state.get("Choices", ()), *state.get("Catch", ())):
         if "Next" in row:
             yield row["Next"]
@@ -135,7 +137,7 @@ def _ways_out(state: dict[str, Any]) -> Iterator[Label]:
 
 
 def resolved(value: Any) -> Any:
-    """-> the value with every label replaced by its state's name."""
+    """Return the value with every label replaced by its state's name."""
     match value:
         case Label():
             return value.state

@@ -1,4 +1,4 @@
-"""IR -> states. Every construct becomes a few states; nothing is decided here about Python."""
+"""IR to states: every construct becomes a few states. No rule of Python is decided here."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class _LoopExits:
 
 
 class Emitter:
-    """Of the workflow or of one branch. `regions` are what may catch at this point."""
+    """The emitter of one workflow or one branch. `regions` are the regions that may catch an error
+    here.
+    """
 
     def __init__(self, machine: MachineParts) -> None:
         self.machine = machine
@@ -90,7 +92,7 @@ class Emitter:
         return self._catchers
 
     def guarded(self, region: Region, block: StatementBlock) -> None:
-        """`block`, inside `region`."""
+        """Emit `block` inside `region`."""
         outer = self.regions, self._catchers
         self.regions, self._catchers = (*self.regions, region), None
         self.block(block)
@@ -165,7 +167,7 @@ class Emitter:
         arms: list[tuple[Label, StatementBlock]] = []
         choices = []
         orelse: StatementBlock = (statement,)
-        # `elif` is an `if` alone in the `else`: one Choice has room for all of them.
+        # An `elif` is a single `if` in the `else` block: one Choice state takes all of them.
         while len(orelse) == 1 and isinstance(arm := orelse[0], If):
             label = Label()
             choices.append({"Condition": expression(arm.test.query), "Next": label})

@@ -33,20 +33,20 @@ class UndoRegion:
 
     @property
     def start(self) -> str:
-        """How many steps there are to undo, at the moment of the error."""
+        """Return the number of steps that were undoable at the moment of the error."""
         return expression(FunctionCall("count", (Variable(self.compensate.steps),)))
 
 
 @dataclass(slots=True)
 class FinalRegion:
-    """Where each way out of a part with a `finally` begins."""
+    """The starting points of the `finally` body, one for each way out of the part."""
 
     failure: str
     labels: dict[Way, Label]
 
 
 class ErrorRoute(NamedTuple):
-    """Where errors of these names go, and what is assigned on the way."""
+    """The route of errors with these names: the next state, and the assignments on the way."""
 
     names: tuple[str, ...]
     assign: dict[str, Any]
@@ -103,7 +103,7 @@ def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> d
 
 
 def final_when_stopped(region: FinalRegion, inside: list[str], end: Label | str) -> dict[str, Any]:
-    """So a stop runs the `finally` body, too."""
+    """Return the cancellation rule of a `finally` body, so that a stop runs the body too."""
     begin = region.labels[Way.ERROR]
     begin.is_used = True
     assign = {region.failure: ERROR_OUTPUT}

@@ -132,7 +132,9 @@ def _with_timeout(state: Mapping[str, Any], timeout: TypedQuery | None) -> dict[
 
 
 def output_of(value: QueryTree) -> Any:
-    """As an expression, null cannot be taken for an Output that was left out."""
+    """Return an Output for the value. A null is written as an expression, because ASL would read it
+    as an absent Output.
+    """
     return expression(NULL) if value == NULL else template(value)
 
 
@@ -147,7 +149,7 @@ def is_one_of(error: Variable, names: tuple[str, ...]) -> QueryTree:
 
 
 def compensation_failed(task_name: str) -> Any:
-    """What `surface.compensating` raises."""
+    """Return the error that `surface.compensating` raises for a failed undo of this task."""
     text = Constant(f"undo of {task_name} failed: ")
     cause = Binary("&", text, cause_of(FieldOf(STATES, "errorOutput")))
     name = Constant(CompensationFailed.__name__)

@@ -1,4 +1,4 @@
-"""Steps -> states: what a durable call becomes, and where its result goes."""
+"""Steps to states: the states of a durable call, and the place of its result."""
 
 from __future__ import annotations
 
@@ -132,12 +132,14 @@ class StepEmitter:
 
 
 def _above_zero(count: TypedQuery | None) -> JsonValue:
-    """None where 0 is given, for that is what ASL takes when the field is left out."""
+    """Return the number, or None for 0: ASL takes 0 when the field is absent."""
     return None if count is None or count.query == Constant(0) else template(count.query)
 
 
 def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
-    """Nothing where all must succeed, for that is plain ASL."""
+    """Return the fields of a quorum; none when all branches must succeed, because plain ASL says
+    that.
+    """
     tolerated = _above_zero(action.tolerated)
     if tolerated is None:
         return {}

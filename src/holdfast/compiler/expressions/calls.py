@@ -1,4 +1,4 @@
-"""Calls inside expressions: models, methods, the functions of the table; nothing else."""
+"""Calls inside expressions: models, methods, and the functions of the table; no others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
-        # A method of a class from outside: the class is what cannot be used here.
+        # A method of a class from outside: report the class, which a workflow cannot use here.
         return expressions.lower(function.value)
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:

@@ -1,4 +1,4 @@
-"""`and`, `or`, `x if c else y` and comparisons: what is evaluated only sometimes."""
+"""Parts that are evaluated only sometimes: `and`, `or`, `x if c else y` and comparisons."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
 
 
 def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
-    """Where only the truth of `a and b` counts, it is the `and` of their truths."""
+    """Lower `a and b` to the `and` of their truths, where only its truth matters."""
     is_and = isinstance(node.op, ast.And)
     place = expressions
     found = [place.truth(node.values[0])]

@@ -128,11 +128,11 @@ def _member_help(enum: Type) -> str:
 
 
 def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()) -> bool:
-    """Whether `==` on the JSON of two values answers what `==` on the values does.
+    """Return True when `==` on the JSON of two values gives the same answer as `==` on the values.
 
     It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
-    list; of a value of unknown type only text and None can be told apart from everything else.
-    `inside`: the models whose fields are being looked at.
+    list. A value of unknown type can be distinguished from all others only by text and None.
+    `inside`: the enclosing models whose fields are being compared.
     """
     return all(
         _are_comparable(some, other, inside)
@@ -181,7 +181,9 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
 
 
 def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
-    """Whether two of them are equal exactly when all fields of their JSON are."""
+    """Return True when two values of the model are equal exactly when all fields of their
+    JSON are.
+    """
     return has_plain_equality(model) and all(
         are_comparable(field.type, field.type, inside) for field in fields_of(model).values()
     )

@@ -69,7 +69,9 @@ def _through(
     generators: list[ast.comprehension],
     lower: Callable[[Expressions], TypedQuery],
 ) -> TypedQuery:
-    """The list of what `lower` gives for each step of the loops, the first one outermost."""
+    """Return the list of the results of `lower` for each step of the loops, the first loop
+    outermost.
+    """
     first, *others = generators
     loop = _enter(expressions, key, first)
     if loop is None:

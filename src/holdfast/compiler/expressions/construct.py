@@ -66,7 +66,7 @@ def _keywords(node: ast.Call, model: Any) -> list[ast.keyword]:
 
 
 def copy_with(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: ModelOf) -> TypedQuery:
-    """`order.model_copy(update={"status": "paid"})`."""
+    """Lower a copy with changes: `order.model_copy(update={"status": "paid"})`."""
     unit, model = lowering.unit, type_.model
     match node:
         case ast.Call(args=[], keywords=[]):
@@ -107,7 +107,7 @@ def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: s
 
 
 def _given(value: TypedQuery) -> TypedQuery:
-    """The value that a model keeps: a known duration has the form that pydantic gives it."""
+    """Return the value in the form that a model keeps: a known duration gets pydantic's form."""
     return written(value)
 
 

@@ -94,7 +94,7 @@ def lower_dict(lowering: Lowering, node: ast.Dict) -> TypedQuery:
 
 
 def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTree:
-    """One object; keys that are computed or spread may repeat, and then the last one counts."""
+    """Return one object. Computed or spread keys may repeat; then the last one counts."""
     pairs = list(zip(keys, values, strict=True))
     if all(key is not None and isinstance(key.query, Constant) for key, _ in pairs):
         rows = {

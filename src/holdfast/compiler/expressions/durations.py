@@ -63,7 +63,7 @@ def in_seconds(value: TypedQuery) -> TypedQuery:
 
 
 def _parsed(text: QueryTree) -> QueryTree:
-    """`"-P1DT30S"` -> -86430."""
+    """Return the seconds of an ISO 8601 duration: `"-P1DT30S"` gives -86430."""
     part = FieldOf(Variable("_part"), "match")
     amount = FunctionCall(
         "number", (FunctionCall("substring", (part, Constant(0), _before_last(part))),)
@@ -115,7 +115,7 @@ def written(value: TypedQuery) -> TypedQuery:
 
 
 def _iso(seconds: QueryTree) -> QueryTree:
-    """-86430 -> `"-P1DT30S"`."""
+    """Return the ISO 8601 duration of seconds: -86430 gives `"-P1DT30S"`."""
     return hold(FunctionCall("abs", (seconds,)), lambda size: _signed(seconds, size), "_size")
 
 

@@ -1,4 +1,4 @@
-"""Expressions: `ast` -> typed JSONata. One rule per node; what has no rule is refused."""
+"""Expressions: `ast` to typed JSONata. Each node has one rule; a node without a rule is refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Expressions:
         return is_lazy(self, node) and node not in self.hoisted
 
     def gone_through(self, node: ast.expr, /) -> TypedQuery:
-        """As `lower`, where a lazy iterable may stand for the list of its items."""
+        """Lower like `lower`, and also accept a lazy iterable as the list of its items."""
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -130,7 +130,7 @@ class Expressions:
                 return self.unsupported(node)
 
     def truth(self, node: ast.expr, /) -> TypedQuery:
-        """Whether Python takes the value of `node` for true."""
+        """Return the truth of `node` as Python defines it."""
         match node:
             case ast.BoolOp():
                 return lower_truth_of_operands(self, node)
@@ -138,7 +138,7 @@ class Expressions:
                 return operators.truth(self.unit, node, self.lower(node))
 
     def iterable(self, node: ast.expr, /) -> TypedQuery:
-        """A list of what iterating over `node` gives."""
+        """Return the list of the items that iterating over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
             return self.gone_through(node)
         if isinstance(node, ast.Set | ast.SetComp):
@@ -159,14 +159,14 @@ class Expressions:
     # Moving to another point of the flow.
 
     def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
-        """Where `test` is known to have been true, or false."""
+        """Return the expressions at a place where `test` is known to have been true, or false."""
         environment = narrow(self, self.environment, test, is_true=is_true)
         if environment is self.environment:
             return self
         return Expressions(self.unit, self.scope, environment, self.hoisted, self.place)
 
     def inside(self, place: str) -> Expressions:
-        """Where evaluation may not happen, or more than once."""
+        """Return the expressions at a place that may be evaluated never, or more than once."""
         return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
 
     # Leaves.
@@ -205,7 +205,7 @@ class Expressions:
         )
 
     def is_outside(self, node: ast.expr) -> bool:
-        """Whether a name or a chain of attributes starts outside the workflow."""
+        """Return True when a name or a chain of attributes starts outside the workflow."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and not self.scope.is_local(node.id)

@@ -32,7 +32,7 @@ _SIZES: Final = ("size", "length")
 
 
 def member_of(base: TypedQuery, name: str) -> TypedQuery | None:
-    """None when the value has no such attribute that a workflow can read."""
+    """Return the attribute of the value; None when a workflow cannot read such an attribute."""
     match base.type:
         case EnumOf(cls) if name == "value":
             members = list(cls) if not isinstance(base.query, Constant) else _only(cls, base.query)
@@ -76,14 +76,16 @@ def _shared_field(base: TypedQuery, members: tuple[Type, ...], name: str) -> Typ
 
 
 def known_fields(model: Any, name: str, before: str = "", after: str = "") -> str:
-    """The fields of a model that has no `name`, and with it the code for the one that is meant."""
+    """Return the fields of a model without a field `name`, with the code for the most
+    similar one.
+    """
     fields = fields_of(model)
     near, listed = nearest(name, fields), f"fields: {', '.join(fields)}"
     return listed if near is None else f"`{before}{near}{after}`; {listed}"
 
 
 def help_for_field(text: str, type_: Type, name: str) -> str:
-    """How the author reaches a field that only some models of a union have."""
+    """Return the help for a field that only some models of a union have."""
     for member in members_of(type_):
         if isinstance(member, ModelOf) and name in fields_of(member.model):
             return f"if isinstance({text}, {member.model.__name__}): …"

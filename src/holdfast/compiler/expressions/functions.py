@@ -246,7 +246,7 @@ def _quantifier(function: str) -> FunctionRule:
 
 
 def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery:
-    """`UserId("x")`: the value itself."""
+    """Lower `UserId("x")` to the value itself."""
     value = _single(lowering, node) or REFUSED_EXPRESSION
     wanted = from_annotation(function)
     if is_refused(value.type) or fits(value.type, wanted):

@@ -1,4 +1,6 @@
-"""What `for` goes through, in loops and in comprehensions: the list, and what each step binds."""
+"""The lists that `for` iterates over, in loops and in comprehensions, and the names bound in each
+step.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,7 @@ def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]
 
 
 def _reversed(lowering: Lowering, node: ast.expr) -> TypedQuery:
-    """Of a list, a tuple, a dict or a range, as in Python."""
+    """Lower `reversed` of a list, a tuple, a dict or a range, as in Python."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         items = lowering.iterable(node)
     else:
@@ -189,7 +191,7 @@ def _items(mapping: TypedQuery, value_type: Type, key: QueryTree) -> Walk:
 
 
 def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[ast.Name, Held]]:
-    """The names of `target` and what each of them is."""
+    """Return the names in `target`, each with its value."""
     match (target, element):
         case (ast.Name(), _):
             leaf = _as_leaf(element)
@@ -216,7 +218,7 @@ def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[a
 
 
 def refused_names(target: ast.expr) -> list[tuple[ast.Name, Held]]:
-    """Every name of a target that was refused, so that its uses are not refused again."""
+    """Return every name of a refused target, so that its uses are not refused again."""
     nodes = [node for node in ast.walk(target) if isinstance(node, ast.Name)]
     return [(node, Held(RefusedQuery(), REFUSED)) for node in nodes]
 

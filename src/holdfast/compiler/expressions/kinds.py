@@ -63,7 +63,9 @@ def classes_of(unit: Unit, node: ast.expr) -> tuple[Any, ...] | None:
 
 
 def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
-    """Whether a value of this type is one; None when only its Python form knows."""
+    """Return True when a value of this type is an instance; None when only its Python form shows
+    it.
+    """
     match member:
         case ModelOf(cls):
             if any(issubclass(cls, wanted) for wanted in classes):
@@ -85,7 +87,7 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
         case _ if member == INT:
             return int in classes
         case _ if member == FLOAT:
-            # 1 is a float where the annotation says so; in JSON it looks like an int.
+            # With such an annotation 1 is a float; in JSON it looks like an int.
             return float in classes if int not in classes else None
         case _ if is_text(member):
             return str in classes
@@ -94,7 +96,9 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
 
 
 def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
-    """The type where the answer is yes, and where it is no; None when it cannot be told."""
+    """Return the type for the answer yes and the type for the answer no; None when JSON does not
+    show the answer.
+    """
     if is_refused(type_):
         return None
     answers = [(member, is_instance(member, classes)) for member in members_of(type_)]
@@ -125,12 +129,14 @@ def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _is_known(cls: Any) -> bool:
-    """Not a class that answers `issubclass` by code of its own."""
+    """Return False for a class whose own code answers `issubclass`."""
     return cls in _PYTHON_TYPES or is_model(cls) or issubclass(cls, Enum)
 
 
 def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | None:
-    """Whether the value is of the type `inside` and not `outside`; None when JSON does not show."""
+    """Return a test that is true when the value has the type `inside` and not `outside`; None when
+    JSON does not show it.
+    """
     if NEVER in (inside, outside):
         return FALSE if inside == NEVER else TRUE
     yes, no = members_of(inside), members_of(outside)
@@ -153,7 +159,7 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
 
 
 def _json_kind(member: Type) -> str:
-    """What `$type` says of it; "" when that is not known."""
+    """Return the result of `$type` for such a value; "" when unknown."""
     match member:
         case ModelOf() | DictOf():
             return "object"
@@ -184,7 +190,7 @@ def _by_tag(value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]) -> li
 
 
 def tag_of(*members: Type) -> str | None:
-    """The field whose value says which of these models it is."""
+    """Return the field whose value identifies one of these models."""
     if not members or not all(isinstance(member, ModelOf) for member in members):
         return None
     first = members[0]
@@ -205,7 +211,9 @@ def _tags(member: Type, name: str) -> tuple[str, ...]:
 
 
 def with_tag(type_: Type, name: str, tags: frozenset[str], *, is_true: bool) -> Type:
-    """Those models of a union whose field `name` may be (or may be other than) one of `tags`."""
+    """Return those models of a union whose field `name` may have (or may not have) a value in
+    `tags`.
+    """
     kept = []
     for member in members_of(type_):
         known = set(_tags(member, name))

@@ -81,7 +81,7 @@ def _tagged(
 
 
 def type_at(environment: Environment, path: str) -> Type | None:
-    """The type of a variable or of a field of one, as far as it is known here."""
+    """Return the type of a variable, or of a field of a variable, as known at this point."""
     if path in environment.facts:
         return environment.facts[path]
     base, _, name = path.rpartition(".")

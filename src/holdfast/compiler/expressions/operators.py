@@ -220,7 +220,7 @@ def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
 
 
 def divided(a: TypedQuery, b: TypedQuery) -> _Combined:
-    """`divmod(a, b)` of two ints."""
+    """Lower `divmod(a, b)` of two ints."""
     dividend, divisor = Variable("_a"), Variable("_b")
     quotient, _, _ = _divide(dividend, divisor, INT, _floor)
     pair = ArrayOf((quotient, _modulo(dividend, divisor)))
@@ -282,7 +282,7 @@ def _refused_sign(unit: Unit, node: ast.UnaryOp, sign: str, type_: Type) -> Type
 
 
 def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """Whether Python takes the value for true."""
+    """Return the truth of the value as Python defines it."""
     query = _truth(value.query, value.type)
     if query is None:
         return unit.refused(

@@ -70,7 +70,7 @@ def _is_after(left: tuple[QueryTree, ...], right: tuple[QueryTree, ...]) -> Quer
 
 
 def _comparable(value: TypedQuery) -> QueryTree | None:
-    """By what JSONata orders such a value as Python does."""
+    """Return the query by which JSONata orders such a value as Python does."""
     value = in_seconds(value)
     type_ = value.type
     if is_numeric(type_) or is_text(type_) or is_text_enum(type_):
@@ -83,7 +83,7 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
 def _order(
     expressions: Expressions, node: ast.Call, key: ast.expr | None, element: Type
 ) -> _Order | None:
-    """None when it was refused."""
+    """Return the order of `sorted`, `min` or `max`; None when it was refused."""
     unit = expressions.unit
     function = ast.Lambda(_parameter("item"), ast.Name("item")) if key is None else key
     function = _spelled_out(expressions, function)

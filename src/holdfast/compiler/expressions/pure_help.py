@@ -22,7 +22,7 @@ def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], boo
     used.sort(key=lambda part: (part.lineno, part.col_offset))
     names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
     if not all(name in text for name in names):
-        return ""  # `key=len` stands for a call that the source does not contain
+        return ""  # `key=len` is a call that the source does not contain
     odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
     is_odd = any(isinstance(part, odd) for part in ast.walk(node))
     if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:
@@ -32,7 +32,7 @@ def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], boo
 
 
 def _bound_in(node: ast.expr) -> frozenset[str]:
-    """Names that the expression itself gives: of comprehensions and lambdas."""
+    """Return the names that the expression itself binds, in comprehensions and lambdas."""
     stored = {
         part.id
         for part in ast.walk(node)

@@ -1,4 +1,4 @@
-"""Errors that Python itself would raise: a @pure function would fail there, too."""
+"""Errors that Python itself would raise: a @pure function would fail in the same place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _sample(type_: Type) -> Any:
 
 
 def operand_help(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type) -> str | None:
-    """How to make operands fit that do not go together in Python either."""
+    """Return the help for operands that Python does not combine either."""
     match node:
         case ast.BinOp(left=one, right=other) | ast.AugAssign(target=one, value=other):
             sides = ((unit.text(one), left), (unit.text(other), right))
@@ -67,7 +67,7 @@ def operand_help(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type
 
 
 def _conversion(symbol: str, left: tuple[str, Type], right: tuple[str, Type]) -> str | None:
-    """How to make the operands fit where Python has no such operation; None where it has one.
+    """Return the conversion that makes the operands fit; None where Python has such an operation.
 
     Each side is its source and its type.
     """
@@ -96,6 +96,8 @@ def _fitting(symbol: str, side: tuple[str, Type], other: Type) -> str:
 
 
 def has_attribute(type_: Type, name: str) -> bool:
-    """Whether values of the type have it in Python; True where that is not known."""
+    """Return True when values of the type have this attribute in Python, or when that is
+    unknown.
+    """
     sample = _sample(type_)
     return sample is None or hasattr(sample, name)

@@ -1,6 +1,6 @@
 """JSONata expressions as frozen trees, their text, and the template that puts them into ASL.
 
-Only what the compiler emits has a node here. Everything stays within JSONata 2.0.6.
+Only expressions that the compiler emits have a node here. Everything stays within JSONata 2.0.6.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Regex:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name`."""
+    """A variable: `$name`."""
 
     name: str
 
@@ -51,7 +51,7 @@ class FieldOf:
 
 @dataclass(frozen=True, slots=True)
 class ItemOf:
-    """`base[index]`."""
+    """One item of a list: `base[index]`."""
 
     base: QueryTree
     index: QueryTree
@@ -59,7 +59,7 @@ class ItemOf:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """`$function(arguments)`."""
+    """A call: `$function(arguments)`."""
 
     function: str
     arguments: tuple[QueryTree, ...]
@@ -102,9 +102,9 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """`[items]`: a list of what `items` gives, be it nothing, one thing or many.
+    """`[items]`: a list of the results of `items`: none, one or many.
 
-    JSONata's functions give a single result without its list, and no result as nothing at all.
+    JSONata's functions return a single result without its list, and no result as nothing.
     """
 
     items: QueryTree
@@ -133,7 +133,7 @@ class ComputedEntry:
 
 @dataclass(frozen=True, slots=True)
 class FunctionLiteral:
-    """`function($a, $b){ body }`."""
+    """A function literal: `function($a, $b){ body }`."""
 
     parameters: tuple[str, ...]
     body: QueryTree
@@ -150,7 +150,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class RefusedQuery:
-    """Stands for what was refused. It has no text: it must never reach a state machine."""
+    """The placeholder of a refused expression. It has no text: it must never reach a state
+    machine.
+    """
 
 
 NULL: Final = Constant(None)
@@ -180,14 +182,15 @@ _NEGATIVE: Final = 70
 _LOWEST: Final = 0
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
-#: `json.dumps` makes such an encoder for each constant. `typed`: 1 is neither 1.0 nor true.
+#: `json.dumps` would make such an encoder for each constant. `typed`: 1 differs from 1.0 and from
+#: true.
 _json_text: Final = lru_cache(maxsize=1024, typed=True)(json.JSONEncoder(ensure_ascii=False).encode)
 #: The encoder's own escapes of the most common characters, which it finds in many steps.
 _string_text: Final = json.encoder.encode_basestring
 
 
 def render(query: QueryTree) -> str:
-    """The JSONata text."""
+    """Return the JSONata text of the query."""
     match query:
         case Variable(name):
             return f"${name}"
@@ -300,12 +303,16 @@ def literal(value: JsonValue) -> QueryTree:
 
 
 def item_of(query: QueryTree) -> QueryTree:
-    """`query`, a list, as an item of `ArrayOf`: only what is written `[...]` is not flattened."""
+    """Return the list `query` as an item of `ArrayOf`: JSONata flattens every item that is not
+    written `[...]`.
+    """
     return query if isinstance(query, ArrayOf | Flat | RangeOf) else Nested(query)
 
 
 def items_of(query: QueryTree, *, is_list: bool | None) -> QueryTree:
-    """A list of this one value, for `$append`; `is_list` None means that only the run knows."""
+    """Return a list of this one value, for `$append`. `is_list` None: only the run shows whether
+    the value is a list.
+    """
     if is_list is None:
         return hold(
             query,
@@ -319,10 +326,10 @@ def items_of(query: QueryTree, *, is_list: bool | None) -> QueryTree:
 
 
 def hold(value: QueryTree, build: Callable[[QueryTree], QueryTree], name: str = "_v") -> QueryTree:
-    """`build` may use what it is given several times; it is evaluated once.
+    """Evaluate `value` once and let `build` use it several times.
 
     ASL variables cannot start with an underscore, so the name captures none of the user's. Two
-    holds of which one is built from the other need two names.
+    nested calls of `hold` need two names.
     """
     if isinstance(value, Variable | Constant):
         return build(value)
@@ -337,7 +344,9 @@ def guard(value: QueryTree, message: str) -> QueryTree:
 
 
 def cause_of(error: QueryTree) -> QueryTree:
-    """The text of an error; a time-out has null there on our engine, on AWS nothing or ""."""
+    """Return the cause of an error as text. For a time-out our engine has null there, AWS nothing
+    or "".
+    """
     cause = FieldOf(error, "Cause")
     is_text = Binary("=", FunctionCall("type", (cause,)), Constant("string"))
     return Conditional(is_text, cause, Constant(""))

@@ -1,4 +1,4 @@
-"""The form of the rules for methods: what each is given, and what it answers."""
+"""The form of the rules for methods: their arguments and their results."""
 
 from __future__ import annotations
 

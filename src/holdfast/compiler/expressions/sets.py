@@ -64,7 +64,7 @@ def without_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 
 def is_hashable(type_: Type) -> bool:
-    """Whether Python lets it be in a set."""
+    """Return True when Python allows a value of the type in a set."""
     match type_:
         case ListOf() | DictOf() | ModelOf():
             return False
@@ -75,7 +75,7 @@ def is_hashable(type_: Type) -> bool:
 
 
 def _is_plain(element: Type) -> bool:
-    """Whether two members are equal exactly when their JSON is."""
+    """Return True when two members are equal exactly when their JSON is."""
     if is_numeric(element) or is_text(element) or isinstance(element, EnumOf):
         return True
     return element in (BOOL, UUID, DATE)

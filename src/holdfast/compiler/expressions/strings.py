@@ -22,7 +22,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.types.types import BOOL, INT, STR, ListOf, Type, element_of, is_text
 
-#: What `str.isspace()` is true for; JavaScript's own class of white space differs.
+#: The characters for which `str.isspace()` is true; JavaScript's class of white space differs.
 _SPACES: Final = (
     r"\t\n\u000b\f\r\u001c-\u001f \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -133,7 +133,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _escaped(character: str) -> str:
-    """In a class of characters: letters and digits stand for themselves."""
+    """Return the character as a character class needs it: letters and digits need no escape."""
     if character.isascii() and character.isalnum():
         return character
     return f"\\u{ord(character):04x}"
@@ -272,7 +272,7 @@ RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
 
 
 def as_int(text: QueryTree) -> QueryTree:
-    """What `int(text)` gives for ASCII digits; an error for anything else."""
+    """Return `int(text)` for ASCII digits, and an error for any other text."""
     bare = FunctionCall("replace", (text, Regex(f"^{SPACE}+|{SPACE}+$|[+_]"), _EMPTY))
     number = hold(FunctionCall("number", (bare,)), _in_range, "_number")
     is_int = FunctionCall("contains", (text, Regex(f"^{SPACE}*[+-]?[0-9]+(?:_[0-9]+)*{SPACE}*$")))

@@ -45,7 +45,7 @@ OPEN_IN_TASK: Final = "open it in the task that needs it: def call(token: Secret
 
 
 def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """What `str()` gives."""
+    """Return `str()` of the value."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     if isinstance(value.type, ErrorOf) and not value.type.has_text:
@@ -98,7 +98,7 @@ def _text_or_none(held: QueryTree, type_: Type) -> QueryTree:
 
 
 def lower_joined(lowering: Lowering, node: ast.JoinedStr) -> TypedQuery:
-    """An f-string."""
+    """Lower an f-string."""
     parts = [_part(lowering, node, part) for part in node.values]
     if any(part.type == REFUSED for part in parts):
         return REFUSED_EXPRESSION
@@ -136,7 +136,7 @@ _SPEC: Final = re.compile(
 
 
 def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
-    """What `format(value, spec)` gives."""
+    """Return `format(value, spec)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     found = _SPEC.fullmatch(spec)

@@ -48,7 +48,9 @@ def _strictness(node: ast.Call) -> bool | None:
 
 
 def _checked(lists: list[TypedQuery], held: tuple[QueryTree, ...]) -> QueryTree:
-    """Each list is evaluated once, in the order of the arguments."""
+    """Check the lengths of the lists. Each list is evaluated once, in the order of the
+    arguments.
+    """
     if len(held) < len(lists):
         name = f"_zip_{len(held) + 1}"
         return hold(lists[len(held)].query, lambda one: _checked(lists, (*held, one)), name)
@@ -85,7 +87,7 @@ def strict_zip(lowering: Lowering, node: ast.expr) -> ast.Call | None:
 
 
 def without_check(node: ast.expr, strict: ast.Call) -> ast.expr:
-    """The same loop over a zip that is not strict."""
+    """Return the same loop over a zip without `strict`."""
     if node is strict:
         return ast.copy_location(ast.Call(strict.func, strict.args, []), strict)
     assert isinstance(node, ast.Call)
@@ -94,7 +96,7 @@ def without_check(node: ast.expr, strict: ast.Call) -> ast.expr:
 
 
 def is_uneven(lowering: Lowering, strict: ast.Call) -> TypedQuery:
-    """Whether the lists have different lengths."""
+    """Return a test that is true when the lists have different lengths."""
     lists = [lowering.iterable(argument) for argument in strict.args]
     if any(is_refused(items.type) for items in lists):
         return REFUSED_EXPRESSION

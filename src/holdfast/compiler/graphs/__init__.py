@@ -1,3 +1,3 @@
-"""Graphs of steps -> states."""
+"""Graphs of steps, and their translation to states."""
 
 from __future__ import annotations

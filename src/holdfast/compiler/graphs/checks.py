@@ -167,7 +167,9 @@ def _arguments(graph: GraphModel, step: Step, sources: Mapping[str, Any]) -> Ite
 
 
 def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:
-    """Probably an edge was forgotten; else it can be said that the input is meant."""
+    """Refuse a required parameter without a value. Probably an edge was forgotten; otherwise the
+    author can mark it as an input.
+    """
     message = (
         f"nobody fills `{name}` of {step.task.name}(): `{name}` is a step, and "
         f"`{step.id}` does not depend on it"

@@ -78,7 +78,9 @@ class _Emitting:
     spots: dict[str, Spot] = field(default_factory=dict)
 
     def machine_of(self, body: _Body) -> dict[str, Any]:
-        """`StartAt` and `States`. The output: the one result, or an object of several by id."""
+        """Return the machine, `StartAt` and `States`. Its output is the one result, or an object of
+        several by id.
+        """
         assembler = Assembler(self.machine.names)
         parts = body.plan.parts if isinstance(body.plan, Chain) else (body.plan,)
         known = {**body.known, **self._receive(assembler, body)}
@@ -99,7 +101,9 @@ class _Emitting:
         return assembler.machine()
 
     def _receive(self, assembler: Assembler, body: _Body) -> Mapping[int, QueryTree]:
-        """Only the first state sees the input of a branch: what others read is kept."""
+        """Keep the input of the branch in a variable: only the first state sees it, and later
+        states read it.
+        """
         if isinstance(body.plan, SingleStep) or not body.received:
             return body.received
         ids = {number: self.graph.steps[number].id for number in body.received}
@@ -112,7 +116,7 @@ class _Emitting:
         return {number: Variable(variable) for number, variable in variables.items()}
 
     def _needed(self, parts: Sequence[Plan], exports: Iterable[int]) -> list[tuple[int, ...]]:
-        """For each part but the last: the steps in it whose results are read behind it."""
+        """Return, for each part but the last, the steps in it whose results later parts read."""
         wanted, found = set(exports), list[tuple[int, ...]]()
         for part, following in zip(reversed(parts[:-1]), reversed(parts[1:]), strict=True):
             wanted |= self._read_in(following)
@@ -149,7 +153,7 @@ class _Emitting:
         known: Mapping[int, QueryTree],
         needed: tuple[int, ...],
     ) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
-        """-> its fields, and how each needed result is read in it."""
+        """Return the fields of the state, and the query that reads each needed result in it."""
         match plan:
             case SingleStep(number):
                 return self._task(number, known), {number: _RESULT}
@@ -193,7 +197,7 @@ class _Emitting:
         return {"Type": "Parallel", **extension, "Branches": bodies}, results
 
     def _parts(self, value: QueryTree, exports: Sequence[int]) -> Iterable[tuple[int, QueryTree]]:
-        """How the results are read in the output of their branch."""
+        """Yield the query that reads each result in the output of its branch."""
         if len(exports) == 1:
             return ((exports[0], value),)
         return tuple((number, FieldOf(value, self.graph.steps[number].id)) for number in exports)
@@ -242,7 +246,7 @@ class _Lanes:
 
 
 def _heads(plan: Plan) -> list[int]:
-    """By what a state is called: a step by itself, branches by their first steps."""
+    """Return the steps that name a state: a single step itself, branches by their first steps."""
     match plan:
         case Fork(branches) | Core(branches):
             return [first_of(branch)[0] for branch in branches]

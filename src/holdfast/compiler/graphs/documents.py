@@ -67,7 +67,7 @@ def _parsed(text: str, file: str) -> Any:
 
 @dataclass(slots=True)
 class _Reading:
-    """One document; what is wrong is collected, and reading goes on."""
+    """The reading of one document. Errors are collected, and reading continues."""
 
     root: InJson
     tasks: Mapping[str, Task[..., Any]]

@@ -26,7 +26,9 @@ REQUIRED: Final[Any] = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A step whose `parameter` the field fills; `annotation` is what it has to be there."""
+    """A step whose `parameter` the field fills; `annotation` is the type that the parameter
+    requires.
+    """
 
     step: Step
     parameter: str
@@ -40,7 +42,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One field. `conflict`: two uses that no value fits alike."""
+    """One field of the input. `conflict`: two uses that no single value fits."""
 
     annotation: Any
     default: Any
@@ -73,7 +75,9 @@ def _uses(graph: GraphModel) -> dict[str, list[Use]]:
 
 
 def _input(uses: list[Use]) -> Input:
-    """As the strictest of its uses has it; optional where all agree on what it is else."""
+    """Return the field with the type of its strictest use; optional where all uses agree on the
+    default.
+    """
     narrowest = next((use for use in uses if all(_serves(use, other) for other in uses)), None)
     chosen = narrowest or uses[0]
     other = next((use for use in uses if not _serves(chosen, use)), None)
@@ -84,5 +88,5 @@ def _input(uses: list[Use]) -> Input:
 
 
 def _serves(use: Use, other: Use) -> bool:
-    """Whether what `use` takes is what `other` takes, as it is."""
+    """Return True when every value for `use` is, unchanged, a value for `other`."""
     return other.type == UNKNOWN or (use.type != UNKNOWN and fits(use.type, other.type))

@@ -1,4 +1,4 @@
-"""Where the parts of a graph stand: in the calls of a module, or in a JSON document."""
+"""The places of the parts of a graph: in the calls of a module, or in a JSON document."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span
 
-#: From a step to what is meant: `("depends_on", 0)`, `("arguments", "rows")`, its key there as
-#: `("parameter", "rows")`, or the step itself.
+#: The path from a step to one of its parts: `("depends_on", 0)`, `("arguments", "rows")`, its key
+#: there as `("parameter", "rows")`, or the step itself.
 DocumentPath: TypeAlias = tuple[str | int, ...]
 
-#: What `step` takes by position, and what JSON calls it.
+#: The positional arguments of `step`, by their names in JSON.
 _POSITIONS: Final[Mapping[str, int]] = {"id": 0, "workflow_id": 0, "type": 1}
 _Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One place; `line` is the whole source line."""
+    """One place in the source; `line` is the whole source line."""
 
     file: str
     span: Span
@@ -143,7 +143,9 @@ def _places(text: str) -> Mapping[str, tuple[int, int]]:
 
 
 def _width(rest: str) -> int:
-    """Of the value that begins here; of one of several lines what is on the first."""
+    """Return the width of the value that begins here; for a value of several lines, the width of
+    its first line.
+    """
     try:
         return json.JSONDecoder().raw_decode(rest)[1]
     except ValueError:

@@ -62,14 +62,14 @@ _NESTING_MAX: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SingleStep:
-    """One step."""
+    """A plan of one step."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Each part begins when the one before it has ended."""
+    """A sequence: each part begins when the one before it has ended."""
 
     parts: tuple[Plan, ...]
 
@@ -118,7 +118,7 @@ def arrange(graph: Graph) -> Plan:
 
 
 def steps_of(plan: Plan) -> Iterator[int]:
-    """In an order in which they could run one by one."""
+    """Yield the steps in an order in which they could run one by one."""
     match plan:
         case SingleStep(number):
             yield number
@@ -156,7 +156,7 @@ def _last_of(plan: Plan) -> tuple[int, ...]:
             return tuple(number for branch in ends for number in _last_of(branch))
 
 
-# Levels, for those who know no cores.
+# The levels, for targets without cores.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,9 @@ class FalseWait:
 
 
 def by_levels(plan: Plan) -> tuple[Plan, tuple[FalseWait, ...]]:
-    """The plan without cores: theirs run level by level, and what waits for nothing is named."""
+    """Return the plan without cores: their steps run level by level. Also return each wait that the
+    graph does not need.
+    """
     match plan:
         case SingleStep():
             return plan, ()
@@ -257,7 +259,9 @@ class _Parts:
 
 
 def _sorted(graph: Graph) -> list[int]:
-    """One after the other, the lowest number first; without what is on or behind a cycle."""
+    """Return the steps in topological order, the lowest number first, without steps on or behind a
+    cycle.
+    """
     waiting = [len(earlier) for earlier in graph]
     behind: list[list[int]] = [[] for _ in graph]
     for number, earlier in enumerate(graph):
@@ -276,7 +280,7 @@ def _sorted(graph: Graph) -> list[int]:
 
 
 def _parts(graph: Graph) -> _Parts:
-    """Each step a part, and only the edges that no others imply."""
+    """Return each step as a part, with only the edges that no other edges imply."""
     order, ancestors = _sorted(graph), [0] * len(graph)
     before: dict[int, set[int]] = {number: set() for number in order}
     behind: dict[int, set[int]] = {number: set() for number in order}

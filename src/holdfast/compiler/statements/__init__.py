@@ -1,3 +1,3 @@
-"""Python statements -> IR."""
+"""Python statements, and their translation to the IR."""
 
 from __future__ import annotations

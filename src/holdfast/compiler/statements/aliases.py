@@ -36,7 +36,7 @@ IsDurable = Callable[[ast.AST], bool]
 
 
 def changes_in_place(node: ast.AST) -> bool:
-    """Whether a statement in a function changes a list or dict, or may do so."""
+    """Return True when a statement in a function changes a list or dict, or may change one."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=method))):
             return method in _CHANGES
@@ -158,7 +158,7 @@ def _keeps_arguments(function: ast.expr) -> bool:
 
 
 def is_fresh(node: ast.AST, is_durable: IsDurable) -> bool:
-    """Whether nothing else can refer to the list or dict that `node` gives."""
+    """Return True when nothing else can refer to the list or dict that `node` gives."""
     match node:
         case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() | ast.BinOp():
             return True

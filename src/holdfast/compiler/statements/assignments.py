@@ -152,9 +152,9 @@ def _assign_name(
 def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
     """The type of a value of type `found` for a name that is annotated with `declared`."""
     if declared in (None, UNKNOWN) or is_refused(found):
-        return found  # `Any` takes nothing away from what is known
+        return found  # An annotation with `Any` removes no known type
     if DURATION in members_of(found):
-        # Here a duration is a number; the annotation means the same.
+        # In this position a duration is a number; the annotation means the same.
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )

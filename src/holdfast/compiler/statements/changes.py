@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: str) -> None:
-    """`xs.append(v)` and `xs.extend(vs)`."""
+    """Lower `xs.append(v)` and `xs.extend(vs)`."""
     assert isinstance(call.func, ast.Attribute)
     method = call.func.attr
     if len(call.args) != 1 or call.keywords:
@@ -187,7 +187,9 @@ def _replaced(
 
 
 def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
-    """The value of `name`, when nothing else can refer to it; None when that was refused."""
+    """Return the value of `name` when nothing else can refer to it; None when the change was
+    refused.
+    """
     unit, environment = statements.unit, statements.flow.environment
     assert environment is not None
     if name not in statements.scope.local_names:

@@ -39,7 +39,7 @@ def as_if(statements: Statements, node: ast.stmt) -> ast.If | None:
 
 
 def _holds_steps(statements: Statements, node: ast.IfExp) -> bool:
-    """Whether an arm certainly runs a step when it is chosen."""
+    """Return True when a chosen arm certainly runs a step."""
     return any(
         has_durable(statements, arm)
         or (isinstance(arm, ast.IfExp) and _holds_steps(statements, arm))
@@ -48,7 +48,7 @@ def _holds_steps(statements: Statements, node: ast.IfExp) -> bool:
 
 
 def _with(node: ast.stmt, arm: ast.expr) -> ast.stmt:
-    """The statement, computing only `arm`."""
+    """Return a copy of the statement that computes only `arm`."""
     match node:
         case ast.Assign(targets=targets):
             made: ast.stmt = ast.Assign(targets, arm)

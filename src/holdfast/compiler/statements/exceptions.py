@@ -1,4 +1,4 @@
-"""`try`, `raise` and `assert`."""
+"""Lowering of `try`, `raise` and `assert`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lower_try(statements: Statements, node: ast.Try) -> None:
 
 
 def _lower_handled(statements: Statements, node: ast.Try) -> None:
-    """Everything but the `finally`."""
+    """Lower a `try` without its `finally`."""
     flow = statements.flow
     watcher = Meeting()
     flow.watchers.append(watcher)

@@ -1,4 +1,6 @@
-"""The point that lowering has reached: its names, and who else must know what holds here."""
+"""The point that lowering has reached: the names known there, and the places that receive this
+knowledge.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from holdfast.compiler.types.types import Type
 
 @dataclass(slots=True)
 class Meeting:
-    """A place that several ways lead to; what holds there is what holds on all of them."""
+    """A place to which several paths lead. A fact holds there when it holds on all of them."""
 
     environment: Environment | None = None
-    #: The last result: each statement that changes nothing gives it again.
+    #: The last result: a statement without changes returns it again.
     _latest: Environment | None = None
 
     def reach(self, environment: Environment | None) -> None:
@@ -25,7 +27,7 @@ class Meeting:
 
 @dataclass(slots=True)
 class LoopPoint:
-    """Where `break` and `continue` of one loop go."""
+    """The targets of `break` and `continue` of one loop."""
 
     end: Meeting = field(default_factory=Meeting)
     head: Meeting = field(default_factory=Meeting)
@@ -33,9 +35,9 @@ class LoopPoint:
 
 @dataclass(slots=True)
 class FinalPoint:
-    """A part with a `finally`: what holds where each way out of it begins.
+    """A part with a `finally`, and the facts at the start of each way out.
 
-    `loops_count` loops are around it: a jump inside one of its own does not leave it.
+    `loops_count` loops are around it: a jump inside one of its own loops does not leave it.
     """
 
     loops_count: int
@@ -56,7 +58,7 @@ class HandlerPoint:
 
 @dataclass(slots=True)
 class Flow:
-    """Of one function body. `environment` None: this point cannot be reached."""
+    """The flow of one function body. `environment` None: this point cannot be reached."""
 
     environment: Environment | None
     loops: list[LoopPoint] = field(default_factory=list)
@@ -71,7 +73,9 @@ class Flow:
     returned: list[Type] = field(default_factory=list)
 
     def jump(self, way: Way) -> None:
-        """`break` or `continue`: to the loop, or to the `finally` on the way there."""
+        """Record a `break` or `continue`: it leads to the loop, or to the `finally` on the way
+        there.
+        """
         final = self.finals[-1] if self.finals else None
         if final is not None and final.loops_count == len(self.loops):
             final.meetings[way].reach(self.environment)
@@ -81,6 +85,6 @@ class Flow:
         self.environment = None
 
     def note(self) -> None:
-        """Something that may fail happens here."""
+        """Record that the current point may fail."""
         for watcher in self.watchers:
             watcher.reach(self.environment)

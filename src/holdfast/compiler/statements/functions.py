@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Where the branch of a function begins: the statements around it and what holds there."""
+    """The place at which the branch of a function begins: the enclosing statements and
+    their facts.
+    """
 
     statements: Statements
     environment: Environment
@@ -162,7 +164,7 @@ def _lower_call(statements: Statements, call: ast.Call, function: LocalFunction)
 def _take(
     statements: Statements, inner: Statements, parameter: ast.arg, given: ast.expr
 ) -> Iterator[tuple[str, TypedQuery]]:
-    """Makes the parameter a name for its argument -> what must be assigned for that."""
+    """Make the parameter a name for its argument, and yield the assignments that this needs."""
     unit, value = statements.unit, statements.expressions.lower(given)
     note = parameter.annotation
     declared = None if note is None else annotated_type(unit, note)
@@ -175,7 +177,7 @@ def _take(
 
 
 def _is_name(query: QueryTree) -> bool:
-    """Whether reading it in many places costs nothing and cannot fail."""
+    """Return True when reading the query in many places costs nothing and cannot fail."""
     match query:
         case Variable() | Constant():
             return True
@@ -188,7 +190,7 @@ def _is_name(query: QueryTree) -> bool:
 def _arguments(
     statements: Statements, call: ast.Call, function: ast.FunctionDef
 ) -> dict[str, ast.expr]:
-    """The arguments by parameter."""
+    """Return the arguments by parameter."""
     expressions, taken = statements.expressions, function.args
     places = [argument.arg for argument in _positional(function)]
     names = [*places, *(argument.arg for argument in taken.kwonlyargs)]

@@ -1,4 +1,4 @@
-"""Which names a function gives a value: Python holds them to be its own everywhere in it."""
+"""The names to which a function assigns: Python treats them as local everywhere in the function."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def lower_while(statements: Statements, node: ast.While) -> None:
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
-        # The test of every later round may fail as well, with what the body assigned.
+        # The test of each later round may fail too, with the assignments of the body.
         statements.flow.note()
         statements.hoisted = {}
         if not is_endless:
@@ -222,7 +222,7 @@ def _stable(
     enter: Callable[[], None],
     leave: Callable[[], Environment | None],
 ) -> tuple[StatementBlock, StatementBlock, StatementBlock]:
-    """-> head, body, else, lowered with what holds in every round.
+    """Return head, body and else, lowered with the facts that hold in every round.
 
     Afterwards the flow is behind the loop.
     """
@@ -239,7 +239,7 @@ def _stable(
         if is_alike(head, grown):
             break
         head = grown
-        # Lowered with too little known: only what the last round refuses counts.
+        # Lowered with too few facts: only refusals of the last round count.
         del statements.unit.diagnostics[refused_before:]
     else:
         raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")

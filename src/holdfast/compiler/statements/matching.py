@@ -1,4 +1,6 @@
-"""`match`: one test after the other, each with what the earlier ones have taken away."""
+"""Lowering of `match`: the tests in order, each without the values that earlier tests
+have taken.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def _subject(statements: Statements, node: ast.Match) -> Subject:
 
 
 def _cases(statements: Statements, node: ast.Match, subject: Subject, number: int) -> None:
-    """The cases from this one on; what no case takes goes on behind the `match`."""
+    """Lower the cases from this number on. A subject that no case takes continues behind the
+    `match`.
+    """
     if number == len(node.cases):
         return
     case, flow = node.cases[number], statements.flow

@@ -49,7 +49,7 @@ from holdfast.compiler.types.types import (
 
 
 def match_pattern(expressions: Expressions, subject: Subject, node: ast.pattern) -> CaseMatch:
-    """Raises PatternRefused."""
+    """Return the test and the bindings of a pattern. Raises PatternRefused."""
     match node:
         case ast.MatchValue(value=value):
             return _value(expressions, subject, node, value)
@@ -207,7 +207,7 @@ def _class_test(
 
 
 def _is_written_alike(member: Type) -> bool:
-    """Whether the JSON of such a value may be text or a boolean, though it is neither."""
+    """Return True when a value that is neither text nor boolean may have such JSON."""
     return not isinstance(member, ListOf | TupleOf | ModelOf) and member not in (
         NONE,
         STR,
@@ -218,7 +218,9 @@ def _is_written_alike(member: Type) -> bool:
 
 
 def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] | None:
-    """A field of every class whose texts tell them apart; None of a missing model is not a text."""
+    """Return a field of every class whose texts distinguish them. A missing model has no text
+    there.
+    """
     models = [member.model for member in chosen if isinstance(member, ModelOf)]
     rest = [member for member in others if member != NONE]
     other_models = [member.model for member in rest if isinstance(member, ModelOf)]

@@ -56,7 +56,9 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
 
 
 def _check(unit: Unit, node: ast.expr, found: Type) -> None:
-    """Nothing converts what a workflow returns: callers read it as the annotation says."""
+    """Refuse a result of another type than the annotation: nothing converts it, and callers read it
+    by the annotation.
+    """
     wanted = signature_of(unit.function).result
     if not can_fit(found, wanted):
         name = unit.function.__name__
@@ -75,7 +77,7 @@ def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuer
 
 
 def return_again(statements: Statements, origin: SourcePlace) -> Statement:
-    """Goes on with a `return` that a `finally` body had held up."""
+    """Continue a `return` after the `finally` body that delayed it."""
     flow = statements.flow
     if flow.finals:
         flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)

@@ -79,7 +79,7 @@ def _lower_compensating(
 
 
 def _policy(statements: Statements, node: ast.expr) -> str:
-    """What happens when an undo step fails: "continue" or "stop"."""
+    """Return the policy for a failed undo step: "continue" or "stop"."""
     match node:
         case ast.Call(args=[], keywords=[]):
             return "continue"
@@ -100,7 +100,7 @@ def _policy(statements: Statements, node: ast.expr) -> str:
 
 
 def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
-    """`undo(refund, payment.id)`."""
+    """Lower `undo(refund, payment.id)`."""
     unit = statements.unit
     assert isinstance(call.func, ast.Name)
     environment = statements.flow.environment

@@ -164,7 +164,7 @@ class Statements:
         return find_durable(self.unit, self.scope, node) is not None
 
     def is_fresh(self, node: ast.AST) -> bool:
-        """Whether nothing else refers to the list or dict that an expression gives.
+        """Return True when nothing else refers to the list or dict that an expression gives.
 
         The first of several branches may give a list of the function around it.
         """
@@ -251,7 +251,7 @@ class Statements:
         return SourcePlace(self.unit.source.span(node), text or self.unit.text(node))
 
     def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
-        """Gives `name` a value of this type from here on; answers with its ASL variable."""
+        """Give `name` a value of this type from here on, and return its ASL variable."""
         variable = self.scope.name(name)
         if self.flow.environment is not None:
             is_own = is_own and name not in (self.unit.captured or ())
@@ -405,7 +405,7 @@ class Statements:
     def inner(
         self, scope: VariableScopeNames, environment: Environment, outer: Outer
     ) -> Statements:
-        """Of the function of a branch."""
+        """Return the statements of the function of a branch."""
         return Statements(self.unit, scope, Flow(environment), outer)
 
     def _branch(

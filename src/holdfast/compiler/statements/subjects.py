@@ -83,5 +83,5 @@ def without(type_: Type, covered: frozenset[Atom]) -> Type:
 
 
 def atom_of(value: object) -> Atom:
-    """True is not 1 here."""
+    """Return the atom of a constant. True and 1 are different atoms."""
     return (type(value).__name__, repr(value))

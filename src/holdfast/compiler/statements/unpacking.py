@@ -52,7 +52,7 @@ def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuer
 def lower_unpacking(
     statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
 ) -> None:
-    """`a, (b, c) = value`."""
+    """Lower `a, (b, c) = value`."""
     if isinstance(value, ast.Call) and statements.is_durable(value):
         _unpack_step(statements, node, target, value)
         return
@@ -111,7 +111,7 @@ def _unpack_step(
 
 
 def _named(statements: Statements, target: ast.expr, value: TypedQuery) -> _Names:
-    """Each name of `target`, and its part of `value`."""
+    """Return each name of `target` with its part of `value`."""
     match target:
         case ast.Name():
             return [(target, value)]

@@ -1,3 +1,3 @@
-"""Durable calls: what each one asks for, and what it is given."""
+"""Durable calls: the actions they request, and their arguments."""
 
 from __future__ import annotations

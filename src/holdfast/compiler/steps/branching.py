@@ -37,7 +37,7 @@ from holdfast.compiler.types.types import (
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The body of a branch, the ASL variables of its parameters, and what it returns."""
+    """The body of a branch, the ASL variables of its parameters, and its result."""
 
     body: StatementBlock
     parameters: tuple[str, ...]
@@ -90,7 +90,7 @@ class Branching:
     def _quorum(
         self, node: ast.Call, found: dict[str, Any], items: TypedQuery
     ) -> tuple[TypedQuery | None, TypedQuery | None]:
-        """How many calls of `each` must succeed, and how many may fail."""
+        """Return how many calls of `each` must succeed and how many may fail."""
         if "at_least" not in found:
             return None, self._count(found, Count("tolerate", 0))
         if "tolerate" in found:
@@ -116,7 +116,9 @@ class Branching:
         return [self.lower_branch(self.expressions, function, ()) for function in functions]
 
     def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
-        """The function of a branch; a bare task or workflow stands for its call."""
+        """Return the function of a branch; a task or workflow without a call becomes a
+        call of it.
+        """
         unit = self.expressions.unit
         found: ast.Lambda | LocalFunction | None = None
         match node:
@@ -149,7 +151,7 @@ def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: 
 
 
 def _without_options(node: ast.expr) -> ast.expr:
-    """`charge.options(…)` -> `charge`."""
+    """Return `charge` for `charge.options(…)`."""
     match node:
         case ast.Call(func=ast.Attribute(value=task, attr="options")):
             return task
@@ -190,7 +192,7 @@ def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
 
 
 def _calling(task: ast.expr, parameters: int) -> ast.Lambda:
-    """`pack` -> `lambda item: pack(item)`, standing where `pack` stands."""
+    """Return `lambda item: pack(item)` for `pack`, at the place of `pack`."""
     names = ["item"] * parameters
     values = [ast.copy_location(ast.Name(name, ast.Load()), task) for name in names]
     arguments: list[ast.expr] = [*values]

@@ -1,4 +1,4 @@
-"""Which tasks and workflows can be a step at all."""
+"""The tasks and workflows that can be steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why something cannot be a step, with what to type instead."""
+    """The reason why a task or workflow cannot be a step, with the code to type instead."""
 
     code: str
     message: str

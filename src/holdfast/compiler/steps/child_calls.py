@@ -22,7 +22,9 @@ _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 def lower_child_call(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
-    """`given`: the arguments of the call. The workflow's defaults fill the others."""
+    """Lower the call of a child workflow. `given`: the arguments of the call; the workflow's
+    defaults fill the others.
+    """
     assert isinstance(given.query, ObjectOf)
     named = dict(given.query.items)
     try:

@@ -1,4 +1,4 @@
-"""Which calls are steps of the state machine, and what task each of them runs."""
+"""The calls that are steps of the state machine, and the task that each of them runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def _is_setting(name: str | None, value: Any) -> bool:
 
 
 def _setting(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
-    """A constant, a duration or a Retry, evaluated now; NOTHING for anything else."""
+    """Return a constant, a duration or a Retry, evaluated at compile time; NOTHING for any other
+    expression.
+    """
     match node:
         case ast.Constant(value=value):
             return value

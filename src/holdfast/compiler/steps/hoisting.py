@@ -58,7 +58,7 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 
 class Hoister(Protocol):
-    """Lowers one durable call into a step of its own and gives its result."""
+    """The lowering of one durable call into a step of its own, and the result of that step."""
 
     @property
     def unit(self) -> Unit: ...
@@ -69,7 +69,7 @@ class Hoister(Protocol):
 
 
 def hoist(hoister: Hoister, node: ast.expr) -> None:
-    """Hoists what `node` certainly evaluates, and `node` itself."""
+    """Hoist the durable calls that `node` certainly evaluates, and `node` itself."""
     if not has_durable(hoister, node):
         return
     hoist_inside(hoister, node)
@@ -80,7 +80,7 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
 
 
 def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
-    """Hoists what `node` certainly evaluates, not `node` itself."""
+    """Hoist the durable calls that `node` certainly evaluates, without `node` itself."""
     earlier: list[ast.expr] = []
     for child in evaluated(node):
         if has_durable(hoister, child):
@@ -104,7 +104,7 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
 
 
 def _written(node: ast.expr) -> ast.expr:
-    """The part of an f-string, or of `[*items]`, that can stand on a line of its own."""
+    """Return the part of an f-string, or of `[*items]`, that can be a line of its own."""
     return node.value if isinstance(node, ast.FormattedValue | ast.Starred) else node
 
 

@@ -93,7 +93,9 @@ class Count:
 
 
 def require_count(expressions: Expressions, node: ast.expr, count: Count) -> TypedQuery:
-    """For a value that is not known now, the expression itself raises when it is out of range."""
+    """Return the count. For a value that is unknown at compile time, the expression itself raises
+    when out of range.
+    """
     value = require_value(expressions, node)
     help_ = f"{count.name}={max(count.least, 1)}"
     if may_be_none(value.type):
@@ -126,7 +128,9 @@ def _guarded(query: QueryTree, count: Count) -> QueryTree:
 
 
 def at_most(number: TypedQuery, most: QueryTree, error: str) -> TypedQuery:
-    """`number`, or an error of the expression where it is above what is counted in the run."""
+    """Return `number`, or an error in the expression when it exceeds a limit that is computed at
+    run time.
+    """
 
     def checked(held: QueryTree) -> QueryTree:
         return Conditional(Binary("<=", held, most), held, failure(error))

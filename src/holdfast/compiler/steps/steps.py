@@ -35,7 +35,7 @@ class Steps:
     lower_branch: BranchLowering
 
     def lower(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
-        """None when the call was refused."""
+        """Return the action and the type of a durable call; None when it was refused."""
         try:
             return self._lower(node, function)
         except StepRefused:
@@ -99,6 +99,8 @@ class Steps:
         return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
 
     def _require_callable(self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any]) -> None:
-        """Refuses what cannot be a step: here, for here is a line to point at."""
+        """Refuse a task or workflow that cannot be a step, at this call, which has a line to
+        report.
+        """
         for obstacle in obstacles_of(task):
             raise refuse(self.expressions, node, obstacle.code, obstacle.message, obstacle.help)

@@ -72,16 +72,18 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
 
 
 def can_fit(found: Type, wanted: Type) -> bool:
-    """Whether some value of the one type is a value of the other, in Python and in JSON."""
+    """Return True when some value of the one type is a value of the other, in Python and
+    in JSON.
+    """
     return _keeps_secrets(found, wanted) and any(
         _can_fit_one(some, choice) for some in members_of(found) for choice in members_of(wanted)
     )
 
 
 def _keeps_secrets(found: Type, wanted: Type) -> bool:
-    """A secret goes to a secret alone, where it is opened again.
+    """Return True when a secret is passed only to a secret, where it is opened again.
 
-    And nothing else becomes one on the way: it would have been seen before.
+    Return False when a plain value would become a secret: it was already visible before.
     """
     if UNKNOWN in members_of(wanted) and secret_in(found):
         return False
@@ -106,7 +108,8 @@ def _can_fit_one(found: Type, wanted: Type) -> bool:
         case (EnumOf(cls), EnumOf(other)):
             return cls is other
         case (EnumOf(), _) | (_, EnumOf()):
-            # A member is also its text or number, if its class says so; mypy knows.
+            # An enum member is also its text or number if its class inherits from it; mypy checks
+            # that.
             return not isinstance(found if isinstance(wanted, EnumOf) else wanted, ModelOf | DictOf)
         case (ListOf() | TupleOf(), ListOf()):
             element = element_of(found)

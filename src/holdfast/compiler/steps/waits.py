@@ -133,7 +133,7 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
 
 
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
-    """The type that `node` stands for; None when it cannot be found again by its name."""
+    """Return the type that `node` names; None when it cannot be found again by its name."""
     match node:
         case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
             value = _find_payload(unit, item)

@@ -1,4 +1,4 @@
-"""JSONata that a definition for AWS needs besides its own: texts of errors, and who calls."""
+"""Extra JSONata in a definition for AWS: texts of errors, and the names of callers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def error_of_function() -> str:
 
 
 def error_of_child() -> str:
-    """The child's own error; what AWS says when it could not even be started stays as it is."""
+    """Return the child's own error. AWS's error for a child that could not start stays
+    unchanged.
+    """
     cause = f"{ERROR}.Cause"
     was_late = f"$exists($match({cause}, {_TIMED_OUT}, 1))"
     name = _found_in(

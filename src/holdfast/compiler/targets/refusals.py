@@ -44,13 +44,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class StatePlaces:
-    """Where the states of a compiled workflow stand in its source."""
+    """The places of a compiled workflow's states in its source."""
 
     compiled: CompiledWorkflow
     source: Source
 
     def refusal(self, state: str | None, code: str, message: str, help_: str) -> Diagnostic:
-        """`state` None: the workflow itself."""
+        """Return the refusal of a state. `state` None: of the workflow itself."""
         file, line, column, text = self._place(state)
         width = max(len(text.split("#", 1)[0].rstrip()) - column + 1, 1)
         return Diagnostic(file, line, column, code, message, help_, text, width)
@@ -79,7 +79,9 @@ class StatePlaces:
 def find_refusals(
     places: StatePlaces, definition: Mapping[str, Any], exported: Mapping[str, Any]
 ) -> tuple[Diagnostic, ...]:
-    """One for each place. `definition` is what the engine runs, `exported` the same for AWS."""
+    """Return at most one refusal for each place. `definition` is for the engine, `exported` the
+    same for AWS.
+    """
     found: dict[tuple[int, int], Diagnostic] = {}
     for refusal in (*_extensions(places, definition), *_limits(places, exported)):
         found.setdefault((refusal.line, refusal.column), refusal)
@@ -87,7 +89,7 @@ def find_refusals(
 
 
 def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note, ...]:
-    """Differences of StopExecution on AWS."""
+    """Return notes about the differences of StopExecution on AWS."""
     extension = definition.get("Holdfast", {})
     undone = "StopExecution ends an execution on Step Functions without running this"
     cut = "StopExecution ends an execution on Step Functions inside of this, too"
@@ -140,7 +142,7 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
             yield states
 
 
-#: Field of a Parallel or Map -> what is wrong with it, and the help.
+#: The fields of a Parallel or Map that AWS lacks, with the message and the help.
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),
@@ -177,7 +179,7 @@ def _help_for(message: str) -> str:
 
 
 def _states(machine: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """-> (its location, its name, the state) for every state, those of branches included."""
+    """Yield (its location, its name, the state) for every state, those of branches included."""
     for name, state in machine["States"].items():
         here = f"{place}/States/{name}"
         yield here, name, state

@@ -77,7 +77,7 @@ class Placeholder:
 
 @dataclass(slots=True)
 class Rewriting:
-    """One definition; `placeholders` are those that its states name."""
+    """The rewriting of one definition; `placeholders` are those in its states."""
 
     definition: StateJson
     placeholders: dict[str, Placeholder] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Rewriting:
     _state_names: set[str] = field(default_factory=set)
 
     def machine(self) -> dict[str, Any]:
-        """The whole definition, rewritten."""
+        """Return the whole definition, rewritten."""
         self._text = json.dumps(self.definition, ensure_ascii=False)
         for holder in _objects(self.definition):
             self._variables |= set(holder.get("Assign") or {})
@@ -139,7 +139,7 @@ class Rewriting:
                     "ClientContext": called,
                 }
                 invoked = {**state, "Resource": INVOKE, "Arguments": arguments}
-                # Lambda itself watches the function; there are no heartbeats.
+                # Lambda itself detects a lost function; it sends no heartbeats.
                 invoked.pop("HeartbeatSeconds", None)
                 return _retried(_with_result(invoked, "Payload"))
             case "event.waitForTaskToken":
@@ -200,7 +200,7 @@ class Rewriting:
         for known, other in self.placeholders.items():
             if other == placeholder:
                 return f"${{{known}}}"
-        # A text of the workflow's own that looks like a placeholder must stay what it is.
+        # A text of the workflow itself that looks like a placeholder must stay unchanged.
         taken = {*self.placeholders, *re.findall(r"\$\{(\w+)\}", self._text)}
         chosen = _unused(re.sub(r"\W", "_", wanted, flags=re.ASCII), taken)
         self.placeholders[chosen] = placeholder
@@ -211,7 +211,9 @@ class Rewriting:
 
 
 def _reached(states: dict[str, Any], start: str) -> dict[str, Any]:
-    """Without those that only an extension leads to: AWS refuses what nothing leads to."""
+    """Return the states without those that only an extension reaches: AWS refuses unreachable
+    states.
+    """
     found: set[str] = set()
     pending = [start]
     while pending:
@@ -258,7 +260,9 @@ def _with_result(state: dict[str, Any], part: str) -> dict[str, Any]:
 
 
 def _output(value: Any) -> Any:
-    """AWS takes any JSON here; linters want an object or an expression, which says the same."""
+    """Return an Output. AWS accepts any JSON, but linters expect an object or an expression of the
+    same value.
+    """
     is_expression = isinstance(value, str) and value.startswith("{%")
     if isinstance(value, dict) or is_expression or '"{%' in json.dumps(value):
         return value
@@ -311,7 +315,7 @@ def _short(what: str, name: str) -> str:
 
 
 def _objects(value: Any) -> Iterator[StateJson]:
-    """Every JSON object in `value`, itself included."""
+    """Yield every JSON object in `value`, itself included."""
     if isinstance(value, dict):
         yield value
         for item in value.values():

@@ -23,7 +23,7 @@ from holdfast.compiler.targets.states import Placeholder, Rewriting
 class Exported:
     """A definition that AWS accepts, once every placeholder in it is replaced.
 
-    `placeholders` by the name that stands between `${` and `}`; `notes` say what is lost.
+    `placeholders` by the name between `${` and `}`; `notes` name the guarantees that are lost.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Exported:
 
     @property
     def asl_text(self) -> str:
-        """The text of `<name>.stepfunctions.asl.json`."""
+        """Return the text of `<name>.stepfunctions.asl.json`."""
         return _document(self.asl)
 
     @property
     def substitutions_text(self) -> str:
-        """The text of `<name>.stepfunctions.json`."""
+        """Return the text of `<name>.stepfunctions.json`."""
         needs = {name: placeholder.to_json() for name, placeholder in self.placeholders.items()}
         return _document({"workflow": self.name, "substitutions": needs})
 
@@ -62,7 +62,7 @@ def to_step_functions(compiled: CompiledWorkflow, source: Source) -> Exported:
 
 
 def export_all(compiled: Iterable[CompiledWorkflow], source: Source) -> list[Exported]:
-    """Every workflow of one module; raises CompileErrors with the refusals of all."""
+    """Export every workflow of one module. Raises CompileErrors with the refusals of all."""
     exported: list[Exported] = []
     refused: list[Diagnostic] = []
     for each in compiled:

@@ -1,4 +1,4 @@
-"""From what the author wrote to types: annotations, classes, constants."""
+"""The types in the author's code: annotations, classes, constants."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PLAIN: Final[Mapping[Any, Type]] = {
     PurePath: PATH,
     PurePosixPath: PATH,
 }
-#: pydantic's own names for datetimes, known without importing it.
+#: pydantic's types of datetimes, recognised without importing pydantic.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
 _LISTS: Final = (list, Sequence, Iterable)
 _DICTS: Final = (dict, Mapping)
@@ -117,7 +117,7 @@ def _from_dict(arguments: tuple[Any, ...]) -> Type:
 
 
 def _has_own_equality(cls: type[Any]) -> bool:
-    """Of an enum, whether its author says when members are equal or true."""
+    """Return True when the author of an enum defines when members are equal or true."""
     is_authors = issubclass(cls, Enum) and cls.__module__ != "enum"
     return is_authors and not vars(cls).keys().isdisjoint({"__eq__", "__bool__"})
 
@@ -139,7 +139,7 @@ def _from_class(cls: type[Any]) -> Type:
 
 
 def _from_name(annotation: Any) -> Type:
-    """`NewType` and `type X = …` stand for another annotation."""
+    """Return the type behind `NewType` and `type X = …`."""
     for attribute in ("__supertype__", "__value__"):
         if hasattr(annotation, attribute):
             return from_annotation(getattr(annotation, attribute))
@@ -147,14 +147,16 @@ def _from_name(annotation: Any) -> Type:
 
 
 def is_model(found: object) -> bool:
-    """Whether a class is one of pydantic's models, or a dataclass, whose JSON is an object."""
+    """Return True for a pydantic model or a dataclass: its JSON is an object."""
     if not isinstance(found, type) or getattr(found, "__pydantic_root_model__", False):
         return False
     return hasattr(found, "model_fields") or is_dataclass(found)
 
 
 def is_uuid(cls: type[Any]) -> bool:
-    """Known by its name: the module it is from makes chance values, and is not imported here."""
+    """Return True for UUID. It is recognised by name, because its module makes random values and is
+    not imported here.
+    """
     return cls.__module__ == "uuid" and cls.__name__ == "UUID"
 
 

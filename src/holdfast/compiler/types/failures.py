@@ -58,7 +58,7 @@ class ErrorClasses:
         )
 
     def subclasses(self, cls: type[BaseException]) -> tuple[type[BaseException], ...]:
-        """The known subclasses, by name."""
+        """Return the known subclasses, by name."""
         found = {known.__name__: known for known in _descendants(cls) if self._knows(known)}
         return tuple(found[name] for name in sorted(found))
 
@@ -109,7 +109,7 @@ def _is_own(module: ModuleType) -> bool:
 
 
 def has_plain_text(cls: type[BaseException]) -> bool:
-    """Whether `str(cls(text))` is `text`; code of the author is not run to find out."""
+    """Return True when `str(cls(text))` is `text`. The check does not run code of the author."""
     makers = (cls.__new__, cls.__init__, cls.__str__)
     if any(isinstance(maker, FunctionType) for maker in makers):
         return False

@@ -129,7 +129,9 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue,
 
 
 def _of_another_type(default: object, type_: Type) -> str:
-    """Neither pydantic nor `@dataclass` looks at a default: the field then has another value."""
+    """Return why a default has another type than its field. Neither pydantic nor `@dataclass`
+    checks it, so the field would get another value.
+    """
     is_scalar = isinstance(default, str | int | float)  # a bool and most enums, too
     if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
         return "its default is of another type"
@@ -138,7 +140,9 @@ def _of_another_type(default: object, type_: Type) -> str:
 
 @lru_cache(maxsize=1024)
 def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
-    """Whether it is a secret, or holds one at any depth. `around`: the models that this is in."""
+    """Return True when the type is a secret, or holds one at any depth. `around`: the enclosing
+    models.
+    """
     match type_:
         case ListOf(inner) | DictOf(inner):
             return secret_in(inner, around)
@@ -177,7 +181,7 @@ def _plain(value: Any) -> Any:
 
 
 def obstacle_of(model: Any) -> str:
-    """Why a workflow cannot build this model exactly, or nothing."""
+    """Return why a workflow cannot build this model exactly; "" when it can."""
     if not hasattr(model, "model_fields"):
         return _obstacle_of_dataclass(model)
     decorators = model.__pydantic_decorators__
@@ -201,7 +205,9 @@ def _obstacle_of_dataclass(cls: Any) -> str:
 
 
 def has_plain_equality(model: Any) -> bool:
-    """Whether `==` is the one that pydantic or `@dataclass` makes, over the fields of the JSON."""
+    """Return True when `==` is the one that pydantic or `@dataclass` makes, over the fields of the
+    JSON.
+    """
     owner = next(cls for cls in model.__mro__ if "__eq__" in vars(cls))
     if hasattr(model, "model_fields"):
         is_made = owner.__module__.partition(".")[0] == "pydantic"
@@ -212,7 +218,9 @@ def has_plain_equality(model: Any) -> bool:
 
 
 def fits(found: Type, wanted: Type) -> bool:
-    """Whether pydantic keeps such a value as it is; int for float is the same JSON number."""
+    """Return True when pydantic keeps such a value unchanged; int for float is the same JSON
+    number.
+    """
     if found in (wanted, NEVER):
         return True
     choices = members_of(wanted)

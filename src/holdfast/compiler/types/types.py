@@ -1,4 +1,4 @@
-"""Static types: what the compiler knows of a value, and how types are joined and taken apart."""
+"""Static types: the compiler's knowledge about a value, and how types are joined and split."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Type: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simple:
-    """Each is made once, below, and equal to itself alone."""
+    """A type without parts. Each is created once, below, and equals only itself."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextOf:
-    """A str that is one of `values`: what a constant has and a `Literal` wants."""
+    """A str that is one of `values`: the type of a constant, and of a `Literal`."""
 
     values: tuple[str, ...]
 
@@ -83,7 +83,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """JSON whose Python form is something else (a set, bytes …): passed on, not looked into."""
+    """JSON whose Python form is different (a set, bytes …): it is passed on and never read."""
 
     name: str
 
@@ -95,7 +95,7 @@ FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
 #: A timedelta that the workflow made itself: a number of seconds.
 DURATION: Final = Simple("timedelta")
-#: A timedelta that came in: ISO 8601 text such as "PT1H30M".
+#: A timedelta from the input: ISO 8601 text such as "PT1H30M".
 WRITTEN_DURATION: Final = TextForm("timedelta")
 #: RFC 3339 text; with an offset unless the datetime is naive.
 DATETIME: Final = TextForm("datetime")
@@ -104,7 +104,7 @@ DECIMAL: Final = TextForm("Decimal")
 UUID: Final = TextForm("UUID")
 TIME: Final = TextForm("time")
 PATH: Final = TextForm("Path")
-#: pydantic's: a sealed text, of which a workflow knows nothing but whether it is there.
+#: pydantic's SecretStr: a sealed text. A workflow can only test whether it is present.
 SECRET: Final = TextForm("SecretStr")
 UNKNOWN: Final = Simple("unknown")
 #: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
@@ -137,7 +137,7 @@ def join(left: Type, right: Type) -> Type:
 
 
 def _merge(left: Type, right: Type) -> Type | None:
-    """One type without alternatives for both; None if none fits."""
+    """Return one type without alternatives for both; None if none fits."""
     match (left, right):
         case _ if right is NEVER or left == right:
             return left
@@ -177,9 +177,10 @@ def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
 
 
 def has_duration(type_: Type) -> bool:
-    """Whether it is or holds a duration that has to be written before it leaves the workflow.
+    """Return True for a duration, or a type with one, that must be converted before it leaves the
+    workflow.
 
-    So it stays known beside what is unknown.
+    A union keeps it even beside an unknown type.
     """
     match type_:
         case ListOf(inner) | DictOf(inner):
@@ -191,7 +192,7 @@ def has_duration(type_: Type) -> bool:
 
 
 def has_error(type_: Type) -> bool:
-    """Whether it is or holds the variable of an `except`, which has no JSON."""
+    """Return True for the variable of an `except`, or a type with one: it has no JSON."""
     match type_:
         case ListOf(inner) | DictOf(inner):
             return has_error(inner)
@@ -206,7 +207,9 @@ def members_of(type_: Type) -> tuple[Type, ...]:
 
 
 def widen(type_: Type) -> Type:
-    """Without what only matters to a `Literal`: rules are written for `str`."""
+    """Return the type without details that only matter to a `Literal`: rules are written
+    for `str`.
+    """
     match type_:
         case TextOf():
             return STR
@@ -217,7 +220,7 @@ def widen(type_: Type) -> Type:
 
 
 def without_none(type_: Type) -> Type:
-    """Nothing remains of None itself."""
+    """Return the type without None; for None itself, no type remains."""
     return join_all(member for member in members_of(type_) if member != NONE)
 
 
@@ -226,7 +229,7 @@ def may_be_none(type_: Type) -> bool:
 
 
 def is_refused(*types_: Type) -> bool:
-    """Whether something about a value was refused already."""
+    """Return True when something about one of the values was refused already."""
     for type_ in types_:
         match type_:
             case Simple():
@@ -255,7 +258,7 @@ def is_text(type_: Type) -> bool:
 
 
 def may_be_list(type_: Type) -> bool:
-    """Whether JSONata might flatten it: a list, or something whose form is not known."""
+    """Return True when JSONata might flatten the value: a list, or a value of unknown form."""
     return any(
         member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
         for member in members_of(type_)
@@ -263,7 +266,7 @@ def may_be_list(type_: Type) -> bool:
 
 
 def is_list(type_: Type) -> bool | None:
-    """None when only the run knows."""
+    """Return True or False; None when only the run shows it."""
     if isinstance(type_, ListOf | TupleOf):
         return True
     return None if may_be_list(type_) else False
@@ -298,7 +301,7 @@ def bounded(type_: Type, depth: int = 0) -> Type:
 
 
 def describe(type_: Type) -> str:
-    """As the author would annotate it."""
+    """Return the type as the author would annotate it."""
     match type_:
         case TextOf():
             return "str"
@@ -323,14 +326,14 @@ def describe(type_: Type) -> str:
 
 
 def describe_exactly(type_: Type) -> str:
-    """With the values that a text may have."""
+    """Return the type with the values that a text may have."""
     if isinstance(type_, TextOf):
         return f"Literal[{', '.join(map(repr, type_.values))}]"
     return describe(type_)
 
 
 def is_text_enum(type_: Type) -> bool:
-    """Its str() is its value, in every Python that we support."""
+    """Return True when str() of a member is its value, in every Python version that we support."""
     if not isinstance(type_, EnumOf) or not issubclass(type_.enum, StrEnum):
         return False
     enum = type_.enum

@@ -55,14 +55,16 @@ _frame: Final = Frame.__new__
 
 
 def fold(events: Iterable[Event], state: Execution | None = None) -> Execution | None:
-    """-> the state after all events, from nothing or from a snapshot's state."""
+    """Return the state after all events, from nothing or from a snapshot's state."""
     for event in events:
         state = apply(state, event)
     return state
 
 
 def apply(state: Execution | None, event: Event) -> Execution:
-    """Raises HoldfastBug when the event cannot follow the state: a torn or foreign history."""
+    """Return the state after the event. Raises HoldfastBug when the event cannot follow the state:
+    a torn or foreign history.
+    """
     if state is None:
         if event.type != "ExecutionStarted":
             raise HoldfastBug(f"a history begins with {event.type}, expected ExecutionStarted")
@@ -125,10 +127,10 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
 
 
 def _redriven(state: Execution, event: Event) -> Execution:
-    """It goes on where it stopped: every state that was open is entered again, with its input.
+    """Continue the execution where it stopped: every open state is entered again, with its input.
 
-    Of a Parallel or Map, lanes that had ended are not run again (AWS docs, RedriveExecution). One
-    whose iteration had entered no state begins anew as a whole.
+    In a Parallel or Map, lanes that had ended are not run again (AWS docs, RedriveExecution). An
+    iteration that had entered no state begins again from its start.
     """
     frames: dict[str, Frame] = {}
     unbegun = {frame.owner for frame in state.resting.values() if not frame.position}
@@ -150,15 +152,15 @@ def _redriven(state: Execution, event: Event) -> Execution:
         stopping=None,
         redrives=state.redrives + 1,
         last_control=event.holdfast["control"],
-        # It is watched and listed anew.
+        # The execution gets a new watchdog row and a new list entry.
         opened_at=None,
         due_ms=event.holdfast.get("due"),
     )
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
-    """-> those that may go on; None where all begin anew: they were cancelled, and had nothing to
-    undo, or all have ended, and too few of them have succeeded.
+    """Return the lanes that may continue. None when all must begin again: they were cancelled and
+    had nothing to undo, or all have ended and too few have succeeded.
     """
     lanes = lanes_of(frame)
     if lanes is None or lanes.closing is not None or len(lanes.results) == lanes.count:
@@ -258,7 +260,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     results = {**owner.waiting.results, frame.lane: frame.input}
     frames = dict(state.frames)
     del frames[frame.id]
-    # The owner's next event hangs off the end of the lane that ended last.
+    # In the history, the owner's next event follows the end of the lane that ended last.
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
@@ -281,7 +283,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
         state,
-        # The next attempt hangs off the event in the lane that failed.
+        # In the history, the next attempt follows the event in the lane that failed.
         frame._replace(previous=event.previous),
         event,
         retries=counted(frame, event.holdfast),
@@ -310,7 +312,7 @@ def _lanes_started(state: Execution, event: Event) -> Execution:
 
 
 def _lane_failed(state: Execution, event: Event) -> Execution:
-    """Tolerated: the others go on."""
+    """Record the failure of a lane that the Map tolerates: the other lanes continue."""
     frame = frame_of_event(state, event)
     assert frame.owner is not None
     owner = state.frames[frame.owner]
@@ -332,7 +334,7 @@ def _iteration_succeeded(state: Execution, event: Event) -> Execution:
 
 
 def _lanes_succeeded(state: Execution, event: Event) -> Execution:
-    """Lanes that the join did not need are dropped."""
+    """Join the lanes that have succeeded. Lanes that the join did not need are dropped."""
     frame = frame_of_event(state, event)
     return moved(without_lanes(state, frame), frame, event, waiting=Exited())
 
@@ -350,7 +352,9 @@ def _opened(state: Execution, event: Event) -> Execution:
 
 
 def _noted(state: Execution, _event: Event) -> Execution:
-    """It stands in the history, and changes nothing: what it is about goes with its owner."""
+    """Leave the state unchanged: the event is only for the history, because its subject ends
+    together with its owner.
+    """
     return state
 
 

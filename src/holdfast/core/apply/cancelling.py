@@ -21,7 +21,7 @@ from holdfast.core.state import (
 
 
 def _stopping(state: Execution, event: Event) -> Execution:
-    """Undoing has all the time that it needs."""
+    """Apply a stop. The execution has no time-out during its undo."""
     own = event.holdfast
     stopping: Stopping = own["stopping"]
     control = own.get("control", state.last_control)
@@ -59,8 +59,8 @@ def _unwound(state: Execution, event: Event) -> Execution:
 
 
 def _without_lane(state: Execution, lane: Frame) -> Execution:
-    """A lane of what is closing is over. That something was undone in it is known from there on by
-    what had opened it: such an execution is not redriven.
+    """Remove an ended lane from a Parallel or Map that is closing. The owner records that something
+    was undone in the lane, because such an execution cannot be redriven.
     """
     assert lane.owner is not None
     if is_undone(lane):
@@ -94,7 +94,9 @@ def _deadline_passed(state: Execution, event: Event) -> Execution:
 
 
 def without_deadlines(frame: Frame, numbers: Sequence[int]) -> Frame:
-    """The line has left these blocks; what cancelled it in one of them is over with it."""
+    """Return the frame without these deadlines. The frame has left the blocks, so a cancellation
+    from one of them ends too.
+    """
     kept = tuple(due for due in frame.deadlines if due.number not in numbers)
     reason = frame.cancelled
     if reason is not None and reason.get("deadline") in numbers:

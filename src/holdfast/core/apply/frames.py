@@ -1,4 +1,4 @@
-"""How a handler of an event finds the frame that it is about, and gives back the state changed."""
+"""Helpers for event handlers: find the frame of an event, and return the changed state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def begun(state: Execution, *children: ChildNumber) -> Execution:
 
 
 def over(state: Execution, *children: ChildNumber) -> Execution:
-    """They have ended, or were told to."""
+    """Remove child executions that have ended or have received their stop."""
     return state._replace(children=state.children.difference(children)) if state.children else state
 
 
@@ -53,13 +53,13 @@ def counted(frame: Frame, own: Mapping[str, Any]) -> Mapping[int, int]:
 
 
 def without_lanes(state: Execution, frame: Frame) -> Execution:
-    """Drops every frame below `frame`; frames stand in the order in which they were opened."""
+    """Remove every frame below `frame`; frames are in the order in which they were opened."""
     below = {key for key, other in state.frames.items() if other.owner == frame.id}
     return without(state, below)
 
 
 def without(state: Execution, dropped: set[str]) -> Execution:
-    """Drops these frames and all below them."""
+    """Remove these frames and all below them."""
     dropped = set(dropped)
     kept: dict[str, Frame] = {}
     for key, other in state.frames.items():

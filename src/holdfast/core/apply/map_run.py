@@ -1,4 +1,4 @@
-"""The events of distributed Maps: items asked for, children, results asked for."""
+"""The events of distributed Maps: request the items, start the children, write the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _map_run_event(state: Execution, event: Event) -> Execution:
 
 def _asked(kind: TaskKind) -> Apply:
     def apply_asked(state: Execution, event: Event) -> Execution:
-        """Items are read, or results written, by an attempt as any other."""
+        """Record that items are read, or results written, by an attempt like any other."""
         own = event.holdfast
         waiting = Attempt(
             entry=own["entry"],

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from holdfast.core.apply.frames import Apply
 from holdfast.core.events import Event
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -85,7 +86,7 @@ def _shifted_wait(waiting: WaitingFor, shift_ms: int, *, is_frozen: bool) -> Wai
                 heartbeat_due_ms=_later(waiting.heartbeat_due_ms, shift_ms),
                 poll_due_ms=_later(waiting.poll_due_ms, shift_ms),
             )
-        case Entered() | Exited() | FailedState() | Lanes() | ChildExecutions():
+        case Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions():
             return waiting
         case _:
             assert_never(waiting)

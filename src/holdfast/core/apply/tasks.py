@@ -12,8 +12,10 @@ from holdfast.core.events import Event
 from holdfast.core.retry import poll_seconds
 from holdfast.core.state import (
     ATTEMPTED,
+    Admission,
     Attempt,
     Awaiting,
+    Entered,
     Execution,
     Exited,
     FailedState,
@@ -33,7 +35,7 @@ _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
 
 
 def kind_of(event: Event) -> tuple[TaskKind, str]:
-    """-> what a scheduled task asks for, and its target (see program.Task)."""
+    """Return the kind of a scheduled task and its target (see program.Task)."""
     resource = event.details["resource"]
     if event.type == "LambdaFunctionScheduled":
         return "lambda", resource
@@ -49,7 +51,7 @@ def kind_of(event: Event) -> tuple[TaskKind, str]:
 
 
 def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
-    """ "task:ship" -> task, ship."""
+    """Return the kind `task` and the target `ship` for the resource "task:ship"."""
     match resource.partition(":"):
         case "task", ":", target:
             return "task", target
@@ -157,7 +159,9 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
-    """AWS docs, Task state: both counts begin when ActivityStarted is logged."""
+    """Record the start of an activity's task. AWS docs, Task state: both counts begin when
+    ActivityStarted is logged.
+    """
     frame = frame_of_event(state, event)
     offered = frame.waiting
     assert isinstance(offered, Awaiting)
@@ -220,16 +224,32 @@ def _task_unknown(state: Execution, event: Event) -> Execution:
     return moved(state, frame, event, waiting=waiting)
 
 
-def _attempt_queued(state: Execution, event: Event) -> Execution:
-    frame, own = frame_of_event(state, event), event.holdfast
-    assert isinstance(frame.waiting, Attempt)
-    queued = Queued(
+def _queued(event: Event) -> Queued:
+    own = event.holdfast
+    return Queued(
         gate=own["gate"],
         since_ms=own.get("since", event.at_ms),
         fair=own.get("fair", ""),
         kept=tuple((gate, owner) for gate, owner in own.get("kept", ())),
         is_front=own.get("front", False),
     )
+
+
+def _execution_queued(state: Execution, event: Event) -> Execution:
+    entry = event.holdfast["entry"]
+    state = state._replace(next_entry=max(state.next_entry, entry + 1))
+    waiting = Admission(entry, _queued(event))
+    return moved(state, frame_of_event(state, event), event, waiting=waiting)
+
+
+def _execution_admitted(state: Execution, event: Event) -> Execution:
+    return moved(state, frame_of_event(state, event), event, waiting=Entered())
+
+
+def _attempt_queued(state: Execution, event: Event) -> Execution:
+    frame = frame_of_event(state, event)
+    assert isinstance(frame.waiting, Attempt)
+    queued = _queued(event)
     waiting = replace(frame.waiting, claim=None, is_unknown=False, queued=queued)
     return moved(state, frame, event, waiting=waiting)
 
@@ -260,5 +280,7 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "Claimed": _claimed,
     "TaskUnknown": _task_unknown,
     "AttemptQueued": _attempt_queued,
+    "ExecutionQueued": _execution_queued,
+    "ExecutionAdmitted": _execution_admitted,
     "HeartbeatSeen": _heartbeat_seen,
 }

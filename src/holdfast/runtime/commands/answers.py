@@ -34,7 +34,7 @@ from holdfast.runtime.storage.json_values import require_plain
 
 
 def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """`request`: token, and output, or error and cause?.
+    """Store an answer. `request`: token, and output, or error and cause?.
 
     Raises RequestError HF211, HF215, HF230 to HF233, HF243.
     """
@@ -55,7 +55,7 @@ def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
 def store_answer(
     token: Token, now_ms: int, given: Mapping[str, Any], more: Item
 ) -> Generator[Effect, Any, bool]:
-    """Stores the answer and wakes the execution. -> False: another answer was stored before.
+    """Store the answer and wake the execution. Return False when another answer was stored before.
 
     `more`: attributes of the item that are no part of the answer. The item outlives the wait,
     however long no worker works on the execution.
@@ -78,12 +78,14 @@ def store_answer(
 
 
 def expiry_of(token: Token) -> int:
-    """-> when TTL may delete an item about the wait, in seconds since the epoch."""
+    """Return the time at which TTL may delete an item about the wait, in seconds since
+    the epoch.
+    """
     return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
 
 
 def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """-> the fields of the answer's item. Raises RequestError when no wait takes the answer."""
+    """Return the fields of the answer's item. Raises RequestError when no wait takes the answer."""
     log = known.log(token.tenant, token.run)
     yield from log.load()
     state = log.state
@@ -123,10 +125,10 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """-> whether the request has the bytes of the one that stored the answer.
+    """Return True when the request has the same bytes as the request that stored the answer.
 
-    The stored value may be in another form, which its type gave it. An answer that the Step
-    Functions API stored has no mark of its request: there the values are compared.
+    The stored value may differ from the request, because its type normalised it. An answer from the
+    Step Functions API has no mark of its request: for such an answer the values are compared.
     """
     text = _text_of(request)
     if "ah" in found:
@@ -137,7 +139,7 @@ def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, 
 
 
 def _text_of(request: Mapping[str, Any]) -> str:
-    """-> an answer as it was sent. Raises RequestError HF243."""
+    """Return an answer as it was sent. Raises RequestError HF243."""
     given = {name: request[name] for name in ("output", "error", "cause") if name in request}
     for value in given.values():
         require_plain(value, "the answer")
@@ -145,7 +147,9 @@ def _text_of(request: Mapping[str, Any]) -> str:
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:
-    """-> error and cause of an answer. Raises RequestError HF233 when it is an output as well."""
+    """Return error and cause of an answer. Raises RequestError HF233 when it is an output
+    as well.
+    """
     if "output" in request:
         raise RequestError("HF233", "an answer is either an output or an error, and this is both")
     return fields.error_and_cause(request)

@@ -25,7 +25,9 @@ from holdfast.runtime.storage.formats import FORMATS, Formats
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """`workflows`: those that can be started, by name. Each method is documented in its module."""
+    """All commands. `workflows`: those that can be started, by name. Each method is documented in
+    its module.
+    """
 
     programs: Programs
     workflows: Mapping[str, Definition]

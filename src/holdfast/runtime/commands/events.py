@@ -30,10 +30,11 @@ LISTED_MAX: Final = 100
 
 
 def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """`request`: name, key, data, id?. -> its id, and how many executions wait for it.
+    """Store an event. `request`: name, key, data, id?. Return its id, and how many executions wait
+    for it.
 
-    The item is stored before the waiters are read, and a waiter registers before it reads events
-    (R13). So either the event is found by the waiter, or the waiter is woken here.
+    The item is stored before the waiting executions are read, and an execution registers before it
+    reads events (R13). So either the execution finds the event, or it is woken here.
     """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
@@ -92,7 +93,9 @@ def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: by
 
 
 def events(tenant: str) -> JsonResult:
-    """-> events that no execution has waited for yet, and events from the bus that were refused."""
+    """Return events that no execution has waited for yet, and events from the bus that were
+    refused.
+    """
     now_ms = yield Clock()
     items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
     listed = []

@@ -14,12 +14,12 @@ from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
 def error_and_cause(request: Mapping[str, Any]) -> dict[str, str]:
-    """-> `error` and `cause` as given, cut to AWS's lengths. Raises RequestError HF233."""
+    """Return `error` and `cause` as given, cut to AWS's lengths. Raises RequestError HF233."""
     return texts(request, {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX})
 
 
 def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, str]:
-    """-> the fields named in `longest` that the request has, each cut to so many characters.
+    """Return the fields named in `longest` that the request has, each cut to so many characters.
 
     An empty text is left out. Raises RequestError HF233 for a value that is not text.
     """
@@ -32,7 +32,7 @@ def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, s
 
 
 def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
-    """-> {name: 1} for true, {} for false or none. Raises RequestError HF233.
+    """Return {name: 1} for true, {} for false or none. Raises RequestError HF233.
 
     Any other value is refused: the text "false" would be true, and shorten an undo by mistake.
     """
@@ -46,7 +46,7 @@ def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
 
 
 def priority_of(request: Mapping[str, Any]) -> int:
-    """-> `priority`, from 0, the first, to 9. Raises RequestError HF204."""
+    """Return `priority`, from 0, the first, to 9. Raises RequestError HF204."""
     value = request.get("priority", PRIORITY_DEFAULT)
     if type(value) is not int or not 0 <= value <= PRIORITY_LAST:
         raise RequestError(
@@ -58,6 +58,6 @@ def priority_of(request: Mapping[str, Any]) -> int:
 
 
 def hash_of(value: Json) -> str:
-    """-> a digest that does not depend on the order of an object's fields."""
+    """Return a digest that does not depend on the order of an object's fields."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.core.decision import iso_time
-from holdfast.core.state import Attempt, Execution
+from holdfast.core.state import Admission, Attempt, Execution, Frame, Queued
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from holdfast.runtime.commands.lookup import Lookup
@@ -32,10 +32,12 @@ from holdfast.runtime.storage import keys, tables
 _RATE_MAX: Final = 12_800.0
 _PLACES_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
+#: The fields of a request that change a value.
+_CHANGES: Final = ("rate", "burst", "concurrency", "paused")
 
 
 def limits(known: Lookup) -> JsonResult:
-    """-> {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
+    """Return {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
     found = list[dict[str, Any]]()
     for name in sorted(known.limits.rules):
         found += [(yield from limit(known, name))]
@@ -43,9 +45,10 @@ def limits(known: Lookup) -> JsonResult:
 
 
 def limit(known: Lookup, name: str) -> JsonResult:
-    """-> name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting` (counted
-    to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits begins),
-    `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has set.
+    """Return name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
+    (counted to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits
+    begins), `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has
+    set.
 
     A limit with keys has one queue for each key: it is shown by its `key` parameter alone.
     Raises RequestError HF238 (404).
@@ -68,9 +71,10 @@ def limit(known: Lookup, name: str) -> JsonResult:
 
 
 def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """`request`: rate? (a second), burst?, concurrency?, paused?, clear?, reason, by?.
+    """Change a limit. `request`: rate? (per second), burst?, concurrency?, paused?, clear?, reason,
+    by?.
 
-    -> the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
+    Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
     """
     declared = _declared(known, name)
     changed = {
@@ -84,25 +88,35 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     return (yield from limit(known, name))
 
 
-def place_in_queue(known: Lookup, state: Execution, attempt: Attempt) -> JsonResult:
-    """-> what `show` says of an attempt that waits: `limit`, `ahead` (counted to 1,000),
-    `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the limit
-    is paused.
+def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
+    """Return the place of what waits, and the end of its row's key."""
+    match frame.waiting:
+        case Admission(entry, queued):
+            return queued, permit_id(state.run, entry, 0)
+        case Attempt(entry, attempt, queued=queued) if queued is not None:
+            return queued, permit_id(state.run, entry, attempt)
+        case _:
+            return None
+
+
+def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
+    """Return the fields that `show` prints for a wait in a queue: `limit`, `ahead` (counted to
+    1,000), `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the
+    limit is paused.
     """
-    queued = attempt.queued
-    assert queued is not None
     gate_id = GateId.parse(queued.gate)
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
-    own = permit_id(state.run, attempt.entry, attempt.attempt)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
-    shown["ahead"] = places[0] if places else len(rows)
+    # Without a row it has been let in, and its message is on the way; or it is behind all counted.
+    missing = COUNTED_MAX if len(rows) >= COUNTED_MAX else 0
+    shown["ahead"] = places[0] if places else missing
     declared = known.limits.rule(gate_id.limit)
     if declared is None:
         return shown
     settings = yield from operate.settings_now(gate_id.limit)
     if settings.is_paused:
-        since = {"paused_by": settings.by, "paused_since": iso_time(settings.at_ms)}
+        since = {"paused_by": settings.paused_by, "paused_since": iso_time(settings.paused_ms)}
         return {**shown, **{name: text for name, text in since.items() if text}}
     rule = effective(declared, settings)
     report = yield from operate.report(gate_id, rule)
@@ -147,8 +161,8 @@ def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
 
 
 def _seconds(report: GateReport, place: int) -> int | None:
-    """-> until the attempt at that place, from 1, begins; None for concurrency: nothing says how
-    long those that run will take.
+    """Return until the attempt at that place, from 1, begins; None for concurrency: nothing says
+    how long those that run will take.
     """
     if report.rule.interval_us is None:
         return None
@@ -172,8 +186,11 @@ def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
 
 
 def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, Any]:
-    """-> the fields of `Settings` that the request changes."""
-    if request.get("clear") is True:
+    """Return the fields of `Settings` that the request changes."""
+    if _flag(request, "clear"):
+        others = [field for field in _CHANGES if request.get(field) is not None]
+        if others:
+            raise _bad(f"`clear` is sent with `{others[0]}`", "clear alone, then a second request")
         return {"interval_us": None, "burst": None, "concurrency": None, "is_paused": False}
     found: dict[str, Any] = {}
     if request.get("rate") is not None:
@@ -182,12 +199,13 @@ def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, An
         found["interval_us"] = int(MICROSECONDS / rate)
     if request.get("burst") is not None:
         _require_kind(declared, "burst", is_rate=True)
-        found["burst"] = int(_number(request, "burst", 1, _RATE_MAX))
+        found["burst"] = _whole_number(request, "burst", _RATE_MAX)
     if request.get("concurrency") is not None:
         _require_kind(declared, "concurrency", is_rate=False)
-        found["concurrency"] = int(_number(request, "concurrency", 1, _PLACES_MAX))
-    if isinstance(request.get("paused"), bool):
-        found["is_paused"] = request["paused"]
+        found["concurrency"] = _whole_number(request, "concurrency", _PLACES_MAX)
+    paused = _flag(request, "paused")
+    if paused is not None:
+        found["is_paused"] = paused
     if not found:
         raise _bad("the request changes nothing", "send rate, burst, concurrency, paused or clear")
     return found
@@ -209,6 +227,20 @@ def _number(request: Mapping[str, Any], field: str, least: float, most: float) -
     return float(value)
 
 
+def _whole_number(request: Mapping[str, Any], field: str, most: float) -> int:
+    value = _number(request, field, 1, most)
+    if not value.is_integer():
+        raise _bad(f"`{field}` is {value:g}", f"a whole number from 1 to {most:g}")
+    return int(value)
+
+
+def _flag(request: Mapping[str, Any], field: str) -> bool | None:
+    value = request.get(field)
+    if value is not None and not isinstance(value, bool):
+        raise _bad(f"`{field}` is {value!r:.40}", "true or false")
+    return value
+
+
 def _text(request: Mapping[str, Any], field: str, longest: int, default: str | None = None) -> str:
     value = request.get(field, default)
     if not isinstance(value, str) or (not value.strip() and default is None):
@@ -223,13 +255,12 @@ def _bad(found: str, expected: str) -> RequestError:
 def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """-> the waits of an execution, each queued attempt with its place in the queue."""
-    found = []
+    """Return the waits of an execution, each queued attempt with its place in the queue."""
+    found = list[dict[str, Any]]()
     for wait in waits:
         entry = wait.pop("entry", None)
         frame = None if entry is None else state.frame_of(entry)
-        if frame is not None and isinstance(frame.waiting, Attempt):
-            found.append({**wait, **(yield from place_in_queue(known, state, frame.waiting))})
-        else:
-            found.append(wait)
+        place = None if frame is None else _place_of(state, frame)
+        more = {} if place is None else (yield from place_in_queue(known, *place))
+        found += [{**wait, **more}]
     return found

@@ -38,7 +38,8 @@ START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
 NAMED_MACHINES_MAX: Final = 200
 #: With a longer one the key of a registration would pass DynamoDB's 2,048 bytes.
 _EVENT_NAME_BYTES_MAX: Final = 1_947
-#: Of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` of a Map's item.
+#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
+#: item of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
 
 
@@ -68,7 +69,7 @@ class Lookup:
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
-        """-> the type of the event in the deployed workflows, or else in the definition of an
+        """Return the type of the event in the deployed workflows, or else in the definition of an
         execution that waits for it, which may be older. Raises RequestError HF206.
         """
         declared: dict[str, Definition] = {}
@@ -106,13 +107,13 @@ class Lookup:
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # That execution may wait. A refusal would lose its event; after an error the bus
-            # delivers the event again.
+            # The execution may wait for this event. A refusal would lose the event; after an error
+            # the bus delivers it again.
             raise unreadable
         return None
 
     def require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
-        """-> the loaded log, without a state when the execution was accepted but not begun."""
+        """Return the loaded log, without a state when the execution was accepted but not begun."""
         run = yield from self.find_run(tenant, identifier)
         if run is not None:
             log = self.log(tenant, run)
@@ -127,8 +128,8 @@ class Lookup:
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """-> whether an execution without a record may get one: its id is authentic and young, its
-        parent waits for it, or its start rests in quarantine.
+        """Return True when an execution without a record may still get one: its id is authentic and
+        young, its parent waits for it, or its start message is in quarantine.
         """
         now_ms = yield Clock()
         if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
@@ -139,7 +140,7 @@ class Lookup:
         return held is not None and held.is_start
 
     def is_minted(self, tenant: str, run: str) -> bool:
-        """-> whether the id is one that this stack made for the tenant."""
+        """Return True when this stack made the id for the tenant."""
         return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
 
     def _is_young(self, run: str, now_ms: int) -> bool:
@@ -155,7 +156,7 @@ class Lookup:
         return log.state is not None and children.is_awaited(log.state, run)
 
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """-> the id of the execution that the identifier names; see the top of this file.
+        """Return the id of the execution that the identifier names; see the top of this file.
 
         A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
         when several executions have the name: a guess could stop the wrong one.
@@ -187,13 +188,15 @@ class Lookup:
     def find_named(
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
-        """-> the id of the execution that owns the name among those of one workflow or machine."""
+        """Return the id of the execution that owns the name among those of one workflow or
+        machine.
+        """
         item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
 
     def run_in_name(self, tenant: str, name: str) -> str | None:
-        """-> the id in the name of an execution that was started without one: as a UUID, or, of a
-        child, nearly as it is. None for every other name.
+        """Return the id in the name of an execution that was started without one: as a UUID, or, of
+        a child, nearly as it is. None for every other name.
         """
         run = run_of_uuid(name)
         if run is None:
@@ -201,7 +204,9 @@ class Lookup:
         return run if self.is_minted(tenant, run) else None
 
     def _find_arn(self, tenant: str, text: str) -> Generator[Effect, Any, str | None]:
-        """Region and account are not checked here: only the HTTP request knows its own."""
+        """Return the id of the execution with this ARN. Region and account are checked elsewhere:
+        only the HTTP request knows its own region and account.
+        """
         found = _EXECUTION_ARN.fullmatch(text)
         if found is None:
             raise no_execution(text)
@@ -220,7 +225,7 @@ class Lookup:
 
 
 def _owners(name: str) -> list[str]:
-    """-> the names that executions of a workflow and of a state machine have in keys."""
+    """Return the names that executions of a workflow and of a state machine have in keys."""
     if keys.is_machine_workflow(name):
         return [name]
     if not keys.is_machine_name(name):
@@ -229,7 +234,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """-> the state machines among which a bare name is looked for."""
+    """Return the state machines among which a bare name is looked for."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []

@@ -24,10 +24,11 @@ _FREEZE: Final = PAUSE_TIMERS[0]
 def pause(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """`request`: reason, by?, timers? ("freeze", the default, or "run").
+    """Store a pause. `request`: reason, by?, timers? ("freeze", the default, or "run").
 
-    -> `execution`, `timers`, and `since` when it was paused before with the same reason and timers:
-    such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237 (409).
+    Return `execution`, `timers`, and `since` when it was paused before with the same reason and
+    timers: such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237
+    (409).
     """
     reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
     timers = request.get("timers", _FREEZE)
@@ -55,7 +56,9 @@ def pause(
 def resume(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """`request`: reason, by?. Raises RequestError HF234 (400), HF236 (409), HF237 (409)."""
+    """Store a resume. `request`: reason, by?. Raises RequestError HF234 (400), HF236 (409), HF237
+    (409).
+    """
     reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
     log = yield from known.require_log(tenant, identifier)
     if log.state is None or _require_running(log.state).paused is None:

@@ -21,20 +21,21 @@ class Types(Protocol):
     """The user's types, by the names under which the compiler's map lists them."""
 
     def normalise_input(self, tenant: str, workflow: str, value: Json, /) -> Json:
-        """-> the input with every field present and its secrets sealed.
+        """Return the input with every field present and its secrets sealed.
 
         Raises RequestError HF210, VaultFault.
         """
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str, /) -> Json:
-        """`reference`: the name of the type in the compiler's map. `what` names the data in errors.
+        """Return the payload in the form of its type. `reference`: the name of the type in the
+        compiler's map. `what` names the data in errors.
 
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
 
 class Untyped:
-    """`Types` of a stack without workflows: every value is taken as it is."""
+    """The `Types` of a stack without workflows: every value is accepted unchanged."""
 
     def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
         return value
@@ -70,10 +71,10 @@ def _secrets(definition: Definition) -> Collection[str]:
 
 
 def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
-    """-> the value in the form of its type, or unchanged when no type is declared or deployed.
+    """Return the value in the form of its type, or unchanged when no type is declared or deployed.
 
-    A value whose type was removed from the code is accepted, because an execution waits for it.
-    Raises RequestError HF211; HF215 when such a value is a secret.
+    A value is also accepted when its type was removed from the code, because an execution waits for
+    it. Raises RequestError HF211; HF215 when such a value is a secret.
     """
     if wanted.reference is None:
         return value
@@ -99,7 +100,7 @@ def _never_sealed(what: str, reference: str) -> RequestError:
 
 
 def mark_of_secrets(data: Json) -> dict[str, str]:
-    """-> {"sh": digest of all but the secrets} for data with secrets, else {}.
+    """Return {"sh": digest of all but the secrets} for data with secrets, else {}.
 
     Encryption is randomised, so two requests with the same secret differ in bytes. The second one
     must still succeed.
@@ -109,5 +110,5 @@ def mark_of_secrets(data: Json) -> dict[str, str]:
 
 
 def is_same(found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """-> whether two stored values are the same data, secrets aside."""
+    """Return True when two stored values are the same data; secrets are not compared."""
     return found == given or ("sh" in given and found.get("sh") == given["sh"])

@@ -11,6 +11,7 @@ from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -86,7 +87,7 @@ def _wait(
     source_map: Mapping[str, Any],
     token_of: Callable[[Execution, Frame], str],
 ) -> dict[str, Any] | None:
-    """-> what one frame waits for, since when, until when, and the line of its source."""
+    """Return the subject of one frame's wait, its start, its end, and its source line."""
     what = _waiting(state, frame, token_of)
     if what is None:
         return None
@@ -100,6 +101,9 @@ def _waiting(
 ) -> dict[str, Any] | None:
     waiting = frame.waiting
     match waiting:
+        case Admission(entry):
+            # `entry` leads to its place in the queue, which `limits.with_places` adds.
+            return {"kind": "limit", "entry": entry}
         case Attempt():
             return _task(state, frame, waiting)
         case Awaiting():
@@ -147,7 +151,7 @@ def _awaited(
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
-    """The frame waits for another execution, whose id is known before it has begun."""
+    """Describe a wait for another execution. The id of that execution is known before it starts."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
         reason = f"no worker knows a workflow named {name!r}"
@@ -164,14 +168,14 @@ def _retry(attempt: Attempt) -> dict[str, str]:
 
 
 def _until(state: Execution, frame: Frame, due_ms: int | None) -> dict[str, str]:
-    """-> the end of the wait, or the deadline of a block around it when that is earlier."""
+    """Return the end of the wait, or the deadline of a block around it when that is earlier."""
     dues = [due_ms, *_deadlines_ms(state, frame)]
     first = min((due for due in dues if due is not None), default=None)
     return {} if first is None else {"until": iso_time(first)}
 
 
 def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
-    """-> deadlines of the blocks around a frame. A cancelled frame has none: it is undone."""
+    """Yield deadlines of the blocks around a frame. A cancelled frame has none: it is undone."""
     around: Frame | None = frame
     while around is not None and around.cancelled is None:
         yield from (deadline.due_ms for deadline in around.deadlines)
@@ -184,7 +188,7 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 def history(
     records: Iterable[Record], after: EventPlace = BEGINNING
 ) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
-    """-> every event after the place `after`, Holdfast's own included, and its place."""
+    """Yield every event after the place `after`, Holdfast's own included, and its place."""
     for record in records:
         for number, event in enumerate(record.events):
             if (record.sequence, number) > after:
@@ -193,12 +197,14 @@ def history(
 
 
 def sent_bytes(shown: Any) -> int:
-    """-> an upper bound of its bytes in Lambda's answer, where the JSON body is a JSON text."""
+    """Return an upper bound of its bytes in Lambda's answer, where the JSON body is a JSON text."""
     return len(json.dumps(json.dumps(shown)))
 
 
 def fitting(event: dict[str, Any]) -> dict[str, Any]:
-    """-> the event without the fields that make it too large for an answer; `omitted` has them."""
+    """Return the event without the fields that make it too large for an answer; `omitted`
+    has them.
+    """
     if sent_bytes(event) <= PAGE_BYTES_MAX:
         return event
     shown, omitted = dict(event), list[str]()
@@ -213,7 +219,7 @@ def fitting(event: dict[str, Any]) -> dict[str, Any]:
 def read_records(
     tenant: str, run: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
-    """-> the records of an execution, [] for one without any. Costs a read of the whole log."""
+    """Return the records of an execution, [] for one without any. Costs a read of the whole log."""
     items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
     return (yield from records_of(tenant, run, items, formats))
 
@@ -244,12 +250,14 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def details_of(event: Event) -> dict[str, Any]:
-    """-> AWS's details of the event: data as JSON text, the rest as it is."""
+    """Return AWS's details of the event: data as JSON text, the rest as it is."""
     return {key: _text(key, value) for key, value in event.details.items()}
 
 
 def details_name(event_type: str) -> str:
-    """TaskStateEntered -> stateEnteredEventDetails, as AWS names it; else by the type."""
+    """Return the name of the details in AWS's form: stateEnteredEventDetails for TaskStateEntered;
+    else by the type.
+    """
     own = f"{event_type[0].lower()}{event_type[1:]}"
     shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
     return f"{next(shared, own)}EventDetails"
@@ -262,12 +270,12 @@ def _text(key: str, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """-> the value as AWS writes it: compact JSON."""
+    """Return the value as AWS writes it: compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def without_secrets(value: Json) -> Json:
-    """-> the value with `<secret 43 bytes>` in place of each secret of a workflow."""
+    """Return the value with `<secret 43 bytes>` in place of each secret of a workflow."""
     shown: Json = hidden(value)
     return shown
 
@@ -276,7 +284,7 @@ def without_secrets(value: Json) -> Json:
 
 
 def listed(entry: ListEntry) -> dict[str, Any]:
-    """One row of the list."""
+    """Return one row of the output of `holdfast list`."""
     row = {
         "execution": entry.run,
         "name": entry.name,

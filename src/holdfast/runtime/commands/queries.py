@@ -30,7 +30,7 @@ _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
-    """`identifier`: an execution's id, name or ARN; see `lookup`.
+    """Describe an execution. `identifier`: its id, name or ARN; see `lookup`.
 
     `omitted` names the fields that are too large for the answer, if any.
     """
@@ -61,7 +61,7 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
-    """-> the description without data that does not fit the answer. Waits stay: a caller needs
+    """Return the description without data that does not fit the answer. Waits stay: a caller needs
     their tokens to answer them.
     """
     large = [
@@ -73,7 +73,7 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> JsonResult:
-    """-> the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
+    """Return the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
 
     `after`: the `next` of the page before; None for the first page. A page has a `next` when there
     are more events. Costs a read of the whole log for each page. Raises RequestError HF209.
@@ -89,7 +89,9 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
 
 
 def _page(events: Iterable[tuple[presentation.EventPlace, dict[str, Any]]]) -> dict[str, Any]:
-    """-> as many events as an answer holds, and one at least, so that each page makes progress."""
+    """Return as many events as an answer holds, and one at least, so that each page makes
+    progress.
+    """
     shown: list[dict[str, Any]] = []
     last, size_bytes = presentation.BEGINNING, 0
     for place, event in events:
@@ -112,13 +114,14 @@ def _place(after: Any) -> presentation.EventPlace:
 
 
 def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """-> the newest executions of every kind. The list may be a moment behind; `describe` is not.
+    """Return the newest executions of every kind. The list may be a moment behind; `describe` is
+    not.
 
-    `request`: workflow?, status?, limit? (at most 100), after? (what the last page gave as `next`).
-    -> `executions`, and `next` while there may be older ones. With a filter, a page may be short or
-    empty, and still have a `next`. `workflow` need not be deployed, as long as there are executions
-    of it. Costs at most eight queries of the list, and eight more when the first page of a workflow
-    that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
+    `request`: workflow?, status?, limit? (at most 100), after? (the field `next` of the last page).
+    The answer has `executions`, and `next` while there may be older ones. With a filter, a page may
+    be short or empty and still have a `next`. `workflow` need not be deployed, as long as it has
+    executions. Costs at most eight queries of the list, and eight more when the first page of a
+    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
     wanted = _wanted(request)
     now_ms = yield Clock()
@@ -142,9 +145,10 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
 def _require_listed(
     lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
 ) -> Generator[Effect, Any, None]:
-    """Raises RequestError HF205 for the name of a workflow that nothing was ever listed under.
+    """Raise RequestError HF205 when no execution was ever listed under this workflow name.
 
-    That none of its executions has the status that was asked for is an answer, not an error.
+    A workflow whose executions have other statuses than the requested one is valid: the list is
+    empty.
     """
     page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
     if not page.entries and page.after is None:
@@ -222,7 +226,9 @@ def _is_on_page(row: Mapping[str, Any], wanted: _Wanted, after: str) -> bool:
 def report(
     known: Lookup, tenant: str, request: Mapping[str, Any], *, is_repairing: bool
 ) -> JsonResult:
-    """-> executions that should move and do not. `request`: execution?, or after?; see `doctor`."""
+    """Return executions that should move and do not. `request`: execution?, or after?; see
+    `doctor`.
+    """
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")

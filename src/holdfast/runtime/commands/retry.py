@@ -36,9 +36,9 @@ _WORDS: Final[Mapping[Obstacle, str]] = {
 
 
 def obstacle(state: Execution | None) -> Obstacle | None:
-    """-> why the execution cannot go on from where it stopped; None when it can.
+    """Return the reason why a retry is impossible; None when the execution can continue.
 
-    `state` None: the execution is accepted, and no worker has begun it.
+    `state` is None when the execution is accepted and no worker has begun it.
     """
     if state is None or not state.is_ended:
         return "RUNNING"
@@ -56,11 +56,12 @@ def retry(
     *,
     by: str | None = None,
 ) -> JsonResult:
-    """`request`: reason?. `by`: the verified identity of the caller. Both go into the history.
+    """Store a retry. `request`: reason?. `by`: the verified identity of the caller. Both go into
+    the history.
 
-    -> `retry`: how many times it has been retried, this one included; `from`: the steps that run
-    again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or has
-    undone what it did.
+    Return `retry`: how many times it has been retried, this one included; `from`: the steps that
+    run again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or
+    has undone its work.
     """
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
@@ -98,6 +99,6 @@ def send_retry(
 
 
 def _open_steps(state: Execution) -> list[str]:
-    """-> the steps that were open at the end. A step that only holds branches does not run."""
+    """Return the steps that were open at the end. A step that only holds branches does not run."""
     open_frames = [frame for frame in state.resting.values() if frame.position]
     return sorted({f.position for f in open_frames if not isinstance(f.waiting, Lanes)})

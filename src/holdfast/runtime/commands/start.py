@@ -35,26 +35,27 @@ from holdfast.sealed import hidden
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """`earlier`: the state of the execution that has the name already, once it has a log."""
+    """An accepted start. `earlier`: the state of the execution that has the name already, once it
+    has a log.
+    """
 
     start: Start
     earlier: Execution | None = None
 
 
 class NameTakenError(Exception):
-    """The name belongs to an execution with another input, or with another parent."""
+    """The name belongs to an execution that has another input or another parent."""
 
 
 # -- the API of Holdfast ---------------------------------------------------------------------------
 
 
 def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """`request`: workflow, input?, name?, priority?.
+    """Start a workflow. `request`: workflow, input?, name?, priority?.
 
-    The same name and input give the same execution.
-    The answer for an execution that exists and has FAILED, TIMED_OUT or is ABORTED has `started`
-    False, its `status`, its `error` if any, and `undone` True when it cannot be retried. Raises
-    RequestError HF201, HF205, HF210, HF212.
+    The same name and input give the same execution. The answer for an execution that exists and has
+    FAILED, TIMED_OUT or is ABORTED has `started` False, its `status`, its `error` if any, and
+    `undone` True when it cannot be retried. Raises RequestError HF201, HF205, HF210, HF212.
     """
     name = request.get("name")
     wanted, data = yield from of_workflow(known, tenant, request, chance)
@@ -80,7 +81,7 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 def of_workflow(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
-    """-> the start of a deployed workflow, and the input in the form of its type.
+    """Return the start of a deployed workflow, and the input in the form of its type.
 
     `request`: workflow, input?, name?, priority?. Stores the definition before an execution can
     name it.
@@ -105,10 +106,10 @@ def of_workflow(
 def accept(
     known: Lookup, tenant: str, wanted: Start, data: Json, *, has_row: bool
 ) -> Generator[Effect, Any, Accepted]:
-    """Makes the execution, or finds the one that has its name and the same input.
+    """Create the execution, or find the existing one that has its name and the same input.
 
-    `has_row`: a row of the start is stored, for `start_rows`. Without a name this costs the input,
-    the row and the message; a name costs a row more, and a repeated start reads the log. Raises
+    `has_row`: store a row of the start as well, for `start_rows`. A start without a name writes the
+    input, the row and the message. A name adds one row, and a repeated start reads the log. Raises
     NameTakenError.
     """
     start = wanted
@@ -131,7 +132,9 @@ def accept(
 
 
 def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    """None: no worker has begun the execution, or its log is damaged, which `doctor` reports."""
+    """Return the state of the execution. None when no worker has begun it, or when its log is
+    damaged; `doctor` reports a damaged log.
+    """
     log = known.log(tenant, run)
     try:
         yield from log.load()
@@ -142,7 +145,7 @@ def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Ex
 
 
 def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any, Start]:
-    """-> the start that owns the name: the wanted one, or an earlier one with the same input.
+    """Return the start that owns the name: the wanted one, or an earlier one with the same input.
 
     Raises NameTakenError when the earlier one has another input.
     """
@@ -152,7 +155,8 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
         "run": wanted.run,
-        # Encryption is randomised: two inputs with the same secret differ but for what is hidden.
+        # Encryption is randomised: two inputs with the same secret are equal only when the secret
+        # is hidden.
         "ih": hash_of(data if is_machine else hidden(data)),
         "dh": wanted.definition,
         "t0": wanted.started_ms,

@@ -39,8 +39,8 @@ INPUT_BYTES_MAX: Final = 8_192
 class Start:
     """One accepted start. `workflow`: the engine's name, `stateMachine:NAME` for a state machine.
 
-    `name`: None unless one was given. `definition`: its hash. `origin`: the machine, version and
-    alias by ARN; None for a start through the API of Holdfast, which knows no ARNs. `input`:
+    `name`: None when the caller gave none. `definition`: its hash. `origin`: the machine, version
+    and alias by ARN; None for a start through the API of Holdfast, which has no ARNs. `input`:
     {"v": text} or {"ref": hash}; {} before it is stored. `parent`: the execution that waits for
     the end. `priority`: from 0, the first, to 9; not stored in the row.
     """
@@ -57,7 +57,7 @@ class Start:
 
 
 def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
-    """-> the start that is stored: an earlier one of the same run keeps its definition."""
+    """Return the start that is stored: an earlier one of the same run keeps its definition."""
     found = yield PutIfAbsent(tables.MAIL, _item(tenant, start))
     return start if found is None else read_start(found)
 

@@ -14,7 +14,8 @@ from holdfast.runtime.effects import Clock, JsonResult
 def stop(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """`request`: error?, cause?, now?. With `now` the execution leaves undone what is left to undo.
+    """Store a stop. `request`: error?, cause?, now?. With `now` the execution runs no more undo
+    steps.
 
     The answer says that the stop is stored. An execution that ends first keeps its own status.
     Raises RequestError HF207, HF214, HF233.

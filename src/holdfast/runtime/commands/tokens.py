@@ -36,7 +36,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """Signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
+    """The signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
 
     current: str
     secrets: Mapping[str, bytes]
@@ -47,7 +47,8 @@ class SigningKeys:
 
 
 def parse_keys(secret: str) -> SigningKeys:
-    """`secret` is JSON {"current": id, "keys": {id: text}}, or one text: a key called `1`.
+    """Parse the signing keys. `secret` is JSON {"current": id, "keys": {id: text}}, or one text: a
+    key called `1`.
 
     Raises ServiceFault HF326, which quotes no key.
     """
@@ -84,7 +85,9 @@ def make_token(token: Token, keys: SigningKeys) -> str:
 
 
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
-    """Raises RequestError HF230 (403) for every token that is not this tenant's and in time."""
+    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is not
+    this tenant's and in time.
+    """
     token = _read(text, keys) if isinstance(text, str) else None
     if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
         raise RequestError(
@@ -97,7 +100,7 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
 
 
 def mark_of(text: str, keys: SigningKeys) -> str:
-    """-> a digest by which the same text is recognised.
+    """Return a digest by which the same text is recognised.
 
     The text may hold a secret. The digest is keyed, so that texts cannot be tried without the key.
     """
@@ -105,7 +108,9 @@ def mark_of(text: str, keys: SigningKeys) -> str:
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """-> whether the mark is the text's, by any key: an older one may have been current then."""
+    """Return True when any of the keys gives this mark to the text. The mark may be older than the
+    current key.
+    """
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)
 

@@ -56,6 +56,7 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Get,
+    Item,
     Message,
     NoResult,
     Put,
@@ -65,7 +66,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates import queue
-from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, gate_from
+from holdfast.runtime.gates.gate import OWNER, UNTIL, Gate, Permit, gate_from
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
@@ -73,7 +74,7 @@ from holdfast.runtime.storage import keys, tables
 
 #: Writes of one dispenser that others were before, in a row.
 _RACES_MAX: Final = 8
-#: So long a paused limit's chain rests: a resume begins a new one.
+#: How long the chain of a paused limit waits for its next tick. A resume begins a new chain.
 _REST_MS: Final = 3_600_000
 
 
@@ -87,8 +88,8 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Dispenser:
-    """One dispenser at work on one gate. `chain` is the tick's; None for a worker that has given a
-    permit back. `owner` begins the owners of the permits that it gives out.
+    """The work of one dispenser on one gate. `chain` is the tick's chain; None for a worker that
+    has given a permit back. `owner` is the prefix of the owner names in the permits that it grants.
     """
 
     gate_id: GateId
@@ -108,7 +109,9 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One write of a dispenser: the grants in it, and when the next tick is due."""
+    """One write of a dispenser: the permits or tokens that it grants, and the time of the next
+    tick.
+    """
 
     write: Update
     grants: tuple[Grant, ...]
@@ -119,9 +122,14 @@ class Round:
 # -- joining and leaving a queue -------------------------------------------------------------------
 
 
-def join(tenant: str, run: str, command: JoinQueue, now_ms: int) -> NoResult:
-    """Puts the row, then looks at the gate (F7): a queue without a chain gets one."""
-    yield Put(tables.MAIL, queue.row_of(tenant, run, command, now_ms))
+def join(
+    tenant: str, run: str, command: JoinQueue, now_ms: int, more: Item | None = None
+) -> NoResult:
+    """Puts the row, then looks at the gate (F7): a queue without a chain gets one.
+
+    `more`: attributes of the row beside its place.
+    """
+    yield Put(tables.MAIL, {**queue.row_of(tenant, run, command, now_ms), **(more or {})})
     yield from _serve_from_now_on(GateId.parse(command.queued.gate), now_ms)
 
 
@@ -147,8 +155,8 @@ def next_tick(gate_id: GateId, chain: int, delay_seconds: int) -> Send:
 
 
 def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[Effect, Any, bool]:
-    """-> True when the tick may be deleted. False: this code does not know the limit, or others
-    changed the gate again and again; it comes back.
+    """Return True when the tick may be deleted. False when this code does not know the limit, or
+    when other writers changed the gate in every try: SQS then delivers the tick again.
     """
     gate_id, chain = GateId.parse(body["gate"]), Chain(int(body["chain"]), message)
     declared = memory.book.rule(gate_id.limit)
@@ -160,13 +168,14 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         now_ms = yield Clock()
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         if gate.chain_message == message and gate.chain == chain.number + 1:
-            # An earlier delivery of this tick moved the chain on and crashed: go on from there.
+            # An earlier delivery of this tick advanced the chain and crashed: continue from there.
             chain = Chain(gate.chain, message)
         if gate.chain != chain.number or not gate.has_waiters:
             return True
         if rule.is_paused:
             yield from _rest(gate_id, chain, now_ms)
             return True
+        gate = yield from _forget_ended(gate_id, gate, now_ms)
         step = yield from _plan(Dispenser(gate_id, rule, owner, chain), gate, now_ms)
         written = yield step.write
         if written.is_done:
@@ -176,10 +185,27 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
     return False
 
 
+def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect, Any, Gate]:
+    """Return the gate without the permit of its oldest execution, if that has ended.
+
+    The permit of an execution does not lapse. The worker that ends the execution gives it back, and
+    may crash before; this look, once a tick, is for that.
+    """
+    held = sorted(name for name, one in gate.permits.items() if one.until_ms == gates.NEVER_MS)
+    if not held:
+        return gate
+    run, tenant = held[0], gate.permits[held[0]].owner
+    newest = yield Query(tables.EXECUTIONS, keys.execution(tenant, run), reverse=True, limit=1)
+    if not newest or newest[0]["st"] == "RUNNING":
+        return gate
+    written = yield gates.give_permit_back(gate_id, run, tenant, now_ms)
+    return gate_from(written.item)
+
+
 def after_release(
     memory: GateMemory, gate_id: GateId, gate: Gate, owner: str, now_ms: int
 ) -> NoResult:
-    """A permit was given back, and attempts wait: the worker lets the next ones in itself."""
+    """Let waiting attempts in after this worker has given a permit back."""
     declared = memory.book.rule(gate_id.limit)
     if declared is None:
         return
@@ -189,13 +215,13 @@ def after_release(
             return
         step = yield from _plan(Dispenser(gate_id, rule, owner), gate, now_ms)
         if not step.grants and not step.choice.is_all:
-            return  # another dispenser has given the place away
+            return  # Another dispenser has granted the free place
         written = yield step.write
         gate = gate_from(written.item)
         if written.is_done:
             yield from _let_in(gate_id, step, now_ms)
             if step.choice.is_all:
-                yield from _empty(gate_id, gate.chain, now_ms)
+                yield from empty(gate_id, gate.chain, now_ms)
             return
 
 
@@ -266,7 +292,8 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     for number, waiter in enumerate(choice.waiters):
         held = gate.permits.get(waiter.permit_id)
         if held is not None and waiter.permit_id not in dead:
-            # A dispenser crashed before its wake, or the row was put again: the permit stands.
+            # A dispenser crashed before it sent the wake, or the attempt put its row again: the
+            # permit stays valid.
             grants.append(Grant(waiter, held.owner, now_ms))
             continue
         if waiter.permit_id in dead:
@@ -274,11 +301,10 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
             where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
         else:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
-        run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
-        until_ms = now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS
-        put[UNTIL + waiter.permit_id] = until_ms
-        put[OWNER + waiter.permit_id] = f"{owner}.{number}"
-        grants.append(Grant(waiter, f"{owner}.{number}", now_ms))
+        own = _permit_for(waiter, f"{owner}.{number}", now_ms)
+        put[UNTIL + waiter.permit_id] = own.until_ms
+        put[OWNER + waiter.permit_id] = own.owner
+        grants.append(Grant(waiter, own.owner, now_ms))
     where += [_same(UNTIL + name, gate.permits[name].until_ms) for name in dead]
     remove = tuple(prefix + name for name in dead for prefix in (UNTIL, OWNER))
     granted = {name.removeprefix(UNTIL) for name in put if name.startswith(UNTIL)}
@@ -293,8 +319,17 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     return Round(write, tuple(grants), choice, due_ms)
 
 
+def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
+    if waiter.attempt == 0:
+        return Permit(gates.NEVER_MS, waiter.tenant)
+    run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
+    return Permit(now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS, owner)
+
+
 def _within(due_ms: int, now_ms: int) -> int:
-    """-> the time of the next tick: in a second at least, and in as long as a message can wait."""
+    """Return the time of the next tick: in a second at least, and in as long as a message
+    can wait.
+    """
     return min(max(due_ms, now_ms + 1_000), now_ms + SQS_DELAY_SECONDS_MAX * 1_000)
 
 
@@ -353,17 +388,17 @@ def _wake(gate_id: GateId, grant: Grant, now_ms: int) -> Message:
         own=grant.owner,
         until=grant.slot_ms + (GATE_HANDOVER_MS if grant.owner else GATE_TOKEN_MS),
     )
-    return Message(body, -(-(grant.slot_ms - now_ms) // 1_000))
+    return Message(body, max(0, grant.slot_ms - now_ms) // 1_000)
 
 
 def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:
     if step.choice.is_all:
-        yield from _empty(gate_id, gate.chain, now_ms)
+        yield from empty(gate_id, gate.chain, now_ms)
     else:
         yield next_tick(gate_id, gate.chain, -(-(step.next_ms - now_ms) // 1_000))
 
 
-def _empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
+def empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
     """F8: clears the sign that attempts wait, then looks again."""
     yield gates.end_chain(gate_id, chain, now_ms)
     if (yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=1)):

@@ -40,14 +40,20 @@ from typing import Any, Final
 
 from holdfast.limits import (
     CLOCK_ERROR_MS,
-    GATE_RECOVERY_MS,
+    GATE_PLUNGE_FACTOR,
+    GATE_PLUNGE_MS,
+    GATE_PROBE_MS,
     GATE_RETENTION_SECONDS,
     GATE_SLOW_FACTOR,
+    GATE_TRIPPED_FACTOR,
+    RECORD_RETENTION_SECONDS,
 )
 from holdfast.runtime.effects import Condition, Update
 from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
+#: The end of the permit of an execution as a whole: the end of the execution gives it back.
+NEVER_MS: Final = 10**15 - 1
 UNTIL: Final = "u:"
 OWNER: Final = "o:"
 _WHOLE: Final = 1_000  # the factor of a limit that nothing has slowed, in thousandths
@@ -92,9 +98,19 @@ class Gate:
     run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
-        """-> the part of the limit that is allowed: it recovers linearly, without a write."""
-        recovered = (now_ms - self.slowed_ms) / GATE_RECOVERY_MS
-        return min(1.0, self.factor / _WHOLE + max(0.0, recovered)) if self.slowed else 1.0
+        """Return the part of the limit that is allowed: a function of time, so recovery costs no
+        write.
+
+        The curve is that of CUBIC (RFC 9438). It comes back quickly to the speed at which the
+        dependency refused, stays near it, and then rises faster and faster: a limit that does not
+        know the dependency's rate is close to it most of the time, and notices when it has doubled.
+        """
+        if not self.slowed:
+            return 1.0
+        refused_at = self.factor / _WHOLE / GATE_SLOW_FACTOR
+        plateau_ms = GATE_PROBE_MS * (1 - GATE_SLOW_FACTOR) ** (1 / 3)
+        from_plateau = (max(0, now_ms - self.slowed_ms) - plateau_ms) / GATE_PROBE_MS
+        return float(min(1.0, refused_at * (1 + from_plateau**3)))
 
     def interval_us(self, rule: LimitRule, now_ms: int) -> int:
         assert rule.interval_us is not None
@@ -108,7 +124,7 @@ class Gate:
         return self.closed_ms > now_ms
 
     def is_chain_dead(self, now_ms: int) -> bool:
-        """No tick is under way: the last one's time has passed by more than messages take."""
+        """Return True when no tick is under way: the last tick is later than any message can be."""
         return self.has_waiters and self.chain_ms + CHAIN_GRACE_MS < now_ms
 
 
@@ -156,7 +172,11 @@ def update(
     remove: tuple[str, ...] = (),
     ends_ms: int = 0,
 ) -> Update:
-    """A write of the gate's item; each one moves the end of an idle gate's item."""
+    """A write of the gate's item; each one moves the end of an idle gate's item.
+
+    The item of a gate that executions hold lives as long as their logs.
+    """
+    ends_ms = min(ends_ms, now_ms + RECORD_RETENTION_SECONDS * 1_000)
     ttl = max(now_ms, ends_ms) // 1_000 + GATE_RETENTION_SECONDS
     return Update(
         tables.MAIL,
@@ -179,7 +199,9 @@ def _unchanged(gate: Gate, now_ms: int) -> tuple[Condition, ...]:
 
 
 def take_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """One token for a newcomer. `seen` says which of two forms is tried: DynamoDB has no max()."""
+    """Take one token for an attempt that does not queue. `seen` decides which of two update forms
+    is used, because DynamoDB has no max().
+    """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     conditions = (NO_WAITERS, *_unchanged(seen, now_ms))
     if seen.tat_us <= now_us:
@@ -202,7 +224,9 @@ def may_take_token(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
 
 
 def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """The next token, although others wait: for an attempt whose own token is too old to use."""
+    """Take the next token, although other attempts wait, for an attempt whose own token is
+    too old.
+    """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     same = Condition("tat", "=", seen.tat_us) if seen.tat_us else Condition("tat", "absent")
     put = {"tat": max(seen.tat_us, now_us) + interval_us}
@@ -210,7 +234,7 @@ def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> 
 
 
 def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
-    """-> when the token that moved `tat` from `tat_us` may be used."""
+    """Return the time from which the token that moved `tat` away from `tat_us` may be used."""
     ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
     return max(now_ms, -(-(tat_us - ahead_us) // 1_000))
 
@@ -224,7 +248,9 @@ def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -
 def take_permit(
     gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, *, permit_id: str, permit: Permit
 ) -> Update:
-    """One place for a newcomer; a permit that has lapsed is replaced in the same write."""
+    """Take one place for an attempt that does not queue. The same write replaces a lapsed
+    permit.
+    """
     conditions = [NO_WAITERS, *_unchanged(seen, now_ms), Condition(UNTIL + permit_id, "absent")]
     put = _stored(permit_id, permit)
     places = seen.places(rule, now_ms)
@@ -285,9 +311,9 @@ def give_permit_back(gate_id: GateId, permit_id: str, owner: str, now_ms: int) -
 
 
 def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Update:
-    """Says that attempts wait, and gives the chain of ticks that serves them a new number.
+    """Mark the gate as one with waiting attempts, and give its chain of ticks a new number.
 
-    `due_ms`: when its first tick is due; 0: now.
+    `due_ms`: the time of the first tick; 0: now.
     """
     same = Condition("tn", "=", seen.chain) if seen.chain else Condition("tn", "absent")
     put: dict[str, str | int] = {"w": 1, "nx": due_ms or now_ms, "tm": ""}
@@ -305,16 +331,46 @@ def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
 def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
     """The dependency refused a call: the limit closes for `hold_ms` and is slower after it.
 
-    One of the attempts in flight lowers the factor, the others find it lowered (F20).
+    One of the attempts in flight lowers the factor, the others find it lowered (F20). A refusal
+    soon after another says that the limit is far from the dependency's rate: it halves.
     """
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
-    factor = max(1, int(seen.factor_at(now_ms) * GATE_SLOW_FACTOR * _WHOLE))
+    is_far = bool(seen.slowed) and now_ms - seen.slowed_ms < GATE_PLUNGE_MS
+    slower = GATE_PLUNGE_FACTOR if is_far else GATE_SLOW_FACTOR
+    factor = max(1, int(seen.factor_at(now_ms) * slower * _WHOLE))
     put = {"fc": factor, "fa": now_ms + hold_ms, "nb": max(seen.closed_ms, now_ms + hold_ms)}
     return update(gate_id, now_ms, same, put=put, add={"fv": 1})
 
 
+def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """Count one failure for the circuit breaker; the first failure of a window starts its count."""
+    assert rule.trip is not None
+    if seen.failures and now_ms - seen.failing_ms <= rule.trip.within_ms:
+        return update(gate_id, now_ms, Condition("xa", "=", seen.failing_ms), add={"xn": 1})
+    same = Condition("xa", "=", seen.failing_ms) if seen.failing_ms else Condition("xa", "absent")
+    return update(gate_id, now_ms, same, put={"xn": 1, "xa": now_ms})
+
+
+def forget_failures(gate_id: GateId, now_ms: int) -> Update:
+    return update(gate_id, now_ms, Condition("xn", ">", 0), put={"xn": 0})
+
+
+def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
+    """Trip the circuit breaker: nothing begins for a while. Then a few attempts probe, at a tenth
+    of the speed.
+    """
+    assert rule.trip is not None
+    same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
+    open_ms = now_ms + rule.trip.hold_ms
+    closed_ms, probing = max(seen.closed_ms, open_ms), int(GATE_TRIPPED_FACTOR * _WHOLE)
+    put = {"fc": probing, "fa": open_ms, "nb": closed_ms, "xn": 0}
+    return update(gate_id, now_ms, same, put=put, add={"fv": 1})
+
+
 def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted: int) -> list[int]:
-    """-> the slots, in ms, of the next tokens that may be used by `until_ms`, at most `wanted`."""
+    """Return the slots, in ms, of the next tokens that may be used by `until_ms`, at most
+    `wanted`.
+    """
     interval_us = gate.interval_us(rule, now_ms)
     ahead_us = (rule.burst - 1) * interval_us
     tat_us = max(gate.tat_us, now_ms * 1_000)
@@ -330,7 +386,7 @@ def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted
 
 
 def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int:
-    """-> `tat` once the slots of `tokens_until` are given out."""
+    """Return `tat` once the slots of `tokens_until` are given out."""
     interval_us = gate.interval_us(rule, now_ms)
     tat_us = max(gate.tat_us, now_ms * 1_000)
     for slot in slots:

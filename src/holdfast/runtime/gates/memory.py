@@ -1,4 +1,4 @@
-"""What one process remembers of limits: their rules, the operators' changes, the gates it has seen.
+"""One process's memory of limits: their rules, the operators' changes, the gates it has seen.
 
 Nothing here decides. A write that was made by an outdated memory is refused by its condition, and
 the answer brings the gate as it is.
@@ -40,7 +40,7 @@ class GateMemory:
     def rule(
         self, rule: LimitRule, now_ms: int, *, is_fresh: bool = False
     ) -> Generator[Effect, Any, LimitRule]:
-        """-> the limit as operators have changed it, read at most `LIMIT_SETTINGS_MS` ago."""
+        """Return the limit as operators have changed it, read at most `LIMIT_SETTINGS_MS` ago."""
         read_ms, settings = self._settings.get(rule.name, (0, Settings()))
         if is_fresh or now_ms - read_ms > LIMIT_SETTINGS_MS or now_ms < read_ms:
             settings = settings_of((yield Get(tables.MAIL, keys.LIMIT_SETTINGS, rule.name)))
@@ -58,6 +58,8 @@ class GateMemory:
         return gate
 
     def is_busy(self, gate_id: GateId, now_ms: int) -> bool:
-        """-> whether attempts waited there a moment ago: then the refused write is saved."""
+        """Return True when attempts waited at this gate a moment ago. The caller then skips a write
+        that would be refused.
+        """
         seen_ms, gate = self._gates.get(gate_id, (0, None))
         return gate is not None and gate.has_waiters and 0 <= now_ms - seen_ms < _BUSY_MS

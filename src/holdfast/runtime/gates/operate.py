@@ -1,4 +1,4 @@
-"""What operators do with limits: look at them, change them, pause and resume them.
+"""The operations on limits: show them, change them, pause and resume them.
 
 A change is one item per limit, with who made it and why. It stays over deployments, above the
 value of the code, until it is cleared. Hosts read it at most every five seconds, dispensers at each
@@ -35,8 +35,9 @@ COUNTED_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """One gate as it is now. `waiting` counts up to `COUNTED_MAX`; `oldest_ms` is when the first
-    in the queue began to wait, None for an empty queue; `factor` is 1.0 unless it was slowed.
+    """The present condition of one gate. `waiting` counts up to `COUNTED_MAX`. `oldest_ms` is the
+    time at which the first attempt in the queue began to wait, None for an empty queue. `factor` is
+    1.0 unless an operator or the adaptive rule slowed the gate.
     """
 
     gate: GateId
@@ -53,14 +54,17 @@ def settings_now(limit: str) -> Generator[Effect, Any, Settings]:
 
 
 def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any, Settings | None]:
-    """Stores the fields of `Settings` that `changed` names, then lets the queues see them.
+    """Store the fields of `Settings` that `changed` names, then make the queues read them.
 
-    -> None: others changed the limit again and again; nothing was stored.
+    Return None when other writers changed the limit in every try and nothing was stored.
     """
     for _ in range(_RACES_MAX):
         settings = yield from settings_now(rule.name)
         now_ms = yield Clock()
         later = replace(settings, **changed, at_ms=now_ms, rv=settings.rv + 1)
+        if later.is_paused and not settings.is_paused:
+            # A later change of a value must not pass for the pause in what `show` prints.
+            later = replace(later, paused_by=later.by, paused_ms=now_ms)
         item = settings_item(rule.name, later)
         if settings.rv == 0:
             is_stored = (yield PutIfAbsent(tables.MAIL, item)) is None
@@ -85,7 +89,7 @@ def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
 
 
 def report(gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, GateReport]:
-    """-> the use of one gate. `rule` is the whole limit's, with the operator's changes."""
+    """Return the use of one gate. `rule` is the whole limit's, with the operator's changes."""
     now_ms = yield Clock()
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=COUNTED_MAX)

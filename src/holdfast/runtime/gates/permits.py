@@ -26,8 +26,10 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from holdfast import resources
+from holdfast.asl.program import Json
 from holdfast.core.facts import Granted, Refused
-from holdfast.core.state import Attempt, Execution, Queued
+from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
@@ -36,7 +38,7 @@ from holdfast.limits import (
     GATE_TOKEN_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
-from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Pause, Ticket
+from holdfast.runtime.effects import Clock, Effect, Get, Measure, NoResult, Pause, Ticket
 from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates.gate import Gate, Permit, gate_from
@@ -57,8 +59,8 @@ _TRIES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One permit, or with `owner` "" one token. `until_ms`: what was granted may be used as it is
-    until then; 0 for what the worker took itself.
+    """One permit, or one token when `owner` is "". A granted permit or token may be used until
+    `until_ms`; 0 when the worker took it itself.
     """
 
     gate: GateId
@@ -68,12 +70,14 @@ class Held:
 
 @dataclass
 class Permits:
-    """Mutable; lives for one delivery. `granted`: what the wake of this delivery brought.
+    """The permits of one delivery. Mutable. `granted`: the permits that the wake of this delivery
+    brought.
 
-    `is_logged`: the execution has a log, so that a lease of this delivery is written there.
+    `is_logged`: the execution has a log, so a lease of this delivery is written there.
     """
 
     memory: GateMemory
+    tenant: str
     run: str
     owner: str
     held: dict[Ticket, list[Held]] = field(default_factory=dict)
@@ -81,20 +85,77 @@ class Permits:
     is_logged: bool = False
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
-        """-> the limits of the attempt's task, in the order in which they are taken."""
+        """Return the limits of the attempt's task, in the order in which they are taken."""
         uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
         return tuple(sorted(uses, key=_order))
+
+    # -- before an execution begins ----------------------------------------------------------------
+
+    def admit(
+        self, tenant: str, workflow: str, data: Json, now_ms: int
+    ) -> Generator[Effect, Any, Queued | None]:
+        """Return None when every limit of the workflow lets the execution begin, else its place.
+
+        Every worker of the execution shares its permit, whose owner is the tenant: a second
+        delivery of the start finds the permit taken and continues.
+        """
+        taken: list[GateId] = []
+        for use in sorted(self.memory.book.of_workflow.get(workflow, ()), key=_order):
+            rule = yield from self.memory.rule(use.rule, now_ms)
+            gate_id = gate_of(use, rule, data, self.run)
+            if not (yield from self._may_begin(gate_id, rule, tenant, now_ms)):
+                for other in taken:
+                    yield from self._leave(other, tenant, now_ms)
+                return self._place(gate_id, use, data, now_ms)
+            taken.append(gate_id)
+        return None
+
+    def _may_begin(
+        self, gate_id: GateId, rule: LimitRule, tenant: str, now_ms: int
+    ) -> Generator[Effect, Any, bool]:
+        part = rule.of_shard(gate_id.shard)
+        if rule.is_paused:
+            return False
+        if part.is_rate:
+            return (yield from self._take_token(gate_id, part, now_ms)) is not None
+        permit = Permit(gates.NEVER_MS, tenant)
+        gate = Gate(permits={})
+        for _ in range(_TRIES_MAX):
+            written = yield gates.take_permit(
+                gate_id, part, gate, now_ms, permit_id=self.run, permit=permit
+            )
+            gate = self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done or self.run in gate.permits:
+                return True
+            if gate.has_waiters or not gates.may_take_permit(part, gate, now_ms):
+                return False
+        return False
+
+    def leave_workflow(self, state: Execution) -> NoResult:
+        """The execution has ended: gives its place back, and lets the next execution begin."""
+        for use in self.memory.book.of_workflow.get(state.workflow, ()):
+            if not use.rule.is_rate:
+                now_ms = yield Clock()
+                rule = yield from self.memory.rule(use.rule, now_ms)
+                gate_id = gate_of(use, rule, state.input, self.run)
+                yield from self._leave(gate_id, self.tenant, now_ms)
+
+    def _leave(self, gate_id: GateId, tenant: str, now_ms: int) -> NoResult:
+        yield from self._give_permit_back(Held(gate_id, tenant), (0, 0), now_ms)
 
     # -- before an attempt begins ------------------------------------------------------------------
 
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
-        """-> None when every limit of the attempt lets it begin."""
+        """Return None when every limit of the attempt lets it begin."""
         ticket = (attempt.entry, attempt.attempt)
+        if attempt.kind == "task" and attempt.target in self.memory.book.batches:
+            gate_id = GateId(f"{BATCH_PREFIX}{attempt.target}", self.tenant)
+            return Refused(*ticket, Queued(str(gate_id), now_ms))
         granted = self.granted.pop(ticket, None)
         taken: list[Held] = []
         for use in self.uses(attempt):
             rule = yield from self.memory.rule(use.rule, now_ms)
-            gate_id = gate_of(use, rule, attempt, self.run)
+            gate_id = gate_of(use, rule, attempt.arguments, self.run)
             found = yield from self._take(gate_id, rule, attempt, granted, now_ms)
             if found is not None:
                 taken.append(found)
@@ -107,24 +168,24 @@ class Permits:
             if granted is not None and granted.owner and granted not in taken:
                 yield from self._give_back([granted], attempt, now_ms)
             queued = replace(
-                self._place(gate_id, use, attempt, now_ms),
+                self._place(gate_id, use, attempt.arguments, now_ms),
                 kept=tuple((str(gate), owner) for gate, owner in kept),
                 is_front=is_passed,
             )
             return Refused(*ticket, queued)
         if not taken:
             return None
-        if (yield Clock()) - now_ms > GATE_TOKEN_MS:
+        if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
             # The host stood still meanwhile: what it took may be too old to begin with.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
-            return Refused(*ticket, self._place(taken[0].gate, use, attempt, now_ms))
+            return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
         self.held[ticket] = taken
         return None
 
-    def _place(self, gate_id: GateId, use: LimitUse, attempt: Attempt, now_ms: int) -> Queued:
-        """-> the place of an attempt that holds nothing."""
-        fair = "" if use.fair is None else argument_text(attempt, use.fair)
+    def _place(self, gate_id: GateId, use: LimitUse, arguments: Json, now_ms: int) -> Queued:
+        """Return the place of an attempt that holds nothing."""
+        fair = "" if use.fair is None else argument_text(arguments, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 
     def _take(
@@ -138,6 +199,8 @@ class Permits:
         part = rule.of_shard(gate_id.shard)
         if granted is not None and granted.gate == gate_id:
             if now_ms <= granted.until_ms:
+                if not granted.owner:
+                    yield from _wait_for_slot(granted.until_ms - GATE_TOKEN_MS - now_ms)
                 return granted
             if granted.owner:
                 return (yield from self._keep(granted, attempt, now_ms))
@@ -170,9 +233,10 @@ class Permits:
         return None
 
     def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
-        """The next token, past those who wait, if it comes within seconds.
+        """Take the next token, ahead of waiting attempts, when it is free within seconds.
 
-        F13: if workers were slow for long, every wake would be too late, and nothing would begin.
+        F13: if workers were slow for long, every wake would be too late, and no attempt would
+        begin.
         """
         for _ in range(_TRIES_MAX):
             now_ms = yield Clock()
@@ -183,8 +247,7 @@ class Permits:
             written = yield gates.reserve_token(gate_id, rule, gate, now_ms)
             self.memory.see(gate_id, written.item, now_ms)
             if written.is_done:
-                if slot_ms > now_ms:
-                    yield Pause(slot_ms - now_ms)
+                yield from _wait_for_slot(slot_ms - now_ms)
                 return Held(gate_id, "")
         return None
 
@@ -195,7 +258,8 @@ class Permits:
         permit = Permit(_until_ms(attempt, now_ms), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
-            gate = Gate(permits={})  # seen full a while ago: the write says what is true now
+            # The gate was full when last read; the conditional write finds out whether it still is
+            gate = Gate(permits={})
         for _ in range(_TRIES_MAX):
             written = yield gates.take_permit(
                 gate_id, rule, gate, now_ms, permit_id=name, permit=permit
@@ -234,7 +298,7 @@ class Permits:
     # -- after it has ended ------------------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
-        """Gives back what ended attempts held, and lets in those that wait for it."""
+        """Give back the permits of ended attempts, and let waiting attempts in."""
         for ticket in tickets:
             held = self.held.pop(ticket, [])
             if any(one.owner for one in held):
@@ -244,25 +308,30 @@ class Permits:
                         yield from self._give_permit_back(one, ticket, now_ms)
 
     def let_in(self, body: Any, state: Execution) -> Generator[Effect, Any, list[Granted]]:
-        """A gate has let an attempt begin: it is claimed, unless it waits there no longer."""
+        """A gate has let an attempt or an execution begin, unless it waits there no longer."""
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
-        queued = waiting.queued if isinstance(waiting, Attempt) else None
-        is_there = queued is not None and queued.gate == body["gate"]
-        if not is_there or state.paused is not None:
-            yield from self._refuse_grant(body, state)
+        queued = waiting.queued if isinstance(waiting, Attempt | Admission) else None
+        if queued is None or queued.gate != body["gate"] or state.paused is not None:
+            yield from self.refuse_grant(body, state)
             return []
-        self.granted[ticket] = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+        waited_ms = max(0, (yield Clock()) - queued.since_ms)
+        yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
+        if isinstance(waiting, Attempt):
+            held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
+            self.granted[ticket] = held
         return [Granted(*ticket, body["gate"])]
 
-    def _refuse_grant(self, body: Any, state: Execution) -> NoResult:
+    def refuse_grant(self, body: Any, state: Execution) -> NoResult:
         """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
         is given back, unless the attempt is at work: then an earlier wake has begun it.
         """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
+        if ticket[1] == 0 and not state.is_ended and not isinstance(waiting, Admission):
+            return  # it was let in before, and runs
         is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
         if body["own"] and (not is_open or state.paused is not None):
             held = Held(GateId.parse(body["gate"]), body["own"])
@@ -302,12 +371,42 @@ class Permits:
         first: Refused | None = None
         for use in chosen:
             rule = yield from self.memory.rule(use.rule, now_ms)
-            gate_id = gate_of(use, rule, attempt, self.run)
+            gate_id = gate_of(use, rule, attempt.arguments, self.run)
             yield from self._slow_down(gate_id, retry_after_ms)
             if first is None:
-                place = self._place(gate_id, use, attempt, now_ms)
+                place = self._place(gate_id, use, attempt.arguments, now_ms)
                 first = Refused(attempt.entry, attempt.attempt, place)
         return first
+
+    def note_outcome(self, attempt: Attempt, *, has_failed: bool) -> NoResult:
+        """Counts for the circuit breakers of the attempt's limits. A success costs a write only
+        where this process has seen failures.
+        """
+        for use in self.uses(attempt):
+            if use.rule.trip is None:
+                continue
+            now_ms = yield Clock()
+            rule = yield from self.memory.rule(use.rule, now_ms)
+            gate_id = gate_of(use, rule, attempt.arguments, self.run)
+            if has_failed:
+                yield from self._count_failure(gate_id, rule, now_ms)
+            elif self.memory.seen(gate_id).failures:
+                written = yield gates.forget_failures(gate_id, now_ms)
+                self.memory.see(gate_id, written.item, now_ms)
+
+    def _count_failure(self, gate_id: GateId, rule: LimitRule, now_ms: int) -> NoResult:
+        assert rule.trip is not None
+        gate = self.memory.seen(gate_id)
+        for _ in range(_TRIES_MAX):
+            written = yield gates.count_failure(gate_id, rule, gate, now_ms)
+            gate = self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                break
+        if gate.failures >= rule.trip.failures and not gate.is_closed(now_ms):
+            written = yield gates.trip(gate_id, rule, gate, now_ms)
+            gate = self.memory.see(gate_id, written.item, now_ms)
+            if written.is_done:
+                yield from dispense.reopen(gate_id, gate, now_ms)
 
     def _slow_down(self, gate_id: GateId, hold_ms: int) -> NoResult:
         """F20: once in two seconds, whatever the number of attempts in flight."""
@@ -323,6 +422,14 @@ class Permits:
                 return
 
 
+def _wait_for_slot(left_ms: int) -> NoResult:
+    """A message is delayed by whole seconds; the rest is waited for here. Otherwise the starts of
+    each second would come at once, and a dependency with a small burst would refuse most of them.
+    """
+    if left_ms > 0:
+        yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))
+
+
 def _order(use: LimitUse) -> tuple[int, int, str]:
     """Concurrency first, then rates, the slowest first: its token is the hardest to replace."""
     interval_us = use.rule.interval_us
@@ -330,7 +437,7 @@ def _order(use: LimitUse) -> tuple[int, int, str]:
 
 
 def _until_ms(attempt: Attempt, now_ms: int) -> int:
-    """-> the end of the attempt's lease: a permit holds for as long."""
+    """Return the end of the attempt's lease: a permit holds for as long."""
     if attempt.claim is not None:
         return attempt.claim.until_ms
     seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)

@@ -32,7 +32,9 @@ _LAST: Final = "~"
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One row of a queue. `sk` is its place; `fair` the hash of the text that it takes turns by."""
+    """One row of a queue. `sk` is its sort key and so its place; `fair` is the hash of the text
+    that shares turns.
+    """
 
     sk: str
     fair: str
@@ -49,7 +51,10 @@ class Waiter:
 
 
 def permit_id(run: str, entry: int, attempt: int) -> str:
-    return f"{run}.{entry}.{attempt}"
+    """Return the name of a permit. An execution as a whole waits with attempt 0, and its permit has
+    its own id: every worker of the execution shares it.
+    """
+    return run if attempt == 0 else f"{run}.{entry}.{attempt}"
 
 
 def row_key(run: str, command: JoinQueue) -> str:
@@ -106,7 +111,9 @@ class Choice:
 
 
 def choose(gate: str, rule: LimitRule, cursor: str, wanted: int) -> Generator[Effect, Any, Choice]:
-    """-> the next `wanted` rows: by place, inside a place by turns, inside a turn the oldest."""
+    """Return the next `wanted` rows: by place, inside a place by turns, inside a turn the
+    oldest.
+    """
     head = yield Query(tables.MAIL, keys.queue(gate), limit=wanted + 1)
     rows = [waiter_from(item) for item in head]
     if len(rows) <= wanted:
@@ -152,8 +159,8 @@ def _take_turns(
 def _next_turn(
     gate: str, place: str, cursor: str, reached: Mapping[str, str]
 ) -> Generator[Effect, Any, Waiter | None]:
-    """-> a row of the text that is served next: the first one behind the cursor, round and round;
-    None when every text of the place is exhausted.
+    """Return a row of the text that is served next: the first one behind the cursor, round and
+    round; None when every text of the place is exhausted.
     """
     position, has_wrapped = cursor, False
     for _ in range(2 * len(reached) + 3):

@@ -1,14 +1,14 @@
-"""The rule of one limit: what the code declares, and what an operator has changed at run time."""
+"""The rule of one limit: its declaration in the code, and the changes of operators at run time."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from holdfast.core.state import Attempt
+from holdfast.asl.program import Json
 from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX
 from holdfast.runtime.storage import keys
 
@@ -17,7 +17,7 @@ NO_KEY: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class Breaker:
     """A circuit breaker: after `failures` failures within `within_ms`, nothing begins for
     `hold_ms`; then one attempt probes.
     """
@@ -31,8 +31,8 @@ class Trip:
 class LimitRule:
     """One limit of the stack. Either `interval_us` (between two starts) or `concurrency` is set.
 
-    `burst`: starts that an idle limit allows at once. `weights`: turns for each text of the
-    parameter that the limit takes turns by.
+    `burst`: the starts that an idle limit allows at once. `weights`: the number of turns for each
+    value of the parameter that shares turns.
     """
 
     name: str
@@ -40,7 +40,7 @@ class LimitRule:
     burst: int = 1
     concurrency: int | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
-    trip: Trip | None = None
+    trip: Breaker | None = None
     is_paused: bool = False
 
     @property
@@ -49,14 +49,16 @@ class LimitRule:
 
     @property
     def shards(self) -> int:
-        """-> into how many gates one key is split, so that no gate's partition becomes hot."""
+        """The number of gates of one key. Several gates keep any single partition from becoming
+        hot.
+        """
         if self.interval_us is not None:
             return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
         assert self.concurrency is not None
         return -(-self.concurrency // GATE_HOLDERS_MAX)
 
     def of_shard(self, shard: int) -> LimitRule:
-        """-> the part of the limit that one of its gates enforces."""
+        """Return the part of the limit that one of its gates enforces."""
         count = self.shards
         if count == 1:
             return self
@@ -70,7 +72,7 @@ class LimitRule:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """One limit of a task. `key` and `fair` are names of the task's parameters, or None."""
+    """The use of one limit by a task. `key` and `fair` name parameters of the task, or are None."""
 
     rule: LimitRule
     key: str | None = None
@@ -79,7 +81,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True)
 class GateId:
-    """One gate: a limit, the hash of the key (or "-"), and the shard."""
+    """The identity of one gate: a limit, the hash of the key (or "-"), and the shard."""
 
     limit: str
     key: str = NO_KEY
@@ -95,45 +97,60 @@ class GateId:
         return cls(limit, key, int(shard))
 
 
-def gate_of(use: LimitUse, rule: LimitRule, attempt: Attempt, run: str) -> GateId:
-    """`rule` is that of the use, as an operator may have changed it."""
-    key = NO_KEY if use.key is None else keys.text_hash(argument_text(attempt, use.key))
+def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId:
+    """`rule` is that of the use, as an operator may have changed it. `arguments`: the attempt's, or
+    the input of the execution.
+    """
+    key = NO_KEY if use.key is None else keys.text_hash(argument_text(arguments, use.key))
     return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
 
 
-def argument_text(attempt: Attempt, parameter: str) -> str:
-    """-> the value of the parameter as text: a text as it is, other values as JSON."""
-    arguments: Any = attempt.arguments
+def argument_text(arguments: Json, parameter: str) -> str:
+    """Return the value of the parameter as text: a text as it is, other values as JSON."""
     value = arguments.get(parameter) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-#: -> the limits of a task, by its name. Most tasks have none.
-LimitsOf: TypeAlias = Callable[[str], tuple[LimitUse, ...]]
+@dataclass(frozen=True, slots=True)
+class BatchRule:
+    """The batches of one task: `most` items in a call, the first of which waits for `wait_ms`."""
+
+    task: str
+    most: int
+    wait_ms: int
+    timeout_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LimitBook:
-    """The limits that this process's code declares: `of_task` by the name of the task."""
+    """The limits that this process's code declares, by the name of the task or workflow."""
 
     of_task: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+    of_workflow: Mapping[str, tuple[LimitUse, ...]] = field(default_factory=dict)
+    batches: Mapping[str, BatchRule] = field(default_factory=dict)
+
+    def _uses(self) -> Iterator[LimitUse]:
+        for uses in (*self.of_task.values(), *self.of_workflow.values()):
+            yield from uses
 
     def uses(self, task: str) -> tuple[LimitUse, ...]:
         return self.of_task.get(task, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """-> the rule as the code declares it; None for a limit that this code does not know."""
-        rules = (use.rule for uses in self.of_task.values() for use in uses)
-        return next((rule for rule in rules if rule.name == limit), None)
+        """Return the rule as the code declares it; None for a limit that this code does
+        not know.
+        """
+        return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """-> the parameter whose every value has a gate of its own, where the limit has one."""
-        uses = (use for uses in self.of_task.values() for use in uses)
-        return next((use.key for use in uses if use.rule.name == limit and use.key), None)
+        """Return the parameter whose values each have their own gate; None when the limit has no
+        key.
+        """
+        return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
     @property
     def rules(self) -> dict[str, LimitRule]:
-        return {use.rule.name: use.rule for uses in self.of_task.values() for use in uses}
+        return {use.rule.name: use.rule for use in self._uses()}
 
 
 NO_LIMITS: Final = LimitBook()
@@ -144,8 +161,9 @@ NO_LIMITS: Final = LimitBook()
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The changes of one limit that operators have made; they outlive deployments.
+    """The changes that operators have made to one limit. They survive deployments.
 
+    `reason`, `by` and `at_ms` are of the last change, `paused_by` and `paused_ms` of the pause.
     `rv` is the version of the stored item, 0 when there is none.
     """
 
@@ -157,10 +175,12 @@ class Settings:
     by: str = ""
     at_ms: int = 0
     rv: int = 0
+    paused_by: str = ""
+    paused_ms: int = 0
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:
-    """-> the rule with the operator's changes over the code's values."""
+    """Return the rule with the operator's changes over the code's values."""
     return replace(
         rule,
         interval_us=rule.interval_us if settings.interval_us is None else settings.interval_us,
@@ -185,6 +205,7 @@ def settings_item(limit: str, settings: Settings) -> dict[str, str | int | bytes
         "reason": settings.reason,
         "by": settings.by,
         "at": settings.at_ms,
+        **({"pby": settings.paused_by, "pat": settings.paused_ms} if settings.is_paused else {}),
         **{name: value for name, value in changed.items() if value is not None},
     }
 
@@ -201,4 +222,6 @@ def settings_of(item: Mapping[str, Any] | None) -> Settings:
         by=str(item.get("by", "")),
         at_ms=int(item.get("at", 0)),
         rv=int(item["rv"]),
+        paused_by=str(item.get("pby", "")),
+        paused_ms=int(item.get("pat", 0)),
     )

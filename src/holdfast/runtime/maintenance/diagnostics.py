@@ -15,6 +15,7 @@ from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import PauseRequested, RedriveRequested, ResumeRequested, StopRequested
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
+    Admission,
     Attempt,
     Awaiting,
     ChildExecutions,
@@ -26,6 +27,7 @@ from holdfast.core.state import (
     Frame,
     Lanes,
     Pause,
+    Queued,
     Timer,
     is_told,
 )
@@ -34,6 +36,7 @@ from holdfast.errors import HoldfastError, NewerFormatError, ServiceFault, is_pa
 from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import children, inbox
 from holdfast.runtime.effects import Effect, Get, Item, Query
+from holdfast.runtime.gates.gate import gate_from
 from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -57,6 +60,7 @@ class Symptom(StrEnum):
     CHILD_UNSTOPPED = "nobody waits for its child any more, and nobody has stopped that one"
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
+    QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
     QUARANTINED = "its message was quarantined"
     PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"
@@ -65,7 +69,7 @@ class Symptom(StrEnum):
 
 
 class Repair(StrEnum):
-    """What `--repair` does about it."""
+    """The repair that `doctor --repair` makes for a finding."""
 
     TELL = "a worker is told to look at it"
     WATCH = "its watch row is put again"
@@ -75,7 +79,9 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """`run` is whom the repair is for; `says` is for people, and holds no values."""
+    """One finding of `doctor`. `run` is the execution to repair; `says` is for people, and holds no
+    values.
+    """
 
     run: str
     reason: str
@@ -99,7 +105,7 @@ class Examination:
 
     @property
     def stuck_ms(self) -> int:
-        """-> the time before which a missing step counts as late."""
+        """The time before which a missing step counts as late."""
         return self.now_ms - 1_000 * STUCK_SECONDS
 
 
@@ -107,7 +113,9 @@ class Examination:
 
 
 def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, list[Diagnosed]]]:
-    """-> its log, loaded as far as that goes, and all that is wrong, however young."""
+    """Return the execution's log, loaded as far as possible, and every finding about it, of any
+    age.
+    """
     log = log_of(place, run)
     if run in place.held:
         return log, []  # found in the quarantine
@@ -143,7 +151,9 @@ def _all_of(place: Examination, log: Log) -> Findings:
 
 
 def _paused(log: Log, pause: Pause) -> Diagnosed:
-    """No fault, and no repair: the operator who asks why nothing moves reads the answer here."""
+    """Report a pause. It is no fault and has no repair, but it answers why the execution does not
+    move.
+    """
     by = f" by {pause.by}" if pause.by else ""
     advice = f"paused{by}, timers {pause.timers}: {pause.reason}; `holdfast resume {log.run}`"
     return finding_of(log, Symptom.PAUSED, pause.since_ms, repair=Repair.NONE, advice=advice)
@@ -180,7 +190,7 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
 
 
 def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
-    """-> one finding for each reason and execution, the oldest; nothing that is still young."""
+    """Return one finding for each reason and execution, the oldest; nothing that is still young."""
     oldest: dict[tuple[str, str], Diagnosed] = {}
     for one in sorted(found, key=lambda one: one.since_ms):
         if one.since_ms <= place.stuck_ms:
@@ -221,6 +231,8 @@ def _stored_ms(item: Item, what: str) -> int:
 def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
     waiting = frame.waiting
     match waiting:
+        case Attempt(queued=Queued() as queued) | Admission(queued=queued):
+            return (yield from _of_queue(place, log, frame, queued))
         case Attempt():
             return _unknown_function(log, frame, waiting) if waiting.is_unknown else []
         case Awaiting(kind="event"):
@@ -242,6 +254,15 @@ def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnose
     return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
 
 
+def _of_queue(place: Examination, log: Log, frame: Frame, queued: Queued) -> Findings:
+    """A paused limit's queue is served: its next tick is due after the longest rest."""
+    gate = gate_from((yield Get(tables.MAIL, keys.gate(queued.gate), keys.ONLY)))
+    if gate.has_waiters and not gate.is_chain_dead(place.now_ms):
+        return []
+    since_ms = max(queued.since_ms, gate.chain_ms)
+    return [finding_of(log, Symptom.QUEUE_UNSERVED, since_ms, state=frame.position)]
+
+
 def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> list[Diagnosed]:
     if stored_ms is None:
         return []
@@ -251,7 +272,7 @@ def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> l
 def _event_ms(
     place: Examination, log: Log, awaiting: Awaiting
 ) -> Generator[Effect, Any, int | None]:
-    """-> when the first event that fits was stored."""
+    """Return the time at which the first matching event was stored."""
     assert log.state is not None
     used = log.state.used_events
     partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
@@ -282,7 +303,9 @@ def _of_answer(place: Examination, log: Log, frame: Frame, awaiting: Awaiting) -
 
 
 def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutions) -> Findings:
-    """Children of a distributed Map are listed under it alone: they are looked at from here."""
+    """Examine the children of a distributed Map. No list shows them, so they are examined with the
+    Map.
+    """
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
         key = children.notice_key(waiting.entry, lane)
@@ -298,7 +321,9 @@ def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutio
 
 
 def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Findings:
-    """Nothing in the mail says that the child is over: has it begun, is it over?"""
+    """Examine a child of which the inbox has no end: find out whether it has begun and whether it
+    has ended.
+    """
     held = place.held.get(child.run)
     if held is not None and not held.is_end:
         return []  # found in the quarantine
@@ -332,12 +357,13 @@ def _of_watch(place: Examination, log: Log) -> Findings:
     watched = yield from watched_in(place, keys.due_shard(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []
-    # The rows were read before the log: what was opened in between is young.
+    # The watchdog rows were read before the log: an execution that was opened in between counts as
+    # young.
     return [finding_of(log, Symptom.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
 
 
 def watched_in(place: Examination, shard: int) -> Generator[Effect, Any, frozenset[str]]:
-    """-> the partitions of all logs that the sweeper looks after there, of every tenant."""
+    """Return the partitions of all logs, of every tenant, that the sweeper checks in this shard."""
     if shard not in place.watched:
         rows = yield Query(tables.MAIL, keys.due_partition(shard))
         place.watched[shard] = frozenset(_watched(rows))

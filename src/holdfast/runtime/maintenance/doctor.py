@@ -46,7 +46,7 @@ from holdfast.runtime.storage.log import Log
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
 _SHARDS: Final = SHARDS[OPEN]
-#: Shard of the list that comes next, and how far it was read.
+#: The next shard of the list, and the place up to which it was read.
 _AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
 #: Shard of those that are watched and in no list, and the last one that was examined.
 _AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
@@ -59,10 +59,10 @@ _WHOLE_LIST: Final = 1_000_000
 
 
 def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
-    """`after`: what the last page gave as `next`; None for the first.
+    """Return `findings`, the number of running executions in `examined`, and `next` when there are
+    more.
 
-    -> `findings`, how many running executions were `examined`, and `next` when there are more.
-    Raises RequestError HF209.
+    `after`: the field `next` of the last page; None for the first page. Raises RequestError HF209.
     """
     place = yield from _place(tenant)
     found = [] if after is not None else (yield from _of_quarantine(place))
@@ -73,7 +73,9 @@ def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
 
 
 def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -> JsonResult:
-    """The same of one execution, ended or not. `examined` is 0 when it has no log."""
+    """The same as `report` for one execution, running or ended. `examined` is 0 when it has
+    no log.
+    """
     place = yield from _place(tenant)
     if run in place.held:
         found = [(yield from _of_held(place, place.held[run]))]
@@ -133,8 +135,8 @@ def _page(place: Examination, after: Any) -> Page:
 def _of_lists(
     place: Examination, after: Any
 ) -> Generator[Effect, Any, tuple[list[Diagnosed], dict[str, Any], int]]:
-    """Shard by shard, so that few watch rows are read for many executions. The last of what it
-    gives: how many more may be examined for this page.
+    """Examine the listed executions shard by shard, so that few watchdog rows are read for many
+    executions. The third result is how many more executions this page may examine.
     """
     partitions = partitions_of(place.tenant, ["RUNNING"])
     shard, before = _position(after)
@@ -154,7 +156,7 @@ def _of_lists(
 
 
 def _position(after: Any) -> tuple[int, str | None]:
-    """-> the shard of the list where the next page begins, and the key below which it does."""
+    """Return the shard of the list where the next page begins, and the key below which it does."""
     if after is None:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
@@ -164,8 +166,8 @@ def _position(after: Any) -> tuple[int, str | None]:
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
-    """Those that no list has given, by shard and then by id: a row that moves meanwhile is neither
-    passed over nor met twice.
+    """Examine the executions that no list contains, by shard and then by id. Because of this order
+    a row that moves meanwhile is neither skipped nor examined twice.
     """
     shard, after = position
     found: list[Diagnosed] = []
@@ -185,8 +187,8 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
 
 
 def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[list[str], int]]:
-    """-> the tenant's executions that are watched and in none of the lists, in order; and what it
-    cost to know, in executions examined.
+    """Return the tenant's executions that have a watchdog row but no list entry, in order, and the
+    cost of finding them, counted in executions.
     """
     watched: set[str] = set()
     # One hash gives both shards, so those of one list are in these partitions and no other.
@@ -279,7 +281,7 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
 
 
 def _of_letters(now_ms: int) -> Findings:
-    """Shown to the account alone, which may read the queues, too."""
+    """Return the dead letters. Only the account sees them, because it may read the queues too."""
     letters = yield from quarantine.unreadable(now_ms)
     return [
         Diagnosed(
@@ -298,7 +300,7 @@ def _of_letters(now_ms: int) -> Findings:
 
 
 def _repair_all(place: Examination, found: list[Diagnosed]) -> Generator[Effect, Any, None]:
-    """Once for each execution and kind of repair."""
+    """Repair the findings, once for each execution and kind of repair."""
     done = set[tuple[str, Repair]]()
     for one in found:
         if (one.run, one.repair) not in done:
@@ -311,7 +313,7 @@ def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, No
         case Repair.TELL:
             yield Send((Message(messages.recover(place.tenant, finding.run)),))
         case Repair.WATCH:
-            # The record that it goes with is there; the next sweep looks whether more is wrong.
+            # The record of this row exists. The next sweep examines whether anything else is wrong.
             look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
             row = watchdog.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
             yield Put(tables.MAIL, row)

@@ -57,10 +57,11 @@ NOTE_FRESH_MS: Final = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """`body` is the message that failed, `letters` the ids under which it did, in turn.
+    """A quarantined execution. `body` is the message that failed, `letters` the ids under which it
+    failed, in turn.
 
-    `is_redrive`: the execution has ended, and the redrive that it was asked for failed; `is_end`:
-    it has, and what its end owes failed.
+    `is_redrive`: the execution has ended, and its requested retry failed; `is_end`: it has ended,
+    and the follow-ups of its end failed.
     """
 
     tenant: str
@@ -89,8 +90,8 @@ class Quarantined:
         return self.is_start and int(self.body["t0"]) < oldest_ms
 
     def holds(self, log: Log) -> bool:
-        """The log has neither ended nor gone on since. `log` is loaded. For what has ended see
-        `held_in`.
+        """Return True when the log has neither ended nor continued since the quarantine. `log` is
+        loaded. For ended executions see `held_in`.
         """
         if log.state is None:
             return self.is_start
@@ -114,7 +115,8 @@ def put(
     is_start = body["k"] == messages.START
     if not is_start:
         yield from _watch(Log(body["t"], body["run"], "quarantine", "", formats), now_ms)
-    # An older start is not lost to what came after it: without a log nothing else can begin it.
+    # A later dead letter must not replace an older start: without a log only the start can begin
+    # the execution.
     yield from _put_over(item, is_start=is_start)
     yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
 
@@ -142,13 +144,13 @@ def _put_over(item: Item, *, is_start: bool) -> NoResult:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """-> what is known of the execution, whether it holds or not; see `held_in`."""
+    """Return the quarantine row of the execution, in force or not; see `held_in`."""
     item = yield Get(tables.MAIL, keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
 
 
 def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """-> the reason for the quarantine, if the execution is in it. `log` is loaded."""
+    """Return the reason for the quarantine, if the execution is in it. `log` is loaded."""
     if log.state is not None and log.state.is_ended and not log.state.resting:
         return None
     held = yield from find(log.tenant, log.run)
@@ -178,13 +180,13 @@ def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> everything of the tenant's that can be read, whether it holds or not."""
+    """Return everything of the tenant's that can be read, whether it holds or not."""
     found = yield from _all_of(tenant)
     return [held for _, held in found if isinstance(held, Quarantined)]
 
 
 def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
-    """-> the executions whose item cannot be read, and why: they hide no other."""
+    """Return the executions whose item cannot be read, and why: they hide no other."""
     found = yield from _all_of(tenant)
     return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
 
@@ -204,12 +206,12 @@ def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
 
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> those that hold. A log that cannot be read has not gone on."""
+    """Return the quarantined executions. A log that cannot be read counts as not continued."""
     return [held for held in (yield from to_repair(tenant)) if not held.is_end]
 
 
 def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """-> those that hold, and the ends that may not have been told."""
+    """Return the quarantined executions, and ended ones whose end may not have been reported."""
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
         still = yield from _still(held)
@@ -219,9 +221,10 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 
 
 def forget_moved(tenant: str) -> NoResult:
-    """Deletes items whose execution has moved since."""
+    """Delete items whose execution has continued since."""
     for held in (yield from of_tenant(tenant)):
-        # It may have been set aside again since: what is deleted is what was looked at.
+        # A worker may have quarantined the execution again in between: delete only the row that was
+        # read.
         if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
             yield from drop(held)
 
@@ -244,7 +247,7 @@ def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
 
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
-    """-> why it is not sent again; None: `release` does it."""
+    """Return the reason why the message is not sent again; None when `release` sends it."""
     if held.is_end:
         return None
     if held.may_be_over(now_ms):
@@ -259,7 +262,7 @@ def _has_name(held: Quarantined) -> bool:
 
 
 def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
-    """-> the row of its name, if that is its own, and TTL is not about to take it."""
+    """Return the row of its name, if that is its own, and TTL is not about to take it."""
     body = held.body
     name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
     row = yield Get(tables.MAIL, name, keys.ONLY)
@@ -269,11 +272,11 @@ def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | N
 
 
 def release(held: Quarantined) -> NoResult:
-    """It goes round once more, alone in its batch, and counts from the beginning.
+    """Send the message again, alone in its batch, with its count of deliveries at the beginning.
 
     The message names the last dead letters, so that the leases of their workers need not lapse
-    first. For a start whose log has begun a `recover` is sent: the start itself would find nothing
-    to do.
+    first. For a start whose log has begun, a `recover` is sent instead: the start would find no
+    work to do.
     """
     body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query(tables.EXECUTIONS, log, reverse=True, limit=1)):
@@ -283,14 +286,17 @@ def release(held: Quarantined) -> NoResult:
         row = yield from _name_row(held, now_ms)
         if row is None:
             return  # see `refusal`
-        # It begins now, so its name is kept from now on. No other call writes to this row: it
-        # exists, and only an execution with a log extends it; this one has none.
+        # The execution begins now, so its name is kept from now on. No other call writes to this
+        # row: it exists, and only an execution with a log extends its lifetime; this execution has
+        # no log.
         yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
 
 def release_to_stop(held: Quarantined) -> NoResult:
-    """A start begins its log and evaluates nothing: then there is something that can be stopped."""
+    """Release a start so that it begins its log and evaluates nothing. A stop can then be
+    applied.
+    """
     yield from _send_again(held, {**held.body, "held": True})
 
 
@@ -320,7 +326,9 @@ def _read(item: Item) -> Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableMessage:
-    """A message in a dead-letter queue. `said` is why it cannot be read; never what is in it."""
+    """A message in a dead-letter queue that cannot be read. `said` is the reason; it never quotes
+    the content.
+    """
 
     message_id: str
     said: str
@@ -342,7 +350,7 @@ def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
 
 
 def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
-    """-> the letters that a sweep has met lately: those are in their queues still."""
+    """Return the letters that a sweep has met lately: those are in their queues still."""
     items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
     found: list[UnreadableMessage] = []
     for item in items:
@@ -352,7 +360,7 @@ def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
     return [one for one in found if one.seen_ms > now_ms - NOTE_FRESH_MS]
 
 
-# -- what people see -------------------------------------------------------------------------------
+# -- display ---------------------------------------------------------------------------------------
 
 
 #: The kind of the wait.
@@ -365,7 +373,7 @@ def wait_of(held: Quarantined) -> dict[str, Any]:
 
 
 def not_begun(held: Quarantined) -> dict[str, Any]:
-    """-> the execution as people see it whose start is held, and which has no log."""
+    """Return the execution as people see it whose start is held, and which has no log."""
     body = held.body
     return {
         "execution": held.run,
@@ -379,7 +387,9 @@ def not_begun(held: Quarantined) -> dict[str, Any]:
 
 
 def listed(held: Quarantined) -> dict[str, Any]:
-    """-> its row in a list, for an execution without a list entry: the start has the most facts."""
+    """Return the list row of an execution without a list entry. The start message has the most
+    facts.
+    """
     body = held.body
     started_ms = int(body.get("t0", held.at_ms))
     return {

@@ -74,7 +74,9 @@ from holdfast.runtime.storage.log import Log
 def sweep(
     shard: int, owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """-> what kept rows of this shard from being worked off; they come again."""
+    """Return the errors that kept rows of this shard from being processed. The next sweep reads
+    those rows again.
+    """
     require_writable(formats)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
@@ -106,7 +108,9 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 
 def _look_ms(row: Item) -> int | None:
-    """None for a key that is not one of ours: such a row must not hide the others."""
+    """Return the check time in the key; None for a key of another form. Such a row must not hide
+    the others.
+    """
     digits = str(row["sk"]).partition("#")[0]
     return int(digits) if digits.isascii() and digits.isdecimal() else None
 
@@ -130,7 +134,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     is_announced = log.sequence < int(row["seq"])
     is_asking = keys.is_asking(str(row["sk"]))
     if is_announced and is_asking:
-        # It sends nothing: while nothing can be written, each receipt of a message puts one more.
+        # Send nothing: while no record can be written, each delivery of a message would put one
+        # more row.
         yield from _wait_for_record(row, now_ms)
         return
     if log.state is None or (is_announced and log.state.is_ended):
@@ -188,7 +193,9 @@ def _finish(log: Log, state: Execution) -> NoResult:
 
 
 def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
-    """That goes last of all duties; and a read is cheaper than a write."""
+    """Return True when the execution has ended and the list still shows it as running. Removing
+    that entry is the last follow-up, and a read is cheaper than a write.
+    """
     if state.opened_at is None:
         return False
     opened = yield Get(tables.EXECUTIONS, log.partition, state.opened_at)
@@ -208,7 +215,9 @@ def _may_still_come(row: Item, now_ms: int) -> bool:
 
 
 def _record_look_ms(row: Item, now_ms: int) -> int:
-    """-> when to look for that record again: the later the longer it has not come."""
+    """Return the time of the next check for that record. The longer it is missing, the later the
+    check.
+    """
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     return watchdog.on_grid(watchdog.look_after_ms(int(row["made"]), ahead_ms))
 
@@ -219,13 +228,17 @@ def _move(row: Item, look_ms: int) -> NoResult:
 
 
 def _replace(row: Item, later: Item) -> NoResult:
-    """Written at its next place, behind all that this sweep has read, before the old one goes."""
+    """Move a row: written at its next place, behind all that this sweep has read, before the old
+    one is deleted.
+    """
     yield Put(tables.MAIL, later)
     yield from follow_ups.drop_row(row)
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    """A lapsed claim, something overdue, or mail that its wake may never have announced."""
+    """Return True for a lapsed lease, an overdue wait, or an inbox message whose wake may never
+    have been sent.
+    """
     if abandoned(state):
         return True
     # During a pause an inbox message waits for the resume, which reads them all.
@@ -266,7 +279,7 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
-        # Kept as a start it would begin again what is over, once its log is gone.
+        # Kept as a start, the message would begin the execution again after its log is deleted.
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
@@ -290,7 +303,9 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
 
 
 def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
-    """A start would be evaluated before its mail is read, and its workers may die of that."""
+    """Return True when a stop waits in the inbox of a start. A released start would be evaluated
+    before its inbox is read, and that may crash its workers.
+    """
     if body["k"] != messages.START or body.get("held"):
         return False
     inbox = keys.inbox(body["t"], body["run"])
@@ -298,7 +313,7 @@ def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
 
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
-    """-> whether there is one. Raises HF301, HF302."""
+    """Return True when the execution has a log. Raises HF301, HF302."""
     if body["k"] == messages.TICK:
         return False
     partition = keys.execution(body["t"], body["run"])

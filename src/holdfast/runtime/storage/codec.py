@@ -51,10 +51,10 @@ from holdfast.runtime.storage.formats import (
 
 @dataclass(slots=True)
 class ValueBook:
-    """Which values the log holds already, and under which number.
+    """The values that the log holds already, with their numbers.
 
-    `written` maps the text of a value to its reference; `known` an object's identity to it, with
-    the object itself, so that the identity stays its own.
+    `written` maps the text of a value to its reference. `known` maps an object's identity to that
+    reference, and keeps the object alive so that Python cannot reuse the identity.
     """
 
     written: dict[str, str] = field(default_factory=dict)
@@ -74,7 +74,9 @@ def _reference(sequence: int, number: int) -> str:
 
 
 class Packer:
-    """Writes one record's values: new ones become lines, old ones references."""
+    """Writer of one record's values: a new value becomes a line, a known value becomes a
+    reference.
+    """
 
     def __init__(self, book: ValueBook, header: Header, first_number: int = 0) -> None:
         self._book = book
@@ -85,7 +87,7 @@ class Packer:
         self.blobs: list[bytes] = []
 
     def pack(self, value: Json) -> str:
-        """-> JSON text in which every value over the limit is a reference."""
+        """Return JSON text in which every value over the limit is a reference."""
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
         if not isinstance(value, dict | list):
@@ -106,7 +108,7 @@ class Packer:
         return self.pack_fields(value)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
-        """-> an object whose values are packed; the object itself does not get a number."""
+        """Return an object whose values are packed. The object itself gets no number."""
         return (
             "{"
             + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
@@ -164,9 +166,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One item, and the blobs that have to be stored before it. `book` is valid once it is.
-
-    `size` is the item's in bytes, as DynamoDB counts.
+    """One encoded record and the blobs to store before it. `book` is valid once the record is
+    stored. `size` is the item's in bytes, as DynamoDB counts.
     """
 
     item: Item
@@ -198,7 +199,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
-    """-> the record with the state after it. Its values get numbers after the record's own."""
+    """Return the record with the state after it. Its values get numbers after the record's own."""
     sequence = header.sequence
     first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
     book = ValueBook()
@@ -232,7 +233,9 @@ def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
 
 
 def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
-    """Assigned variables are packed one by one: each is a value, their set is not."""
+    """Return the details of an event. Assigned variables are packed one by one: each is a value,
+    their set is not.
+    """
     parts = [
         f"{encode_basestring(key)}:"
         + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))
@@ -285,7 +288,9 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, read. `is_folded`: its events are in a snapshot, and were not read."""
+    """One record of the log, as read. `is_folded`: its events are in a snapshot and were
+    not read.
+    """
 
     sequence: int
     nonce: str
@@ -296,7 +301,9 @@ class Record:
 
 
 def head(item: Item) -> Record:
-    """-> a record that a load does not fold: that with the snapshot it begins at, or before it."""
+    """Return a record that a load does not fold: that with the snapshot it begins at, or
+    before it.
+    """
     return replace(_as_record(item, ()), is_folded=True)
 
 
@@ -319,7 +326,9 @@ _DAMAGE: Final = (
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Whatever damage makes a reader stumble over becomes a HoldfastBug, and never a guess."""
+    """Turn every error of a reader on damaged data into a HoldfastBug, so that no damaged value is
+    guessed.
+    """
     try:
         yield
     except _DAMAGE as error:
@@ -327,7 +336,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def blobs_named_by(item: Item) -> list[str]:
-    """-> the hashes of the blobs without which the item cannot be read."""
+    """Return the hashes of the blobs without which the item cannot be read."""
     return [digest for digest in str(item.get("bl", "")).split(",") if digest]
 
 
@@ -336,7 +345,9 @@ class _OlderValueError(LookupError):
 
 
 class Reader:
-    """Reads records in order, oldest first, growing the book and the state as it goes."""
+    """The reader of records in order, oldest first. It extends the book and the state with each
+    record.
+    """
 
     def __init__(self, blobs: Mapping[str, bytes], formats: Formats = FORMATS) -> None:
         self.book = ValueBook()
@@ -347,9 +358,9 @@ class Reader:
         self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
-        """Begins at a record with a snapshot: its events are folded into it already.
+        """Begin at a record with a snapshot: its events are folded into it already.
 
-        Raises SnapshotError when the state holds what this code does not know.
+        Raises SnapshotError when the state has fields that this code does not know.
         """
         with reading(f"the snapshot in {_what(item)}"):
             try:
@@ -359,7 +370,7 @@ class Reader:
             self._next_sequence = int(item["sk"]) + 1
 
     def _values_of(self, item: Item) -> str:
-        """Learns the values of a snapshot; -> the state."""
+        """Enter the values of a snapshot into the book; return the state."""
         self._format = require_format(item, _what(item), self._formats)
         data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
         self.book = ValueBook()
@@ -367,7 +378,7 @@ class Reader:
         return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
 
     def base(self, item: Item) -> Record:
-        """-> the record with the snapshot that was begun at.
+        """Return the record with the snapshot that was begun at.
 
         Without its events, if they refer to values of records before it.
         """
@@ -383,7 +394,7 @@ class Reader:
             return _as_record(item, _events(texts, int(item["at"]), first_id))
 
     def record(self, item: Item) -> Record:
-        """-> the record, its events folded into `state`."""
+        """Return the record, its events folded into `state`."""
         self._format = require_format(item, _what(item), self._formats)
         with reading(_what(item)):
             return self._record(item)
@@ -410,7 +421,7 @@ class Reader:
         return inflate(data, self._format)
 
     def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
-        """Learns every value line; -> the last line."""
+        """Enter every value line into the book; return the last line."""
         *lines, last = text.split("\n")
         for number, line in enumerate(lines, first_number):
             value_text = line

@@ -19,7 +19,9 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`source_map` is the compiler's map: sources, events, answers; {} for foreign ASL."""
+    """One definition. `source_map` is the compiler's map: sources, events, answers; {} for foreign
+    ASL.
+    """
 
     asl: Json
     source_map: dict[str, Any]
@@ -79,7 +81,9 @@ class Programs:
         return found
 
     def store(self, tenant: str, definition: Definition) -> Generator[Effect, Any, None]:
-        """Before an execution names it. Costs one write for each process that starts any."""
+        """Store the definition, before an execution names it. Costs one write for each process that
+        starts executions of it.
+        """
         if (tenant, definition.hash) in self._stored:
             return
         found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
@@ -88,12 +92,15 @@ class Programs:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:
-                # The same steps with other types: what waits for them is of this deployment.
+                # The same steps with other types: a wait in these executions is checked by this
+                # deployment's types.
                 yield Put(tables.MAIL, item_of(tenant, newest))
         self._stored.add((tenant, definition.hash))
 
     def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
-        """Raises HoldfastBug when it is nowhere: a definition outlives what uses it."""
+        """Return the definition. Raises HoldfastBug when it is missing: a definition outlives its
+        executions.
+        """
         key = (tenant, definition_hash)
         found = self.definitions.get(definition_hash) or self._fetched.get(key)
         if found is None:
@@ -109,8 +116,8 @@ class Programs:
 
 
 def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
-    """Keeps the secrets of older source maps: executions of that time still wait for such a
-    payload, and without its type it must not be stored in clear.
+    """Keep the secrets of older source maps. Executions of that time still wait for such a payload;
+    without its type it would be stored in clear text.
     """
     secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
     more = {"secrets": sorted(secrets)} if secrets else {}

@@ -22,15 +22,18 @@ LOOK_SECONDS: Final = 60
 
 @dataclass
 class Control:
-    """What `~ctl` says, as one process last read it. Mutable; lives as long as the process."""
+    """The content of the item `~ctl`, as one process last read it. Mutable; lives as long as the
+    process.
+    """
 
     formats: Formats = FORMATS
     until_ms: int = 0
 
     def look(self, now_ms: int) -> Generator[Effect, Any, Formats]:
-        """-> what to read and write. Costs one read a minute.
+        """Return the formats to read and to write. Costs one read a minute.
 
-        Nothing rests on its freshness: no log is written in an older format than it has.
+        Correctness does not depend on how fresh it is: no log is written in an older format than it
+        has.
         """
         if now_ms >= self.until_ms:
             asked = _asked((yield from _read()), self.formats)
@@ -40,17 +43,19 @@ class Control:
 
 
 def require_writable(formats: Formats) -> None:
-    """Raises HF301, HF302: this code must not run on a stack that asks for what it cannot read."""
+    """Raise HF301 or HF302 when the stack requests a format that this code cannot read."""
     formats.require(formats.asked, "what the stack is to write (`~ctl`)")
 
 
 def show(formats: Formats) -> JsonResult:
-    """-> `format`: what is asked for; `readable`: what the code that answers can read."""
+    """Return `format`, the requested format, and `readable`, the formats that the answering code
+    reads.
+    """
     return _shown(_asked((yield from _read()), formats), formats)
 
 
 def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
-    """`request`: format. Asks for it from now on. Raises RequestError HF250, HF251."""
+    """Request a format from now on. `request`: format. Raises RequestError HF250, HF251."""
     wanted = request.get("format")
     if type(wanted) is not int or wanted not in formats:
         raise RequestError(
@@ -91,7 +96,7 @@ def _asked(item: Item | None, formats: Formats) -> int:
 
 
 def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
-    """-> False if another host stored its value first."""
+    """Return False if another host stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
         "pk": keys.STACK_CONTROL,

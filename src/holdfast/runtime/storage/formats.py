@@ -26,8 +26,9 @@ from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """Code reads and can write every format from `oldest` to `newest`. The stack asks for `asked`:
-    it may be newer than all of them."""
+    """The formats that code reads and writes, from `oldest` to `newest`, and the format `asked`
+    that the stack requests. `asked` may be newer than `newest`.
+    """
 
     oldest: int
     newest: int
@@ -40,7 +41,9 @@ class Formats:
         return self.oldest <= number <= self.newest
 
     def require(self, number: int, what: str) -> None:
-        """Raises NewerFormatError (HF301) or OlderFormatError (HF302) for what cannot be read."""
+        """Check the format. Raises NewerFormatError (HF301) or OlderFormatError (HF302) for one
+        that this code cannot read.
+        """
         if number > self.newest:
             raise NewerFormatError(what, number, self.newest)
         if number < self.oldest:
@@ -57,7 +60,9 @@ _ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
 def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
-    """-> the item's format. Raises HF301, HF302: code must never write to what it cannot read."""
+    """Return the item's format. Raises HF301, HF302: code must never write to what it
+    cannot read.
+    """
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
@@ -67,9 +72,15 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
 
 
 #: Events that code of format 1 cannot fold, and the oldest format in which each may be written.
-#: Their record says that format, so that older code gives the message back, and a worker of this
-#: release takes it.
-NEWER_EVENTS: Final[Mapping[str, int]] = {"Paused": 2, "Resumed": 2, "AttemptQueued": 2}
+#: Their record has that format, so that older code returns the message and a worker of this release
+#: takes it.
+NEWER_EVENTS: Final[Mapping[str, int]] = {
+    "Paused": 2,
+    "Resumed": 2,
+    "AttemptQueued": 2,
+    "ExecutionQueued": 2,
+    "ExecutionAdmitted": 2,
+}
 
 
 # -- compression -----------------------------------------------------------------------------------
@@ -131,13 +142,15 @@ _WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2}
 
 
 def compress(text: str, number: int) -> bytes:
-    """`number` is the format of the record that the bytes go with."""
+    """Compress the text. `number` is the format of its record."""
     compressor = zlib.compressobj(6, zdict=_WORDS[number])
     return compressor.compress(text.encode()) + compressor.flush()
 
 
 def inflate(data: bytes, number: int) -> str:
-    """Raises ValueError for bytes that end too early, or go on behind their end."""
+    """Inflate the data. Raises ValueError for bytes that end too early or continue after
+    their end.
+    """
     reader = zlib.decompressobj(zdict=_WORDS[number])
     text = reader.decompress(data).decode()
     if not reader.eof or reader.unused_data:

@@ -15,7 +15,8 @@ _NUMBERS: Final = (int, float)
 
 
 def parse_json(raw: bytes) -> Any:
-    """-> the value of a request's body: JSON in UTF-8, and in nothing else that Python would guess.
+    """Return the value of a request's body: JSON in UTF-8, and in nothing else that Python would
+    guess.
 
     Raises ValueError and RecursionError.
     """
@@ -23,7 +24,9 @@ def parse_json(raw: bytes) -> Any:
 
 
 def parse_json_once(raw: bytes) -> Any:
-    """As `parse_json`; an object that has a field twice is refused too: which one was meant?"""
+    """Parse JSON as `parse_json` does, and also refuse an object with a repeated field, because it
+    is ambiguous.
+    """
     decoded = raw.decode()
     return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
 
@@ -40,7 +43,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Raises RequestError HF243: too deep, NaN or infinity, or text that is not Unicode."""
+    """Check a value. Raises RequestError HF243: too deep, NaN or infinity, or text that is not
+    Unicode.
+    """
     level, depth = [value], 0
     while level:
         depth += 1
@@ -62,7 +67,7 @@ def require_plain(value: Any, what: str) -> None:
 
 
 def plain_text(value: Any, what: str) -> str:
-    """-> compact JSON. Raises RequestError: HF243, or HF244 when it is too large to be kept."""
+    """Return compact JSON. Raises RequestError: HF243, or HF244 when it is too large to be kept."""
     require_plain(value, what)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) > VALUE_BYTES_MAX:
@@ -79,5 +84,5 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """-> the text with its lone surrogates replaced."""
+    """Return the text with its lone surrogates replaced."""
     return text.encode(errors="replace").decode()

@@ -37,7 +37,7 @@ ONLY: Final = "-"
 QUARANTINE: Final = "~hurt"
 STACK_CONTROL: Final = "~ctl"
 
-# Not `.` or `..`: on its way in a URL such a name is read as a folder, and lost.
+# The names `.` and `..` are not allowed: a URL path would drop them.
 _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
 # AWS docs, CreateStateMachine § name: white space, brackets, wildcards, these and control
 # characters.
@@ -57,7 +57,7 @@ def is_name(value: Any) -> bool:
 
 
 def is_machine_name(value: Any) -> bool:
-    """-> whether AWS takes it as the name of a state machine, an activity or an execution.
+    """Return True when AWS accepts it as the name of a state machine, activity or execution.
 
     Every letter of every script is allowed, but none of the characters that keys use ("#").
     """
@@ -66,7 +66,7 @@ def is_machine_name(value: Any) -> bool:
 
 
 def require_name(name: str, what: str) -> str:
-    """-> the name. Raises RequestError HF201."""
+    """Return the name. Raises RequestError HF201."""
     if not is_name(name):
         raise RequestError(
             "HF201",
@@ -77,7 +77,9 @@ def require_name(name: str, what: str) -> str:
 
 
 def require_execution_name(name: str) -> str:
-    """-> the name. One that has the form of an id could never be found again by name (HF201)."""
+    """Return the name. One that has the form of an id could never be found again by name
+    (HF201).
+    """
     require_name(name, "the name of the execution")
     if is_run(name):
         raise RequestError(
@@ -99,7 +101,9 @@ def require_business_key(key: str) -> str:
 
 
 def is_tenant(text: str) -> bool:
-    """No tenant holds a "#": it would reach into the partitions of another."""
+    """Return True for a valid tenant name. A "#" in it would reach into the partitions of another
+    tenant.
+    """
     return _TENANT.fullmatch(text) is not None
 
 
@@ -107,7 +111,9 @@ def is_tenant(text: str) -> bool:
 
 
 def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
-    """-> 26 characters: time, chance, and a MAC by which the API knows the tenant's own ids."""
+    """Return an id of 26 characters: time, random bytes, and a MAC by which the API recognises the
+    tenant's own ids.
+    """
     body = digits(now_ms, TIME_CHARACTERS) + digits(
         int.from_bytes(chance, "big"), CHANCE_CHARACTERS
     )
@@ -115,7 +121,9 @@ def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
 
 
 def is_minted(tenant: str, run: str, secret: bytes) -> bool:
-    """No empty secret has made any: a host that was given no keys knows no ids."""
+    """Return True when this secret made the id for the tenant. An empty secret makes no ids: a host
+    without keys accepts none.
+    """
     body, mac = run[:-MAC_CHARACTERS], run[-MAC_CHARACTERS:]
     is_one = bool(secret) and is_run(run) and "." not in run
     return is_one and hmac.compare_digest(mac, _mac(tenant, body, secret))
@@ -126,7 +134,7 @@ def is_run(text: str) -> bool:
 
 
 def minted_ms(run: str) -> int:
-    """-> when a minted id was made."""
+    """Return the time in a minted id, in milliseconds."""
     return number(run[:TIME_CHARACTERS])
 
 
@@ -139,7 +147,7 @@ def _mac(tenant: str, body: str, secret: bytes) -> str:
 
 
 def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
-    """-> run and entry that the map run may be of: one for each key that may have signed it."""
+    """Return run and entry that the map run may be of: one for each key that may have signed it."""
     found = run_of_map_run(text)
     if found is None:
         return []
@@ -148,7 +156,7 @@ def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str
 
 
 def run_of_child(text: str) -> str | None:
-    """-> the id of a child, None for another text."""
+    """Return the id of a child, None for another text."""
     run = text.replace("-", ".")
     return run if is_run(run) and "." in run else None
 
@@ -237,7 +245,7 @@ def alias(alias_name: str) -> str:
 
 
 def definition_texts(tenant: str, definition_hash: str) -> str:
-    """The texts, letter by letter, that one definition was given in."""
+    """The key of the original texts of one definition, kept letter by letter."""
     return f"{tenant}#text#{definition_hash}"
 
 
@@ -258,12 +266,12 @@ _MACHINE_PREFIX: Final = "stateMachine:"
 
 
 def machine_workflow(machine_name: str) -> str:
-    """-> the name in place of a workflow's. No name of a workflow holds a ":"."""
+    """Return the name in place of a workflow's. No name of a workflow holds a ":"."""
     return _MACHINE_PREFIX + machine_name
 
 
 def is_machine_workflow(workflow: str) -> bool:
-    """-> whether the executions are those of a state machine that the Step Functions API made."""
+    """Return True for the workflow name of a state machine that the Step Functions API created."""
     return workflow.startswith(_MACHINE_PREFIX)
 
 
@@ -277,7 +285,9 @@ def is_map_run_workflow(workflow: str) -> bool:
 
 
 def is_list_workflow(value: Any) -> bool:
-    """-> whether executions can be listed under it: a workflow, a state machine, a map run."""
+    """Return True when the name can have list entries: a workflow, a state machine, or a
+    map run.
+    """
     if not isinstance(value, str) or "#" in value:
         return False
     kind, _, rest = value.partition(":")
@@ -313,8 +323,8 @@ def watch_row(look_ms: int, tenant: str, run: str) -> str:
 
 
 def asking_row(look_ms: int, tenant: str, run: str, sequence: int) -> str:
-    """A watch row that asks what has become of that record. Its own: another row that moves to the
-    same look must not replace it.
+    """A watchdog row for one awaited record. It has its own key, because another row that moves to
+    the same time must not replace it.
     """
     return f"{look_ms:015d}#{tenant}#{run}#a{sequence}"
 
@@ -324,13 +334,13 @@ def is_asking(row: str) -> bool:
 
 
 def watched_by(row: str) -> str | None:
-    """-> `T#run` of a watch row, be it one that asks; None: a timer's."""
+    """Return `T#run` of a watch row, be it one that asks; None: a timer's."""
     is_watching = _kind(row) == "w" or is_asking(row)
     return row.partition("#")[2].rpartition("#")[0] if is_watching else None
 
 
 def _kind(row: str) -> str:
-    """Of a timer's the entry."""
+    """The kind of a watchdog row; for a timer, its entry."""
     return row.rpartition("#")[2]
 
 
@@ -339,7 +349,7 @@ def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
 
 
 def due_until(at_ms: int) -> str:
-    """-> the greatest sort key of a row that is due by `at_ms`."""
+    """Return the greatest sort key of a row that is due by `at_ms`."""
     return f"{at_ms:015d}$"  # "$" follows "#"
 
 
@@ -360,12 +370,14 @@ def queue(gate_id: str) -> str:
 
 
 def queue_row(place: int, fair: str, started_ms: int, permit_id: str) -> str:
-    """`place`: 0 for an attempt in front of all others, else 1 + the execution's priority."""
+    """The sort key of a row in a queue. `place`: 0 for an attempt ahead of all others, else 1 + the
+    execution's priority.
+    """
     return f"{place:02d}#{fair}#{started_ms:015d}#{permit_id}"
 
 
 def text_hash(text: str) -> str:
-    """-> 16 characters in place of a key of any length."""
+    """Return 16 characters in place of a key of any length."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -121,7 +121,9 @@ class Log:
         self.partition = keys.execution(self.tenant, self.run)
 
     def is_aging(self, now_ms: int) -> bool:
-        """TTL will soon take what is needed: the base of the log, or the record that is listed."""
+        """Return True when TTL will soon delete a needed record: the base of the log, or the listed
+        record.
+        """
         return self._is_base_aging(now_ms) or (
             self.state is not None
             and self.state.opened_at is not None
@@ -133,7 +135,9 @@ class Log:
 
     @property
     def is_behind(self) -> bool:
-        """Part of what a load needs is in an older format than the stack asks for."""
+        """Return True when a record that a load needs has an older format than the stack
+        requests.
+        """
         return self.sequence >= 0 and self.base_format < self.formats.asked
 
     @property
@@ -143,7 +147,9 @@ class Log:
     # -- loading -----------------------------------------------------------------------------------
 
     def load(self, hint: Hint | None = None) -> Reads:
-        """One strong query, backwards to the newest snapshot; then folds from there."""
+        """Load the log: one strongly consistent query backwards to the newest snapshot, then fold
+        from there.
+        """
         limit = LOAD_RECORDS_WITHOUT_HINT
         if hint is not None:
             limit = max(1, hint.sequence - hint.snapshot + 3)
@@ -167,7 +173,9 @@ class Log:
                 self.records = (*before, *self.records)
 
     def read_back(self, to_ms: int) -> Reads:
-        """Reads older records, within a bound: another worker may have written them since then."""
+        """Read older records, within a bound: another worker may have written more since the first
+        query.
+        """
         for _ in range(READ_BACK_QUERIES_MAX):
             if not self.may_reach_beyond(to_ms):
                 return
@@ -180,7 +188,9 @@ class Log:
                 self.records = (*[head(item) for item in older[::-1]], *self.records)
 
     def may_reach_beyond(self, to_ms: int) -> bool:
-        """There are older records than those that were read, and perhaps some since that moment."""
+        """Return True when there are records older than those that were read, and some of them may
+        be later than `to_ms`.
+        """
         first = self.records[0]
         return first.sequence > 0 and first.at_ms >= to_ms - 2 * CLOCK_ERROR_MS
 
@@ -233,7 +243,9 @@ class Log:
     # -- committing --------------------------------------------------------------------------------
 
     def commit(self, step: Transition, now_ms: int, listing: Item) -> Generator[Effect, Any, bool]:
-        """-> True when the record is in the log; False when another writer's stands there."""
+        """Return True when the record is in the log; False when another worker's record has that
+        sequence number.
+        """
         encoded = self._encode(step, now_ms, listing)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
@@ -260,7 +272,8 @@ class Log:
             listing=listing,
         )
         must_snapshot = self._must_snapshot(status, header)
-        # The events of such a record are read when those before it are gone.
+        # The events of such a record are read after the records before it are deleted, so it starts
+        # a new book.
         book = ValueBook() if must_snapshot else self.book
         encoded = encode_record(header, step.events, status, book)
         if status != "RUNNING" and not must_snapshot:
@@ -276,7 +289,9 @@ class Log:
         return encoded
 
     def _must_snapshot(self, status: Status, header: Header) -> bool:
-        """-> whether a snapshot is due, so that TTL (R16) or newer code can drop older records."""
+        """Return True when the record must have a snapshot, so that TTL (R16) or newer code can
+        drop older records.
+        """
         if self.sequence < 0:
             return False
         if status != "RUNNING":
@@ -299,20 +314,23 @@ class Log:
             self.bytes_since_snapshot += encoded.size
 
     def _measured(self) -> int:
-        """-> bytes since the snapshot. Most who load a log never ask."""
+        """Return the bytes since the snapshot. Computed on demand, because most loads never need
+        it.
+        """
         self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
         self.unmeasured = []
         return self.bytes_since_snapshot
 
 
-# -- what TTL takes --------------------------------------------------------------------------------
+# -- deletion by TTL -------------------------------------------------------------------------------
 
 
 def kept(items: list[Item], now_ms: int) -> list[Item]:
-    """`items`: the whole log, as far as it is there, oldest first.
+    """Return the records that can be read: from record 0, or from the first snapshot after those
+    that TTL takes.
 
-    -> what can be read of it: from record 0, or from the first snapshot behind what TTL takes.
-    Nothing, where `Log.load` finds no log.
+    `items`: all stored records of the log, oldest first. The result is empty where `Log.load` finds
+    no log.
     """
     young = [item for item in items if not _is_over(item, now_ms)]
     if not young or int(young[0]["sk"]) == 0:
@@ -329,7 +347,7 @@ def _is_over(item: Item, now_ms: int) -> bool:
 
 
 def _is_being_taken(items: list[Item], now_ms: int) -> bool:
-    """-> whether an ended log has lost records to TTL.
+    """Return True when TTL has deleted records of an ended log.
 
     A record that is missing before its TTL is damage, and so is any missing record of an open log.
     """
@@ -344,7 +362,7 @@ def _is_being_taken(items: list[Item], now_ms: int) -> bool:
 
 
 def _base_of(newest: Item) -> int:
-    """-> the number of the first record that a load needs."""
+    """Return the number of the first record that a load needs."""
     return max(int(newest["sn"]), 0)
 
 
@@ -352,7 +370,9 @@ def _base_of(newest: Item) -> int:
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
-    """-> True when this very item is stored (nonce `w`), False when another one is there (R6)."""
+    """Return True when this very item is stored (nonce `w`), False when another one is
+    there (R6).
+    """
     for _ in range(DOUBTS_MAX):
         try:
             found = yield PutIfAbsent(table, item)
@@ -368,7 +388,7 @@ def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
 def fetch_blobs(
     tenant: str, run: str, items: Iterable[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, dict[str, bytes]]:
-    """-> the blobs that the items name, by hash. Each is checked against its hash when read."""
+    """Return the blobs that the items name, by hash. Each is checked against its hash when read."""
     found: dict[str, bytes] = {}
     for item in items:
         require_format(item, f"record {item['sk']!r} of execution {run}", formats)
@@ -379,6 +399,6 @@ def fetch_blobs(
 
 
 def draw(run: str, sequence: int, counter: int) -> float:
-    """-> in [0, 1): a draw that is the same for every worker that writes this record."""
+    """Return in [0, 1): a draw that is the same for every worker that writes this record."""
     digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)

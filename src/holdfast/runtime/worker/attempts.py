@@ -110,10 +110,12 @@ class Attempts:
     taken: set[Ticket] = field(default_factory=set)
     has_run_tasks: bool = False
     permits: Permits = field(init=False)
+    _has_limits: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        owner = self.errand.delivery.owner
-        self.permits = Permits(self.setting.gates, self.log.run, owner)
+        owner, book = self.errand.delivery.owner, self.setting.gates.book
+        self._has_limits = bool(book.of_task or book.batches)
+        self.permits = Permits(self.setting.gates, self.log.tenant, self.log.run, owner)
 
     # -- which -------------------------------------------------------------------------------------
 
@@ -285,7 +287,7 @@ class Attempts:
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
-            if self.setting.gates.book.of_task:
+            if self._has_limits:
                 self.permits.is_logged = self.log.state is not None
                 refused = yield from self.permits.acquire(attempt, now_ms)
                 if refused is not None:
@@ -364,6 +366,9 @@ class Attempts:
             if isinstance(result, TaskThrottled):
                 seen.append((yield from self._throttled(ticket, begun, result)))
                 continue
+            if begun.attempt is not None and self._has_limits:
+                has_failed = isinstance(result, TaskFailed)
+                yield from self.permits.note_outcome(begun.attempt, has_failed=has_failed)
             later, polls = begun.is_answered_later, begun.polls
             seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}

@@ -95,6 +95,8 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
             found += yield from inbox.mail_of(tenant, state.run, waiting, now_ms)
         elif isinstance(waiting, ChildExecutions):
             found += yield from children.notices(tenant, state.run, waiting)
+        elif isinstance(waiting, Attempt):
+            found += yield from inbox.result_of_batch(tenant, state.run, waiting)
         else:
             assert inbox_of(waiting) == InboxSource.NOTHING
     return [*found, facts.Tick()]

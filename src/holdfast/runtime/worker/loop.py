@@ -42,7 +42,7 @@ delivery (`attempts.py`, `leases.py`).
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
@@ -52,7 +52,7 @@ from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.state import Execution
+from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
 from holdfast.errors import FormatError
 from holdfast.limits import (
@@ -75,7 +75,8 @@ from holdfast.runtime.effects import (
     SetVisibility,
     WriteDeadline,
 )
-from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import batches, dispense
+from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
@@ -111,9 +112,13 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Serves the queue of a gate. Code that does not know the limit leaves it to newer code."""
-    is_done = yield from dispense.tick(
-        setting.gates, delivery.body, delivery.message_id, delivery.owner
-    )
+    body, message = delivery.body, delivery.message_id
+    limit = GateId.parse(body["gate"]).limit
+    batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
+    if limit.startswith(BATCH_PREFIX) and batch is not None:
+        is_done = yield from batches.collect(batch, body, message, delivery.receive_count)
+    else:
+        is_done = yield from dispense.tick(setting.gates, body, message, delivery.owner)
     if not is_done:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
     return bool(is_done)
@@ -216,7 +221,10 @@ class Processing:
 
     def _leave_ended(self) -> Delivers:
         """Others who wrote the end have their message for it, or the sweeper's look."""
+        if self.errand.kind == messages.WAKE_GRANT:
+            yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
+            yield from self.attempts.permits.leave_workflow(self.state)
             yield from follow_ups.at_end(self.log)
         return True
 
@@ -228,6 +236,10 @@ class Processing:
         program = self.program
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
         started = self.errand.started(data)
+        place = yield from self.attempts.permits.admit(
+            self.log.tenant, started.workflow, data, (yield Clock())
+        )
+        started = replace(started, queued=place)
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
         moment = self.moments.at(now_ms, body["t0"])
@@ -337,6 +349,7 @@ class Processing:
             return (yield from self._after_race())
         if not self.state.is_ended:
             return None
+        yield from self.attempts.permits.leave_workflow(self.state)
         yield from follow_ups.at_end(self.log)
         return True
 

@@ -33,7 +33,7 @@ _KINDS: Final[Mapping[type[Any], str]] = {str: "a string", int: "a number"}
 
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
-    """Where and when a state is tested. `chance` are 16 random bytes."""
+    """The place and time of a test. `chance` are 16 random bytes."""
 
     place: ArnRegion
     role_arn: str | None
@@ -42,7 +42,7 @@ class TrialSetting:
 
 
 def find_problem(context: Json, state: State) -> str | None:
-    """-> what is wrong with a context object that a caller made up, or None."""
+    """Return the problem in a context object that a caller made up, or None."""
     problem = _problem(context, state)
     return problem and f"Invalid Context object provided: {problem}"
 
@@ -83,9 +83,10 @@ def has_token(state: State) -> bool:
 
 
 def context_of(state: State, data: Json, retries: int, setting: TrialSetting) -> dict[str, Json]:
-    """-> the context object of a state that is entered now.
+    """Return the context object of a state that is entered now.
 
-    Machine, execution and token are made up for the one call; recordings show an express execution.
+    Machine, execution and token are invented for the one call; recordings show an express
+    execution.
     """
     machine = str(uuid.UUID(bytes=setting.chance))
     execution = str(uuid.uuid5(uuid.NAMESPACE_URL, machine))

@@ -1,4 +1,4 @@
-"""Which state is tested: one that stands alone, or one of a whole definition by its name."""
+"""The state to test: a single state, or one of a whole definition by its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.stepfunctions.trial.request import STATE_NAME
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """`written` is the state as the definition has it."""
+    """The state under test. `written` is the state as the definition has it."""
 
     state: State
     written: Mapping[str, Any]
@@ -24,7 +24,9 @@ class Tested:
 
 
 def find_tested(text: str, state_name: str | None) -> Tested:
-    """Raises StatesFault: InvalidDefinition; ValidationException for a name that is not there."""
+    """Find the state under test. Raises StatesFault: InvalidDefinition; ValidationException for a
+    missing name.
+    """
     try:
         document: Any = read_json(text)
     except (JsonTextError, JsonDepthError):
@@ -57,7 +59,7 @@ def _require_valid(diagnostics: tuple[DefinitionProblem, ...]) -> None:
 
 
 def _states_of(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every state of a valid machine, those of branches and item processors too."""
+    """Yield every state of a valid machine, those of branches and item processors too."""
     for name, state in machine["States"].items():
         yield name, state
         inner = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]

@@ -18,7 +18,7 @@ from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 def http_stages(
     state: State, arguments: Json, result: TaskSucceeded | TaskFailed
 ) -> dict[str, Any]:
-    """-> {request, response} of a call that was made; {} when it was none of HTTP."""
+    """Return {request, response} of a call that was made; {} when it was none of HTTP."""
     if not isinstance(state, TaskState) or state.target != "http:invoke":
         return {}
     if not isinstance(arguments, dict):
@@ -56,7 +56,7 @@ def _response(protocol: str, result: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _headers(headers: Json) -> str:
-    """{"accept": ["a", "b"]} -> "[accept: a,b]"."""
+    """Return the headers as text: {"accept": ["a", "b"]} gives "[accept: a,b]"."""
     if not isinstance(headers, dict):
         return "[]"
     lines = (

@@ -34,7 +34,7 @@ class MapFields:
         self._notes = notes
 
     def observe(self, _: Template, bindings: Bindings, moment: EvaluationMoment) -> Json:
-        """In the place of a task's arguments. Raises StateError, StatesFault."""
+        """Evaluate the items in place of a task's arguments. Raises StateError, StatesFault."""
         items = self._items(bindings, moment)
         if items is not None:
             self._select(items, bindings, moment)
@@ -43,7 +43,9 @@ class MapFields:
         return cast("Bindings", bindings["states"])["input"]
 
     def _items(self, bindings: Bindings, moment: EvaluationMoment) -> Sequence[Json] | None:
-        """-> the items, None when they were not said: there is a reader, and no data of it."""
+        """Return the items; None when they are unknown, because a reader without mocked data gives
+        them.
+        """
         state = self._state
         if state.run is not None and state.run.reader is not None:
             return self._read(state.run, bindings, moment)
@@ -96,7 +98,9 @@ class MapFields:
             numbers["toleratedFailurePercentage"] = _number(name, percentage)
 
     def _require_few_failures(self, items: Sequence[Json] | None) -> None:
-        """A mocked error stands for the errors of the failed iterations."""
+        """Check the number of failures. A mocked error stands for the errors of the failed
+        iterations.
+        """
         failed, mock = self._trial.failed_iterations, self._trial.mock
         if failed is None or not isinstance(mock, MockedResult):
             return
@@ -113,7 +117,7 @@ class MapFields:
             )
 
     def _failures_max(self, length: int) -> float:
-        """-> how many iterations may fail: what both bounds allow, none without any."""
+        """Return how many iterations may fail: the smaller of both bounds; 0 without any."""
         numbers, bounds = self._notes.numbers, []
         if "toleratedFailureCount" in numbers:
             bounds.append(numbers["toleratedFailureCount"])
@@ -146,7 +150,7 @@ def _with_item(bindings: Bindings, index: int, item: Json) -> Bindings:
 
 
 def _point(data: Json, pointer: str) -> Json:
-    """JSON Pointer (RFC 6901). Nothing there: null."""
+    """Return the value at a JSON Pointer (RFC 6901); null when nothing is there."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(data, dict):

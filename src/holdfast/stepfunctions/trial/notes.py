@@ -1,4 +1,4 @@
-"""Which stages of a state's data are noted, as recordings show them of each type and language.
+"""The stages of a state's data that are noted, as recordings show them of each type and language.
 
 JSONata   Task: afterArguments, result. The others: nothing of their own.
 JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
@@ -22,7 +22,7 @@ from holdfast.stepfunctions.trial.stage import Bindings, Notes, Observe, Scene, 
 
 
 def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Mapping[str, Observe]:
-    """-> by field of the state, how it is evaluated."""
+    """Return the evaluation of each field of the state, by the field's name."""
     observers: dict[str, Observe] = {"credentials": _credentials(notes)}
     match tested.state:
         case MapState():

@@ -30,7 +30,7 @@ _ALONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MockedResult:
-    """A mocked result."""
+    """A mocked result of a task."""
 
     value: Json
     mode: schema.Mode
@@ -38,7 +38,7 @@ class MockedResult:
 
 @dataclass(frozen=True, slots=True)
 class MockedError:
-    """A mocked error, or the one that a state met with; either may be absent."""
+    """A mocked error, or the error that a state raised; either field may be absent."""
 
     error: str | None
     cause: str | None
@@ -63,7 +63,9 @@ class Trial:
 
 
 def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
-    """Raises StatesFault: ValidationException, InvalidArn, InvalidExecutionInput."""
+    """Parse the request. Raises StatesFault: ValidationException, InvalidArn,
+    InvalidExecutionInput.
+    """
     mock = _mock(request.get("mock"))
     configuration = request.get("stateConfiguration") or {}
     if mock is None:
@@ -125,7 +127,9 @@ def _json(text: str, what: str) -> Json:
 
 
 def require_fit(trial: Trial, state: State) -> None:
-    """Raises StatesFault when mock, role, context or configuration do not go with the state."""
+    """Check the request. Raises StatesFault when mock, role, context or configuration do not go
+    with the state.
+    """
     _require_mockable(trial, state)
     if trial.mock is None and isinstance(state, TaskState):
         if trial.role_arn is None:

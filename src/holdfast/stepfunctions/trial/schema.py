@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
 
-#: Services whose name in a Resource is not botocore's without hyphens, as far as their actions are
-#: mocked at all often; the result of another such service is not looked at.
+#: The services whose name in a Resource differs from botocore's name without hyphens, as far as
+#: tests often mock them. Results of another such service are not checked.
 _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "cloudwatchlogs": "logs",
     "cognitoidentityprovider": "cognito-idp",
@@ -33,12 +33,14 @@ _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "sfn": "stepfunctions",
     "states": "stepfunctions",
 }
-#: What `.sync` waits for is described by another action than the one that began it.
+#: The action that describes the result of a `.sync` task, where it differs from the action that
+#: started it.
 _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
-#: Fields that an optimised integration hands on as JSON, whatever the action calls them.
+#: Fields that an optimised integration passes on as JSON, although the action has another type for
+#: them.
 _JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
 _PARSED: Final = frozenset({"Input", "Output"})
-#: Results whose shape is the integration's own.
+#: The results whose shape the integration itself defines.
 _UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
@@ -46,7 +48,7 @@ _TEXTS: Final = frozenset({"string", "timestamp", "blob", "character"})
 
 
 def find_problem(task: TaskState, result: Json, mode: Mode) -> str | None:
-    """-> what AWS says of a mocked result that the task's action could not give, or None."""
+    """Return AWS's message for a mocked result that the task's action could not return, or None."""
     if mode == "NONE":
         return None
     shape = _result_shape(task)
@@ -61,7 +63,7 @@ def find_problem(task: TaskState, result: Json, mode: Mode) -> str | None:
 
 
 def _result_shape(task: TaskState) -> Any:
-    """-> the shape of what the task's result is, or None when nothing describes it."""
+    """Return the shape of the task's result; None when no model describes it."""
     action = task.target.removeprefix("aws-sdk:")
     match task.kind:
         case "service" if action not in _UNDESCRIBED:
@@ -83,7 +85,8 @@ def _operation(service: str, action: str) -> OperationModel | None:
 
 @functools.lru_cache(maxsize=16)
 def _service(service: str) -> ServiceModel | None:
-    # botocore takes tens of milliseconds to import: only who mocks a service's answer pays.
+    # Importing botocore takes tens of milliseconds: only a test that mocks a service's answer needs
+    # it.
     import botocore.loaders  # noqa: PLC0415
     import botocore.model  # noqa: PLC0415
 
@@ -102,7 +105,7 @@ class _Schema:
     def structure(
         self, shape: Any, value: Mapping[str, Json], json_fields: frozenset[str] = frozenset()
     ) -> Iterator[str]:
-        """Fields in `json_fields` may hold anything."""
+        """Yield the problems of a structure. Fields in `json_fields` may hold any value."""
         if self.is_strict:
             given = set(map(_key, value))
             for name in map(_field, shape.required_members):
@@ -132,7 +135,7 @@ class _Schema:
 
 
 def _expected(shape: Any, value: Json) -> str | None:
-    """-> what the value should have been, None when it is that."""
+    """Return the type that the value should have; None when it has it."""
     kind = shape.type_name
     if kind in _TEXTS:
         return None if isinstance(value, str) else "a string"
@@ -168,7 +171,7 @@ def _out_of_bounds(name: str, shape: Any, value: Json) -> Iterator[str]:
 
 
 def _field(member: str) -> str:
-    """executionArn -> ExecutionArn"""
+    """Return the member's name as a task's result has it: executionArn gives ExecutionArn."""
     return member[:1].upper() + member[1:]
 
 

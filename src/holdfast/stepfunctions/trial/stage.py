@@ -38,7 +38,7 @@ from holdfast.errors import HoldfastBug
 from holdfast.runtime.storage.log import draw
 
 Bindings: TypeAlias = Mapping[str, Json]
-#: Evaluates a field, and notes what is of interest on the way.
+#: A function that evaluates a field and notes the intermediate results.
 Observe: TypeAlias = Callable[[Template, Bindings, EvaluationMoment], Json]
 
 _ROLE: Final[tuple[str, TaskKind, str]] = ("holdfast:task:tested", "task", "tested")
@@ -48,7 +48,7 @@ _BEYOND: Final = "beyond:"
 
 @dataclass(slots=True)
 class Notes:
-    """What was worked out, by the names of inspectionData, where `stages` are texts of JSON.
+    """The intermediate results, under the names of inspectionData; `stages` are texts of JSON.
 
     `error` is the last that a template raised, without the engine's opening sentence.
     """
@@ -62,9 +62,10 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a state is entered with. `retries`: how often each of its retriers was used before.
+    """The data with which a state is entered. `retries`: how often each of its retriers was used
+    before.
 
-    `chance` is what random numbers are drawn from.
+    `chance` is the seed of random numbers.
     """
 
     input: Json
@@ -100,7 +101,7 @@ class Given:
 
 
 def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
-    """-> a moment whose random numbers begin anew: each stage of a field draws the same."""
+    """Return a moment with the same random numbers: each stage of a field draws the same ones."""
     counter = itertools.count()
     return EvaluationMoment(now_ms, lambda: draw(scene.chance.hex(), 0, next(counter)))
 
@@ -109,7 +110,7 @@ def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
 
 
 def stage(state: State, scene: Scene, notes: Notes, observers: Mapping[str, Observe]) -> Program:
-    """-> a program of the one state. `observers` by the field of the state."""
+    """Return a program of the one state. `observers` are named by the field of the state."""
 
     def observed(name: str, value: Any) -> Any:
         match value:
@@ -137,7 +138,7 @@ def evaluate(template: Template, bindings: Bindings, moment: EvaluationMoment) -
 
 
 def _rebuilt(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """-> the state, rule or catcher with each field changed, and its targets out of the way."""
+    """Return the state, rule or catcher with each field changed, and its targets out of the way."""
     fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     changed = {name: change(name, item) for name, item in fields.items()}
     for name in ("next", "default"):
@@ -154,7 +155,7 @@ def _targets(state: Any) -> list[str]:
 
 
 def _played(state: State) -> State:
-    """-> the state, or the task by which it is played."""
+    """Return the state, or the task by which it is played."""
     if not isinstance(state, TaskState | MapState | ParallelState):
         return state
     resource, kind, target = _ROLE
@@ -185,7 +186,7 @@ def _played(state: State) -> State:
 
 
 class Play:
-    """The run of a staged program: at first up to what it waits for, then to the end."""
+    """The run of a staged program: first up to its wait, then to the end."""
 
     def __init__(self, program: Program, scene: Scene, now_ms: int) -> None:
         self._program = program
@@ -212,7 +213,7 @@ class Play:
         self._advance([FailedWith(attempt.entry, attempt.attempt, error, cause)], self._now_ms)
 
     def find(self, ending: str) -> Event | None:
-        """-> the first event whose type ends so."""
+        """Return the first event whose type ends so."""
         return next((event for event in self.events if event.type.endswith(ending)), None)
 
     @property

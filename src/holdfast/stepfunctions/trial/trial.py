@@ -39,7 +39,7 @@ SECONDS_MAX: Final = 300
 def test_state(
     service: Service, request: dict[str, Any], chance: bytes
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """-> {status, output?, error?, cause?, nextState?, inspectionData?}.
+    """Return {status, output?, error?, cause?, nextState?, inspectionData?}.
 
     Raises StatesFault: InvalidArn, InvalidDefinition, InvalidExecutionInput, ValidationException.
     """
@@ -105,7 +105,7 @@ def _call(state: State, notes: Notes, attempt: Attempt, tenant: str, now_ms: int
 def _finish(
     play: Play, notes: Notes, tested: Tested, result: TaskSucceeded | TaskFailed
 ) -> MockedError | None:
-    """-> the error that the state met with, handled or not."""
+    """Return the error that the state met with, handled or not."""
     if isinstance(result, TaskFailed):
         play.fail(result.error, result.cause)
         return MockedError(result.error, result.cause)
@@ -164,7 +164,9 @@ def _variables(variables: Mapping[str, Json]) -> dict[str, str]:
 def _error_details(
     state: State, failure: MockedError | None, status: str, retries: int
 ) -> dict[str, Any]:
-    """Which retrier and catcher the error fell to. One that is used up is named all the same."""
+    """Return the retrier and the catcher that matched the error. One that is used up is named all
+    the same.
+    """
     if failure is None or not isinstance(state, TaskState | MapState | ParallelState):
         return {}
     error, details = failure.error or "", {}

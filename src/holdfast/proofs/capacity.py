@@ -1,0 +1,112 @@
+"""Capacity: what binds first when so many executions of a workflow start in a second.
+
+The workflow's states say how often an execution calls each task at least: once for each state that
+calls it, outside of loops and lists. Each limit, and the workers, then have a use: the part of them
+that these calls take. A use above 1 binds: executions wait longer and longer.
+
+How long a task runs is not in the definition. Give it as measured; without it the report says which
+tasks it does not know, and leaves their limits of concurrency out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.api.limits import Limit
+from holdfast.proofs.graph import MachineLevel
+
+#: The attempts that the work of one invocation has in flight, and its messages.
+_ATTEMPTS_OF_A_WORKER: Final = 10
+_OWN_TASK: Final = "holdfast:task:"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`name` is a limit or "workers"; `part` 1.0 is all of it. `change`: what makes room."""
+
+    name: str
+    part: float
+    allows: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """`uses` are the tightest first. `unknown`: tasks whose run time was not given."""
+
+    workflow: str
+    starts_per_second: float
+    uses: tuple[Use, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def highest(self) -> float | None:
+        """Return the starts a second that the tightest of `uses` allows; None without one."""
+        if not self.uses or not self.uses[0].part:
+            return None
+        return self.starts_per_second / self.uses[0].part
+
+
+def capacity_of(
+    workflow: str,
+    levels: Sequence[MachineLevel],
+    limits: Mapping[str, Sequence[Limit]],
+    *,
+    starts_per_second: float,
+    seconds: Mapping[str, float],
+    workers: int,
+) -> Capacity:
+    """Return what binds first.
+
+    `limits`: of each task. `seconds`: how long an attempt runs. `workers`: how many run at once.
+    """
+    calls = Counter(calls_in(levels))
+    rates = {task: count * starts_per_second for task, count in calls.items()}
+    found = list(_uses_of_limits(rates, limits, seconds))
+    known = sum(rate * seconds[task] for task, rate in rates.items() if task in seconds)
+    if known:
+        places = workers * _ATTEMPTS_OF_A_WORKER
+        change = 'more concurrency: context `functions`, {"worker": {"concurrency": N}}'
+        found.append(Use("workers", known / places, f"{places} attempts at once", change))
+    unknown = tuple(sorted(task for task in calls if task not in seconds))
+    uses = tuple(sorted(found, key=lambda use: -use.part))
+    return Capacity(workflow, starts_per_second, uses, unknown)
+
+
+def calls_in(levels: Iterable[MachineLevel]) -> Iterator[str]:
+    """Yield the task of each state that calls one."""
+    for level in levels:
+        for state in level.states.values():
+            resource = state.get("Resource")
+            if isinstance(resource, str) and resource.startswith(_OWN_TASK):
+                yield resource.removeprefix(_OWN_TASK)
+
+
+def _uses_of_limits(
+    rates: Mapping[str, float], limits: Mapping[str, Sequence[Limit]], seconds: Mapping[str, float]
+) -> Iterator[Use]:
+    taken: Counter[str] = Counter()
+    known: dict[str, Limit] = {}
+    for task, rate in rates.items():
+        for limit in limits.get(task, ()):
+            if limit.key is not None:
+                continue  # each value has a limit of its own: how they spread is not known
+            if limit.rate is not None:
+                taken[limit.name] += rate  # type: ignore[assignment]  # a Counter adds floats, too
+            elif task in seconds:
+                taken[limit.name] += rate * seconds[task]  # type: ignore[assignment]
+            else:
+                continue
+            known[limit.name] = limit
+    for name, limit in known.items():
+        if limit.rate is not None:
+            allows = f"{limit.rate.per_second:g} starts a second"
+            yield Use(
+                name, taken[name] / limit.rate.per_second, allows, "a higher rate, or batches"
+            )
+        elif limit.concurrency is not None:
+            allows = f"{limit.concurrency} at once"
+            yield Use(name, taken[name] / limit.concurrency, allows, "more places, or faster tasks")

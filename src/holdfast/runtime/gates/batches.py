@@ -1,0 +1,231 @@
+"""Batches: the items of many executions in one call of a task's function.
+
+An attempt of a batch task never runs in the worker of its execution. It waits at a gate of its own,
+`batch:<task>#<tenant>`, and its row holds its input. A tick collects rows: when `max` of them wait,
+or the oldest has waited for long enough, it runs the function once and stores each result as an
+answer of its attempt. The first answer of an attempt counts, so a batch may be run twice.
+
+    attempt ─► AttemptQueued ─► row with the input ─┐
+    attempt ─► AttemptQueued ─► row with the input ─┼─► tick: one call ─► an answer each ─► wakes
+    attempt ─► AttemptQueued ─► row with the input ─┘
+
+Rules of this file:
+* One tick at a time works on a queue: the chain's number moves on before the call. Batches of one
+  task and tenant run one after the other.
+* The answer is stored, then its wake is sent, then its row deleted: after a crash the rows are
+  there.
+* A tick that comes again runs one row alone, and counts that on the row first. So an input that
+  kills its worker costs the others two minutes, and fails after three workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core.commands import JoinQueue
+from holdfast.core.state import Attempt, Execution
+from holdfast.limits import (
+    CLAIM_SECONDS_DEFAULT,
+    EVENT_RETENTION_SECONDS,
+    SQS_DELAY_SECONDS_MAX,
+    TAKEOVERS_MAX,
+    VALUE_INLINE_BYTES_MAX,
+)
+from holdfast.runtime import inbox, messages
+from holdfast.runtime.effects import (
+    Begin,
+    Clock,
+    Condition,
+    Deadline,
+    Delete,
+    Effect,
+    Finished,
+    Get,
+    Item,
+    Message,
+    NoResult,
+    PutIfAbsent,
+    Query,
+    RunTask,
+    Send,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+    TaskThrottled,
+    Update,
+)
+from holdfast.runtime.gates import dispense
+from holdfast.runtime.gates import gate as gates
+from holdfast.runtime.gates.gate import gate_from
+from holdfast.runtime.gates.rules import BatchRule, GateId
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+
+#: The name of the error when one input has killed every worker that took it.
+WORKER_LOST: Final = "Holdfast.WorkerLost"
+_TICKET: Final = (0, 0)
+_ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One attempt that waits for a batch. `lost`: how many workers died of it alone."""
+
+    sk: str
+    tenant: str
+    run: str
+    entry: int
+    attempt: int
+    since_ms: int
+    input: Json
+    lost: int
+
+
+def join(tenant: str, run: str, command: JoinQueue, state: Execution, now_ms: int) -> NoResult:
+    """Puts the row with the attempt's input; the first row of a queue begins its chain of ticks."""
+    frame = state.frame_of(command.entry)
+    assert frame is not None
+    assert isinstance(frame.waiting, Attempt)
+    stowed = yield from inbox.stow(tenant, run, frame.waiting.arguments, _ROW_BYTES_MAX)
+    yield from dispense.join(tenant, run, command, now_ms, stowed)
+
+
+def collect(
+    rule: BatchRule, body: Any, message: str, receive_count: int
+) -> Generator[Effect, Any, bool]:
+    """-> True when the tick may be deleted."""
+    gate_id, number = GateId.parse(body["gate"]), int(body["chain"])
+    gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+    now_ms = yield Clock()
+    is_again = gate.chain_message == message and gate.chain == number + 1
+    if not gate.has_waiters or not (is_again or gate.chain == number):
+        return True
+    if not is_again:
+        mine = Condition("tn", "=", number)
+        deadline_ms = now_ms + 1_000 * (rule.timeout_seconds or CLAIM_SECONDS_DEFAULT)
+        put: dict[str, str | int] = {"tm": message, "nx": deadline_ms}
+        written = yield gates.update(
+            gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
+        )
+        if not written.is_done:
+            return True  # another tick has the queue
+    while True:
+        rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
+        now_ms = yield Clock()
+        wait_ms = _wait_ms(rule, rows, now_ms)
+        if not rows:
+            yield from dispense.empty(gate_id, number + 1, now_ms)
+            return True
+        if wait_ms > 0 or (yield Deadline()) - now_ms < 1_000 * (rule.timeout_seconds or 60):
+            yield from _next_tick(gate_id, number + 1, wait_ms)
+            return True
+        chosen = rows[:1] if is_again or receive_count > 1 else rows
+        taken = list[_Row]()
+        for item in chosen:
+            taken += [(yield from _row(item))]
+        yield from _run(rule, gate_id, taken, now_ms)
+        is_again, receive_count = False, 1
+
+
+def _wait_ms(rule: BatchRule, rows: list[Item], now_ms: int) -> int:
+    """-> how long the batch waits for more; 0: it is full, or its oldest has waited long enough."""
+    if len(rows) >= rule.most or not rows:
+        return 0
+    oldest_ms = min(int(row["since"]) for row in rows)
+    return max(0, oldest_ms + rule.wait_ms - now_ms)
+
+
+def _next_tick(gate_id: GateId, chain: int, wait_ms: int) -> NoResult:
+    now_ms = yield Clock()
+    put: dict[str, str | int] = {"nx": now_ms + wait_ms}
+    mine = Condition("tn", "=", chain)
+    yield gates.update(gate_id, now_ms, mine, put=put, ends_ms=now_ms + wait_ms)
+    delay_seconds = min(-(-wait_ms // 1_000), SQS_DELAY_SECONDS_MAX)
+    yield dispense.next_tick(gate_id, chain, delay_seconds)
+
+
+def _row(item: Item) -> Generator[Effect, Any, _Row]:
+    tenant, run = str(item["t"]), str(item["run"])
+    return _Row(
+        sk=str(item["sk"]),
+        tenant=tenant,
+        run=run,
+        entry=int(item["entry"]),
+        attempt=int(item["attempt"]),
+        since_ms=int(item["since"]),
+        input=(yield from inbox.unstow(tenant, run, item)),
+        lost=int(item.get("lost", 0)),
+    )
+
+
+def _run(rule: BatchRule, gate_id: GateId, rows: list[_Row], now_ms: int) -> NoResult:
+    if len(rows) == 1:
+        (row,) = rows
+        place = keys.queue(str(gate_id))
+        yield Update(tables.MAIL, place, row.sk, add={"lost": 1}, where=(_PRESENT,))
+        if row.lost > TAKEOVERS_MAX:
+            cause = f"{row.lost} workers in a row were lost while they ran {rule.task}"
+            yield from _answer(gate_id, row, {"error": WORKER_LOST, "cause": cause}, now_ms)
+            return
+    first = rows[0]
+    timeout_ms = 1_000 * (rule.timeout_seconds or CLAIM_SECONDS_DEFAULT)
+    yield Begin(
+        _TICKET,
+        RunTask(
+            name=rule.task,
+            kind="task",
+            arguments=[row.input for row in rows],
+            tenant=first.tenant,
+            run=first.run,
+            run_name=None,
+            workflow="",
+            entry=first.entry,
+            attempt=first.attempt,
+            deadline_ms=now_ms + timeout_ms,
+            is_batch=True,
+        ),
+    )
+    done = yield Finished(now_ms + timeout_ms)
+    result: TaskResult = done[0][1] if done else TaskFailed("States.Timeout", None)
+    for row, given in zip(rows, _answers(rule, result, len(rows)), strict=True):
+        yield from _answer(gate_id, row, given, now_ms)
+
+
+_PRESENT: Final = Condition("pk", "present")
+
+
+def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, Any]]:
+    """-> for each row its output or its error. An exception of the function is each row's."""
+    match result:
+        case TaskSucceeded(list() as outcomes) if len(outcomes) == count:
+            return list(outcomes)
+        case TaskFailed(error, cause):
+            return [{"error": error, "cause": cause}] * count
+        case TaskThrottled(_, cause):
+            return [{"error": "Throttled", "cause": cause}] * count
+        case _:
+            cause = f"{rule.task} returned no list of {count} results"
+            return [{"error": "InvalidResult", "cause": cause}] * count
+
+
+def _answer(gate_id: GateId, row: _Row, given: dict[str, Any], now_ms: int) -> NoResult:
+    """Stores the answer if there is none yet, wakes the execution, deletes the row."""
+    key = keys.answer(row.entry, row.attempt)
+    if "output" in given:
+        fields: dict[str, Any] = yield from inbox.stow(row.tenant, row.run, given["output"])
+    else:
+        fields = {name: text for name, text in given.items() if text is not None}
+    item = {
+        "pk": keys.inbox(row.tenant, row.run),
+        "sk": key,
+        FORMAT_FIELD: FORMAT,
+        "at": now_ms,
+        "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+        **fields,
+    }
+    yield PutIfAbsent(tables.MAIL, item)
+    yield Send((Message(messages.wake_mail(row.tenant, row.run, key)),))
+    yield Delete(tables.MAIL, keys.queue(str(gate_id)), row.sk)

@@ -1,0 +1,124 @@
+"""Batch tasks through the whole engine: few calls, each item its own result, also after crashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from holdfast.runtime.effects import Begin, TaskFailed, TaskResult, TaskSucceeded
+from holdfast.runtime.gates.rules import BatchRule
+from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
+
+RULE = BatchRule("send", most=100, wait_ms=5_000)
+MINUTE_MS = 60_000
+
+
+class Batches:
+    """A world with one batch task. `calls`: the sizes of the batches; `seen`: each item's runs."""
+
+    def __init__(self, faults: Faults | None = None, seed: int = 1, *, retry: bool = True) -> None:
+        definition = machine(("send",), 20, retry=retry)
+        self.world = FlowWorld({}, definition, seed=seed, faults=faults, batches={"send": RULE})
+        self.world.act = self.act
+        self.calls: list[int] = []
+        self.seen: Counter[str] = Counter()
+
+    def act(self, _: Work, effect: Begin) -> TaskResult:
+        items = effect.effect.arguments
+        assert effect.effect.is_batch
+        self.calls.append(len(items))
+        self.seen.update(item["customer"] for item in items)
+        return self.result(items)
+
+    def result(self, items: list[Any]) -> TaskResult:
+        return TaskSucceeded([{"output": item["customer"]} for item in items])
+
+    def run(self, count: int, minutes: float = 10, spread_ms: int = 1) -> None:
+        for number in range(count):
+            self.world.start(Work(number * spread_ms, customer=f"c{number}"), f"o{number}")
+        self.world.run(START_MS + int(minutes * MINUTE_MS))
+        assert self.world.errors == []
+
+    def ends(self) -> Counter[str]:
+        found = Counter(
+            str(item["st"])
+            for item in self.world.services.items("executions")
+            if item["st"] != "RUNNING"
+        )
+        return found
+
+
+def test_a_thousand_executions_need_ten_calls_and_a_few() -> None:
+    batches = Batches()
+    batches.run(1_000)
+    assert batches.ends() == {"SUCCEEDED": 1_000}
+    assert len(batches.calls) <= 1_000 // 100 + 3
+    assert max(batches.calls) == 100
+    assert set(batches.seen.values()) == {1}
+
+
+def test_a_few_items_wait_no_longer_than_they_may() -> None:
+    batches = Batches()
+    batches.run(3)
+    assert batches.calls == [3]
+    (call,) = batches.world.task_runs
+    assert call.began.at_ms - START_MS <= RULE.wait_ms + 1_500
+
+
+class Poisoned(Batches):
+    def result(self, items: list[Any]) -> TaskResult:
+        return TaskSucceeded(
+            [
+                {"error": "BadAddress", "cause": "no such place"}
+                if item["customer"] == "c7"
+                else {"output": item["customer"]}
+                for item in items
+            ]
+        )
+
+
+def test_an_item_that_cannot_be_done_fails_alone() -> None:
+    batches = Poisoned(retry=False)
+    batches.run(50)
+    assert batches.ends() == {"SUCCEEDED": 49, "FAILED": 1}
+
+
+class Broken(Batches):
+    def result(self, items: list[Any]) -> TaskResult:
+        return TaskFailed("Down", "the whole call failed")
+
+
+def test_an_exception_of_the_function_is_the_error_of_each_item() -> None:
+    batches = Broken(retry=False)
+    batches.run(20)
+    assert batches.ends() == {"FAILED": 20}
+
+
+class Deadly(Batches):
+    """One input kills every worker that takes it."""
+
+    def __init__(self) -> None:
+        super().__init__(retry=False)
+        self.world.is_deadly = lambda effect: any(
+            item["customer"] == "c3" for item in effect.effect.arguments
+        )
+
+
+def test_an_input_that_kills_its_workers_fails_and_the_others_are_done() -> None:
+    batches = Deadly()
+    batches.run(10, minutes=60)
+    ends = batches.ends()
+    assert ends["SUCCEEDED"] == 9, batches.calls
+    assert ends["FAILED"] == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_with_faults_each_item_is_done_and_its_result_is_applied_once(seed: int) -> None:
+    faults = Faults(chance=0.02, end_ms=60_000, skew_ms=200, duplicates=0.02)
+    batches = Batches(faults, seed)
+    batches.run(60, minutes=40, spread_ms=300)
+    assert batches.ends() == {"SUCCEEDED": 60}, f"seed {seed}"
+    assert batches.world.stored("~wait") == [], f"seed {seed}"
+    assert set(batches.seen) == {f"c{number}" for number in range(60)}
