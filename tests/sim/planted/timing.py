@@ -129,7 +129,7 @@ def nothing(*_: Any) -> Any:
 
 
 def _believe_clocks(patch: Patch) -> None:
-    for module in (recovery, attempts, follow_ups, watchdog, decision_inputs, external_facts):
+    for module in (recovery, attempts, follow_ups, watchdog, decision_inputs, external_facts, loop):
         patch.setattr(module, "CLOCK_ERROR_MS", 0)
 
 
