@@ -444,7 +444,8 @@ def _capacity(arguments: argparse.Namespace) -> int:
     chosen = [found for found in compiled if found.name == arguments.workflow]
     if not errors and not chosen:
         known = ", ".join(sorted(found.name for found in compiled)) or "none"
-        raise RequestError("HF205", f"there is no workflow {arguments.workflow!r}", help=known)
+        message = f"there is no workflow {arguments.workflow!r}"
+        raise RequestError("HF205", message, status=404, help=f"known: {known}")
     load = proving.Load(arguments.starts, dict(arguments.seconds or []), arguments.workers)
     for found in proving.capacities_of_modules(modules, chosen, load):
         screen.put(*screen.capacity(found))
