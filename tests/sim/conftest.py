@@ -9,8 +9,9 @@ from holdfast_simulator.rereading import remembered
 
 @pytest.fixture(autouse=True)
 def _read_once(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where a crash is tried at every effect, the workers of one world read each stored record once;
-    what checks a log reads it anew. Elsewhere keeping the readings costs more than it saves.
+    """Where a crash is tried at every effect, workers of one world read each stored record once.
+
+    What checks a log reads it anew. Elsewhere keeping the readings costs more than it saves.
     """
     if "crash" not in request.node.name:
         yield
