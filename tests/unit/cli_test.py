@@ -524,6 +524,10 @@ class Script:
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    # Set and deleted, so that the test's end undoes what the script does to the environment.
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     return Script(tmp_path, monkeypatch)
 
@@ -533,6 +537,19 @@ def test_the_script_brings_the_development_set_for_test_alone(script: Script) ->
     assert script.ran[-1][-2:] == ["holdfast", "demo"]
     assert "--no-dev" not in script("test", "-k", "this")
     assert script.ran[-1][-3:] == ["pytest", "-k", "this"]
+
+
+def test_the_script_keeps_the_bytecode_of_tests_out_of_the_tree_where_none_is_to_be_there(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script("test")
+    assert "PYTHONPYCACHEPREFIX" not in os.environ
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    script("demo")
+    assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
+    script("test")
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+    assert os.environ["PYTHONPYCACHEPREFIX"] == str(tmp_path / ".tools" / "bytecode")
 
 
 def test_the_script_installs_uv_without_ensurepip(script: Script, tmp_path: Path) -> None:
