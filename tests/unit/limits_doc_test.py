@@ -53,3 +53,10 @@ def test_a_workflow_of_the_page_runs_and_the_api_knows_the_limits(page: ModuleTy
     front = deployment.front(deployment.programs(), SigningKeys("k1", {"k1": bytes(32)}))
     known = {"bank", "customer", "ledger", "onboarding", "shared"}
     assert set(front.known.limits.rules) == known
+
+
+def test_the_tests_of_the_page_pass(page: ModuleType) -> None:
+    tests = [value for name, value in vars(page).items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()

@@ -13,6 +13,7 @@ from pydantic_core import PydanticSerializationError
 
 from holdfast.api.boundary import JsonValue, Misfit, normalise_payload
 from holdfast.api.harness import harness
+from holdfast.api.limits import Limit
 from holdfast.api.tasks import (
     InvalidArguments,
     InvalidResult,
@@ -92,6 +93,8 @@ class Script:
     started_ms: int
     workflow: str
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
+    #: Limits in place of those that tasks declare under the same names.
+    limits: Sequence[Limit] = ()
     #: The tasks and events of the direct run; a compiled run finds them by name.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)

@@ -13,7 +13,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.api.limits import Throttled
 from holdfast.testing.ends import End
+from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
@@ -87,6 +89,7 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
+        self._limits = LimitGates(script.limits)
         for number, sent in enumerate(script.sent):
             self._push(sent.at_ms, _Entry(None, sent=number))
 
@@ -96,6 +99,7 @@ class Timeline:
     def close(self, place: WaitingPlace) -> None:
         """Remove a cancelled wait: it has no outcome."""
         place.is_closed = True
+        self._leave_limits(place)
 
     def next(self) -> Over | None:
         """Return the next end, and set the clock to its time; None when nothing more will
@@ -119,6 +123,8 @@ class Timeline:
             if entry.is_beginning:
                 self._begin(place)
                 continue
+            if self._is_throttled(place, entry.answer):
+                continue
             return self._over(place, entry.answer)
 
     @property
@@ -127,7 +133,31 @@ class Timeline:
 
     def _over(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> Over:
         place.is_closed = True
+        self._leave_limits(place)
         return Over(place, answer)
+
+    # Limits.
+
+    def _leave_limits(self, place: WaitingPlace) -> None:
+        for waiting in self._limits.end(place):
+            self._push(self.now_ms, _Entry(waiting, is_beginning=True))
+
+    def _is_throttled(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> bool:
+        """Return True when the attempt waits for its limits again, under the same number."""
+        error = None if answer is None else answer.error
+        if not isinstance(error, Throttled):
+            return False
+        if not self._limits.throttle(place, error.retry_after, self.now_ms):
+            return False
+        self._leave_limits(place)
+        self._push(self.now_ms, _Entry(place, is_beginning=True))
+        return True
+
+    def _is_let_in(self, place: WaitingPlace) -> bool:
+        admitted_ms = self._limits.admit(place, self.now_ms)
+        if admitted_ms is not None and admitted_ms > self.now_ms:
+            self._push(admitted_ms, _Entry(place, is_beginning=True))
+        return admitted_ms == self.now_ms
 
     def _push(self, due_ms: int, entry: _Entry) -> None:
         heapq.heappush(self._agenda, (due_ms, next(self._order), entry))
@@ -144,6 +174,8 @@ class Timeline:
                 self._begin(place)
 
     def _begin(self, place: WaitingPlace) -> None:
+        if not self._is_let_in(place):
+            return
         place.begins_ms = self.now_ms
         if place.kind != "silent":
             self._note(place)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
@@ -81,7 +82,7 @@ class World:
 
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
-    virtual clock.
+    virtual clock. Tasks keep their declared limits; `limits` replaces those of the same names.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class World:
         *,
         others: Outcome = UNSCRIPTED,
         starts: datetime = STARTED,
+        limits: Sequence[Limit] = (),
     ) -> None:
+        self._limits = tuple(limits)
         self._outcomes = {_name(key): outcome for key, outcome in (outcomes or {}).items()}
         self._others = others
         self._started_ms = round(starts.timestamp() * 1_000)
@@ -162,6 +165,7 @@ class World:
             sent=self._sent,
             started_ms=self._started_ms,
             workflow=workflow.name,
+            limits=self._limits,
         )
 
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.program import Json
+from holdfast.core.arguments import argument_text
 from holdfast.core.facts import Granted, Refused
 from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.limits import (
@@ -48,7 +49,6 @@ from holdfast.runtime.gates.rules import (
     GateId,
     LimitRule,
     LimitUse,
-    argument_text,
     gate_of,
 )
 from holdfast.runtime.storage import keys, tables

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
+from holdfast.core.arguments import argument_text
 from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX
 from holdfast.runtime.storage import keys
 
@@ -103,12 +103,6 @@ def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId
     """
     key = NO_KEY if use.key is None else keys.text_hash(argument_text(arguments, use.key))
     return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
-
-
-def argument_text(arguments: Json, parameter: str) -> str:
-    """Return the value of the parameter as text: a text as it is, other values as JSON."""
-    value = arguments.get(parameter) if isinstance(arguments, dict) else None
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,134 @@
+"""Limits in virtual time: which attempt may begin, and when the next one may.
+
+The limits of a World are those that its tasks declare. A test may replace one by name, as an
+operator does with `holdfast limit set`. One run has one execution, so a limit is seen where
+branches of it, or its retries, meet.
+
+    now       attempt 1 of bank      admitted: the bucket has a token
+    now       attempt 2 of bank      again at +0.5 s, when the next token is due
+    +0.5 s    attempt 2              admitted
+
+The worker's slower pace after `Throttled`, and circuit breakers, are not simulated here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from holdfast.api.limits import Limit
+from holdfast.api.tasks import Task
+from holdfast.core.arguments import argument_text
+from holdfast.testing.places import WaitingPlace
+
+#: The name of a limit, and the value of its key ("" without one).
+_GateKey: TypeAlias = tuple[str, str]
+#: A part of a millisecond, by which a sum of intervals may be wrong.
+_ROUNDING_MS: Final = 1e-6
+
+
+@dataclass(slots=True)
+class _Gate:
+    """What a limit has given out. Times are UTC milliseconds.
+
+    `next_ms`: when the bucket of a rate would be full again. `closed_until_ms`: nothing begins
+    before it. `holders`: the attempts that run. `queue`: those that wait for one of them to end.
+    """
+
+    limit: Limit
+    next_ms: float = 0
+    closed_until_ms: int = 0
+    holders: list[WaitingPlace] = field(default_factory=list)
+    queue: list[WaitingPlace] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        return self._free == 0
+
+    @property
+    def _free(self) -> int:
+        most = self.limit.concurrency
+        return 1 if most is None else max(0, most - len(self.holders))
+
+    def next_of_queue(self) -> list[WaitingPlace]:
+        """Take out of the queue the attempts for which there is room."""
+        open_places = [place for place in self.queue if not place.is_closed]
+        self.queue = open_places[self._free :]
+        return open_places[: self._free]
+
+    def opens_ms(self) -> int:
+        """Return the time at which the rate has its next token."""
+        if self.limit.rate is None:
+            return self.closed_until_ms
+        early_ms = (self.limit.starts_at_once - 1) * self._interval_ms
+        return max(self.closed_until_ms, math.ceil(self.next_ms - early_ms - _ROUNDING_MS))
+
+    def take(self, place: WaitingPlace, now_ms: int) -> None:
+        if self.limit.rate is None:
+            self.holders.append(place)
+        else:
+            self.next_ms = max(self.next_ms, now_ms) + self._interval_ms
+
+    @property
+    def _interval_ms(self) -> float:
+        assert self.limit.rate is not None
+        return 1_000 / self.limit.rate.per_second
+
+
+class LimitGates:
+    """The limits of one run. `replaced`: those that a test gives in place of declared ones."""
+
+    def __init__(self, replaced: Iterable[Limit]) -> None:
+        self._replaced = {limit.name: limit for limit in replaced}
+        self._gates: dict[_GateKey, _Gate] = {}
+
+    def admit(self, place: WaitingPlace, now_ms: int) -> int | None:
+        """Let the attempt begin, and return `now_ms`; or return when to ask again. None: `end` of
+        another attempt returns it.
+        """
+        gates = self._gates_of(place)
+        opens_ms = max((gate.opens_ms() for gate in gates), default=now_ms)
+        if opens_ms > now_ms:
+            return opens_ms
+        full = next((gate for gate in gates if gate.is_full), None)
+        if full is not None:
+            full.queue.append(place)
+            return None
+        for gate in gates:
+            gate.take(place, now_ms)
+        return now_ms
+
+    def end(self, place: WaitingPlace) -> list[WaitingPlace]:
+        """The attempt has ended, or waits no longer. Return the attempts to ask for again."""
+        again: list[WaitingPlace] = []
+        for gate in self._gates_of(place):
+            if place in gate.holders:
+                gate.holders.remove(place)
+            # Also when an attempt is cancelled that was asked for again and has not begun.
+            again += gate.next_of_queue()
+        return again
+
+    def throttle(self, place: WaitingPlace, retry_after: timedelta, now_ms: int) -> bool:
+        """Close the limits of the attempt. Return False for an attempt without limits: there
+        `Throttled` is an error like any other.
+        """
+        gates = self._gates_of(place)
+        until_ms = now_ms + retry_after // timedelta(milliseconds=1)
+        for gate in gates:
+            gate.closed_until_ms = max(gate.closed_until_ms, until_ms)
+        return bool(gates)
+
+    def _gates_of(self, place: WaitingPlace) -> list[_Gate]:
+        task = place.subject
+        if place.kind != "task" or not isinstance(task, Task):
+            return []
+        return [self._gate(declared, place) for declared in task.limits]
+
+    def _gate(self, declared: Limit, place: WaitingPlace) -> _Gate:
+        # As on the engine, a change at run time leaves the key as the code declares it.
+        key = "" if declared.key is None else argument_text(place.arguments, declared.key)
+        limit = self._replaced.get(declared.name, declared)
+        return self._gates.setdefault((declared.name, key), _Gate(limit))
