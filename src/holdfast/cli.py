@@ -240,7 +240,8 @@ def _add_pausing(commands: Any) -> None:
 
 def _add_limits(commands: Any) -> None:
     shown = _remote(commands, "limits", remote.limits, "Show the limits of tasks and their queues.")
-    shown.add_argument("limit", nargs="?", metavar="NAME", help="only this one")
+    shown.add_argument("limit", nargs="?", metavar="NAME", help="only this one, and its changes")
+    shown.add_argument("--key", metavar="VALUE", help="the queue of one value of its key")
     change = commands.add_parser("limit", help="Change, pause or resume a limit without a deploy.")
     changes = change.add_subparsers(dest="change", required=True, metavar="CHANGE")
     told = {

@@ -32,12 +32,12 @@ from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import (
-    MICROSECONDS,
     BatchRule,
     Breaker,
     LimitBook,
     LimitRule,
     LimitUse,
+    interval_us_of,
 )
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
@@ -228,7 +228,7 @@ def _uses_of(declared: DeclaredLimits) -> dict[str, tuple[LimitUse, ...]]:
 
 
 def _use_of(limit: Limit) -> LimitUse:
-    interval_us = None if limit.rate is None else int(MICROSECONDS / limit.rate.per_second)
+    interval_us = None if limit.rate is None else interval_us_of(limit.rate.per_second)
     rule = LimitRule(
         limit.name,
         interval_us=interval_us,

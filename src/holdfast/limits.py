@@ -133,4 +133,5 @@ GATE_PLUNGE_MS: Final = 5_000
 GATE_PROBE_MS: Final = 30_000  # a slowed limit doubles its speed so long after its plateau
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # of one tick
+LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400  # a replaced change of a limit
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read

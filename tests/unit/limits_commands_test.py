@@ -13,8 +13,9 @@ import pytest
 from holdfast import cli
 from holdfast.local import remote
 from holdfast.local.client import Client
-from holdfast.runtime.effects import Delete
-from holdfast.runtime.gates.rules import LimitRule, LimitUse
+from holdfast.runtime.effects import Delete, Put
+from holdfast.runtime.gates import operate
+from holdfast.runtime.gates.rules import LimitBook, LimitRule, LimitUse
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator.flow import KEYS, START_MS, FlowWorld, Work, machine
 from tests.builders import Shop
@@ -46,7 +47,8 @@ class LimitedStack:
         return list(self.world.works)
 
     def get(self, path: str) -> Any:
-        status, body = self.site.request("GET", path)
+        target, _, query = path.partition("?")
+        status, body = self.site.request("GET", target, query=dict(parse_qsl(query)))
         assert status == 200, body
         return body
 
@@ -227,6 +229,68 @@ def test_a_change_that_cannot_be_made_says_what_can(
     assert "changed" not in limited.get(f"/limits/{name}")
 
 
+def test_every_change_is_kept_with_its_author_and_reason(limited: LimitedStack) -> None:
+    for number in range(25):
+        change = {"rate": number + 1, "reason": f"reason {number}", "by": f"op{number}"}
+        limited.post("/limits/bank", change)
+    shown = limited.get("/limits/bank")
+    assert (shown["changed"]["by"], shown["changed"]["rate"]) == ("op24", 25.0)
+    earlier = [(one["by"], one["reason"], round(one["rate"])) for one in shown["changes"]]
+    expected = [(f"op{number}", f"reason {number}", number + 1) for number in range(23, 3, -1)]
+    assert earlier == expected
+    assert "changes" not in limited.get("/limits")["limits"][0]
+
+
+def test_a_writer_that_crashes_between_its_two_writes_loses_no_change(
+    limited: LimitedStack,
+) -> None:
+    for by in ("ada", "bob"):
+        limited.post("/limits/bank", {"rate": 3, "reason": "why", "by": by})
+    # The copy of bob's change is written, and the writer is gone.
+    crashed = operate.change(BANK, {"interval_us": 7, "reason": "r", "by": "cyd"})
+    effect = next(crashed)
+    while not isinstance(effect, Put):
+        effect = crashed.send(limited.world.services.perform(effect))
+    limited.world.services.perform(effect)
+    assert [one["by"] for one in limited.get("/limits/bank")["changes"]] == ["bob", "ada"]
+    limited.post("/limits/bank", {"rate": 4, "reason": "why", "by": "dan"})
+    assert [one["by"] for one in limited.get("/limits/bank")["changes"]] == ["bob", "ada"]
+
+
+def test_a_limit_that_the_code_no_longer_declares_is_shown_and_can_be_cleared(
+    limited: LimitedStack,
+) -> None:
+    limited.post("/limits/bank", {"rate": 3, "reason": "slow", "by": "kim"})
+    later = replace(limited.world.front, limit_book=LimitBook())
+    shop = SimpleNamespace(world=limited.site.shop.world, front=later)
+    site = Site(cast(Shop, shop))
+    [shown] = site.request("GET", "/limits")[1]["limits"]
+    assert (shown["name"], shown["declared"], shown["changed"]["by"]) == ("bank", False, "kim")
+    assert site.request("POST", "/limits/bank", {"rate": 4, "reason": "no"})[0] == 404
+    status, _ = site.request("POST", "/limits/bank", {"clear": True, "reason": "gone"})
+    assert status == 200
+    assert site.request("GET", "/limits")[1] == {"limits": []}
+    assert site.request("POST", "/limits/ledger", {"clear": True, "reason": "gone"})[0] == 404
+
+
+def test_one_value_of_a_key_shows_its_own_queue() -> None:
+    limited = stack("task1")
+    works = [Work(0, customer=name, seconds=30) for name in ("ada", "ada", "ada", "bob")]
+    limited.run(*works, seconds=5)
+    shown = limited.get("/limits/customer?key=ada")
+    assert (shown["in_use"], shown["waiting"]) == (1, 2)
+    assert limited.site.request("GET", "/limits/ledger", query={"key": "ada"})[0] == 400
+
+
+def test_a_key_and_the_earlier_changes_are_shown_by_the_command_line(shell: Shell) -> None:
+    for rate in ("5/s", "6/s"):
+        shell(f"limit set bank --rate {rate} --by kim --reason", "the bank asked")
+    shown = shell("limits bank")
+    assert "set to 6/s by kim" in shown
+    assert "before: set to 5/s by kim just now: the bank asked" in shown
+    assert "by customer" not in shell("limits customer --key ada")
+
+
 def test_a_limit_that_the_code_does_not_know_is_not_found(limited: LimitedStack) -> None:
     known = "declared: bank, customer, ledger"
     assert limited.refusal("/limits/bnak", PAUSE) == (404, "HF238", known)
@@ -329,8 +393,8 @@ def test_limit_set_pause_resume_and_clear(limited: LimitedStack, shell: Shell) -
     assert shell("limit set bank --rate 300/min --burst 10", *why) == "the limit bank is set\n"
     shown = limited.get("/limits/bank")
     assert (shown["rate"], shown["burst"]) == (5.0, 10)
-    assert "set by kim" in shell("limits")
-    assert "set by kim" in shell("limits bank")
+    assert "set to 5/s, burst 10 by kim" in shell("limits")
+    assert "set to 5/s, burst 10 by kim" in shell("limits bank")
 
     assert shell("limit pause bank", *why) == "the limit bank is paused\n"
     assert "paused by kim" in shell("limits bank")

@@ -39,7 +39,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "GET /limits": ((), ()),
-    "GET /limits/{name}": ((), ()),
+    "GET /limits/{name}": (("key",), ()),
     "POST /limits/{name}": (
         (),
         ("rate", "burst", "concurrency", "paused", "clear", "reason", "by"),
@@ -182,7 +182,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 
     @app.get("/limits/<name>")
     def limit(name: str) -> Any:
-        return answer(lambda: front.limit(name), "GET /limits/{name}")
+        return answer(
+            lambda: front.limit(name, app.current_event.query_string_parameters or {}),
+            "GET /limits/{name}",
+        )
 
     @app.post("/limits/<name>")
     def change_limit(name: str) -> Any:

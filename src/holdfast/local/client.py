@@ -82,8 +82,10 @@ class Client:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found
 
-    def limit(self, name: str) -> AnyJson:
-        return self._call("GET", f"/limits/{quote(name, safe='')}")
+    def limit(self, name: str, key: str | None = None) -> AnyJson:
+        """`key`: a value of the limit's key parameter, whose own queue is wanted."""
+        query = "" if key is None else f"?{urlencode({'key': key})}"
+        return self._call("GET", f"/limits/{quote(name, safe='')}{query}")
 
     def change_limit(self, name: str, changed: Mapping[str, AnyJson]) -> AnyJson:
         """`changed`: rate?, burst?, concurrency?, paused?, clear?, reason, by?."""

@@ -169,12 +169,18 @@ def resume(arguments: argparse.Namespace) -> int:
 def limits(arguments: argparse.Namespace) -> int:
     from holdfast.local import screen  # noqa: PLC0415
 
-    client = _client(arguments)
-    rows = client.limits() if arguments.limit is None else [client.limit(arguments.limit)]
+    client, name = _client(arguments), arguments.limit
+    if name is None and arguments.key is not None:
+        raise RequestError(
+            "HF239", "--key is given without a limit", help="holdfast limits NAME --key VALUE"
+        )
+    rows = client.limits() if name is None else [client.limit(name, arguments.key)]
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(screen.limits(rows, datetime.now(UTC)))
+        now = datetime.now(UTC)
+        earlier = [change for row in rows for change in row.get("changes", ())]
+        screen.put(screen.limits(rows, now), *screen.limit_changes(earlier, now))
     else:
         print("no task has a limit")
     return FINE

@@ -143,7 +143,15 @@ def capacity(found: Capacity) -> Iterable[RenderableType]:
     yield "counted: one call for each state; rounds, items of lists and retries come on top"
 
 
+def limit_changes(changes: list[JsonRow], now: datetime) -> Iterable[RenderableType]:
+    """The changes of one limit that later ones have replaced, newest first."""
+    for change in map(_on_one_line, changes):
+        yield f"before: {_limit_change({'changed': change}, now)}"
+
+
 def _allows(row: JsonRow) -> str:
+    if not row.get("declared", True):
+        return "the code no longer declares it"
     closed = f", closed until {moment(row['closed_until'])}" if "closed_until" in row else ""
     if "concurrency" in row:
         return f"{row['concurrency']} at once{closed}"
@@ -155,9 +163,15 @@ def _limit_change(row: JsonRow, now: datetime) -> str:
     change = row.get("changed")
     if change is None:
         return ""
-    what = "paused" if change.get("paused") else "set"
+    what = "paused" if change.get("paused") else _set_values(change)
     by = f" by {change['by']}" if "by" in change else ""
     return f"{what}{by} {ago(change['at'], now)}: {change['reason']}"
+
+
+def _set_values(change: JsonRow) -> str:
+    values = {"rate": "{:g}/s", "burst": "burst {}", "concurrency": "{} at once"}
+    shown = [form.format(change[name]) for name, form in values.items() if name in change]
+    return f"set to {', '.join(shown)}" if shown else "cleared"
 
 
 # -- one execution ---------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ class Front:
     def limits(self) -> JsonResult:
         return limits.limits(self.known)
 
-    def limit(self, name: str) -> JsonResult:
-        return limits.limit(self.known, name)
+    def limit(self, name: str, request: Mapping[str, Any]) -> JsonResult:
+        return limits.limit(self.known, name, request)
 
     def change_limit(self, name: str, request: Mapping[str, Any]) -> JsonResult:
         return limits.change(self.known, name, request)

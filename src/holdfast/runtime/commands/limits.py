@@ -26,6 +26,8 @@ from holdfast.runtime.gates.rules import (
     LimitRule,
     Settings,
     effective,
+    interval_us_of,
+    starts_per_second,
 )
 from holdfast.runtime.storage import keys, tables
 
@@ -37,37 +39,67 @@ _CHANGES: Final = ("rate", "burst", "concurrency", "paused")
 
 
 def limits(known: Lookup) -> JsonResult:
-    """Return {"limits": [...]}: each limit of the deployed code, by name; see `limit`."""
+    """Return {"limits": [...]}, by name: each limit of the deployed code, see `limit`; and each
+    that an operator has changed and the code no longer declares, with `"declared": false`.
+    """
+    settings = yield from operate.changed_limits()
     found = list[dict[str, Any]]()
-    for name in sorted(known.limits.rules):
-        found += [(yield from limit(known, name))]
+    in_force = {name for name, changed in settings.items() if changed.is_in_force}
+    for name in sorted({*known.limits.rules, *in_force}):
+        found += [(yield from _shown(known, name, settings.get(name, Settings()), None))]
     return {"limits": found}
 
 
-def limit(known: Lookup, name: str) -> JsonResult:
-    """Return name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
+def limit(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
+    """Return one limit and its earlier `changes`, newest first. `request`: key?, a value of the
+    limit's key parameter, whose own queue is shown.
+
+    The fields: name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
     (counted to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits
     begins), `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has
     set.
 
-    A limit with keys has one queue for each key: it is shown by its `key` parameter alone.
-    Raises RequestError HF238 (404).
+    A limit with keys has one queue for each key: without `key`, it is shown by its parameter alone.
+    Raises RequestError HF238 (404), HF239 (400).
     """
-    declared = _declared(known, name)
     settings = yield from operate.settings_now(name)
+    if not settings.rv:
+        _declared(known, name)
+    shown = yield from _shown(known, name, settings, request.get("key"))
+    replaced = yield from operate.changes(name)
+    earlier = [_change(one) for one in replaced]
+    return {**shown, "changes": earlier} if earlier else shown
+
+
+def _shown(known: Lookup, name: str, settings: Settings, key_value: str | None) -> JsonResult:
+    declared = known.limits.rule(name)
+    if declared is None:
+        return {"name": name, "declared": False, "changed": _change(settings)}
     rule = effective(declared, settings)
     shown: dict[str, Any] = {"name": name, **_values(rule)}
-    key = known.limits.key_of(name)
-    if key is not None:
-        shown["key"] = key
-    else:
-        reports = list[GateReport]()
-        for shard in range(rule.shards):
-            reports += [(yield from operate.report(GateId(name, NO_KEY, shard), rule))]
-        shown |= _use(reports, (yield Clock()))
+    parameter = known.limits.key_of(name)
+    if parameter is not None:
+        shown["key"] = parameter
+    if parameter is None or key_value is not None:
+        shown |= yield from _use_of(name, _gate_key(name, parameter, key_value), rule)
     if settings.rv:
-        shown["changed"] = _changed(settings, declared)
+        shown["changed"] = {**_change(settings), "code": _values(declared)}
     return shown
+
+
+def _gate_key(name: str, parameter: str | None, value: str | None) -> str:
+    if value is None:
+        return NO_KEY
+    if parameter is None:
+        raise _bad(f"`key` is given, and the limit {name} has no keys", "leave `key` out")
+    return keys.text_hash(value)
+
+
+def _use_of(name: str, key: str, rule: LimitRule) -> JsonResult:
+    reports = list[GateReport]()
+    for shard in range(rule.shards):
+        reports += [(yield from operate.report(GateId(name, key, shard), rule))]
+    return _use(reports, (yield Clock()))
 
 
 def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
@@ -76,7 +108,7 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 
     Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
     """
-    declared = _declared(known, name)
+    declared = yield from _changeable(known, name, request)
     changed = {
         **_new_values(declared, request),
         "reason": _text(request, "reason", CAUSE_CHARACTERS_MAX),
@@ -85,7 +117,20 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     stored = yield from operate.change(declared, changed)
     if stored is None:
         raise ServiceFault("HF321", f"others changed the limit {name} meanwhile", retry="now")
-    return (yield from limit(known, name))
+    return (yield from limit(known, name, {}))
+
+
+def _changeable(
+    known: Lookup, name: str, request: Mapping[str, Any]
+) -> Generator[Effect, Any, LimitRule]:
+    """Return the rule that the request changes. A limit that the code no longer declares can be
+    cleared: its settings would else come back into force with a later limit of that name.
+    """
+    if known.limits.rule(name) is None and request.get("clear") is True:
+        settings = yield from operate.settings_now(name)
+        if settings.rv:
+            return LimitRule(name, interval_us=settings.interval_us, concurrency=1)
+    return _declared(known, name)
 
 
 def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
@@ -136,7 +181,7 @@ def _declared(known: Lookup, name: str) -> LimitRule:
 
 def _values(rule: LimitRule) -> dict[str, Any]:
     if rule.interval_us is not None:
-        return {"rate": round(MICROSECONDS / rule.interval_us, 6), "burst": rule.burst}
+        return {"rate": starts_per_second(rule.interval_us), "burst": rule.burst}
     return {"concurrency": rule.concurrency}
 
 
@@ -169,7 +214,7 @@ def _seconds(report: GateReport, place: int) -> int | None:
     return math.ceil(place * report.rule.interval_us / MICROSECONDS / report.factor)
 
 
-def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
+def _change(settings: Settings) -> dict[str, Any]:
     shown: dict[str, Any] = {"at": iso_time(settings.at_ms), "reason": settings.reason}
     if settings.by:
         shown["by"] = settings.by
@@ -178,8 +223,8 @@ def _changed(settings: Settings, declared: LimitRule) -> dict[str, Any]:
     plain = {"burst": settings.burst, "concurrency": settings.concurrency}
     shown |= {name: value for name, value in plain.items() if value is not None}
     if settings.interval_us is not None:
-        shown["rate"] = round(MICROSECONDS / settings.interval_us, 6)
-    return {**shown, "code": _values(declared)}
+        shown["rate"] = starts_per_second(settings.interval_us)
+    return shown
 
 
 # -- the fields of a request -----------------------------------------------------------------------
@@ -196,7 +241,7 @@ def _new_values(declared: LimitRule, request: Mapping[str, Any]) -> dict[str, An
     if request.get("rate") is not None:
         _require_kind(declared, "rate", is_rate=True)
         rate = _number(request, "rate", 1 / _DAY_SECONDS, _RATE_MAX)
-        found["interval_us"] = int(MICROSECONDS / rate)
+        found["interval_us"] = interval_us_of(rate)
     if request.get("burst") is not None:
         _require_kind(declared, "burst", is_rate=True)
         found["burst"] = _whole_number(request, "burst", _RATE_MAX)

@@ -1,8 +1,12 @@
 """The operations on limits: show them, change them, pause and resume them.
 
-A change is one item per limit, with who made it and why. It stays over deployments, above the
-value of the code, until it is cleared. Hosts read it at most every five seconds, dispensers at each
-tick. A pause also marks the gates of a limit without keys as having waiters, so that newcomers stop
+A change is one item per limit, with its author and reason. It stays over deployments, above the
+value of the code, until it is cleared. Before a change replaces another, the writer copies the
+earlier one into a partition of its own. So the list of changes is whole after a crash between the
+two writes, and hosts still read one small item: at most every five seconds, dispensers at each
+tick.
+
+A pause also marks the gates of a limit without keys as having waiters, so that newcomers stop
 at once; a resume, and every change, begins a new chain of ticks at gates that have waiters.
 """
 
@@ -12,7 +16,18 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from holdfast.runtime.effects import Clock, Effect, Get, NoResult, PutIfAbsent, Query, Replace
+from holdfast.limits import LIMIT_CHANGE_RETENTION_SECONDS
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    NoResult,
+    Put,
+    PutIfAbsent,
+    Query,
+    Replace,
+)
 from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates.gate import gate_from
@@ -31,6 +46,8 @@ from holdfast.runtime.storage import keys, tables
 _RACES_MAX: Final = 5
 #: So many rows of a queue are counted; a longer one is "1,000 or more".
 COUNTED_MAX: Final = 1_000
+#: So many earlier changes of a limit are shown.
+CHANGES_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,8 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
             # A later change of a value must not pass for the pause in what `show` prints.
             later = replace(later, paused_by=later.by, paused_ms=now_ms)
         item = settings_item(rule.name, later)
+        if settings.rv > 0:
+            yield Put(tables.MAIL, _replaced_item(rule.name, settings, now_ms))
         if settings.rv == 0:
             is_stored = (yield PutIfAbsent(tables.MAIL, item)) is None
         else:
@@ -77,6 +96,27 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
                 yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)
             return later
     return None
+
+
+def _replaced_item(limit: str, settings: Settings, now_ms: int) -> Item:
+    return {
+        **settings_item(limit, settings),
+        "pk": keys.limit_changes(limit),
+        "sk": keys.limit_change(settings.rv),
+        "ttl": now_ms // 1_000 + LIMIT_CHANGE_RETENTION_SECONDS,
+    }
+
+
+def changes(limit: str) -> Generator[Effect, Any, list[Settings]]:
+    """Return the changes that later ones have replaced, newest first, at most `CHANGES_MAX`."""
+    rows = yield Query(tables.MAIL, keys.limit_changes(limit), reverse=True, limit=CHANGES_MAX)
+    return [settings_of(row) for row in rows]
+
+
+def changed_limits() -> Generator[Effect, Any, dict[str, Settings]]:
+    """Return the settings of every limit that an operator has changed, by its name."""
+    items = yield Query(tables.MAIL, keys.LIMIT_SETTINGS)
+    return {str(item["sk"]): settings_of(item) for item in items}
 
 
 def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,18 @@ from holdfast.runtime.storage import keys
 
 MICROSECONDS: Final = 1_000_000
 NO_KEY: Final = "-"
+
+
+def interval_us_of(starts_per_second: float) -> int:
+    """Return the time between two starts, rounded up: rounded down, a limit of 6/s would let in
+    more than six a second.
+    """
+    return math.ceil(round(MICROSECONDS / starts_per_second, 6))
+
+
+def starts_per_second(interval_us: int) -> float:
+    """Return the rate as it was declared: with five digits, which hide the rounding."""
+    return float(f"{MICROSECONDS / interval_us:.5g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +184,12 @@ class Settings:
     rv: int = 0
     paused_by: str = ""
     paused_ms: int = 0
+
+    @property
+    def is_in_force(self) -> bool:
+        """Return True unless the limit has been cleared."""
+        values = (self.interval_us, self.burst, self.concurrency)
+        return self.is_paused or any(value is not None for value in values)
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:

@@ -359,6 +359,15 @@ def due_until(at_ms: int) -> str:
 LIMIT_SETTINGS: Final = "~lim"
 
 
+def limit_changes(limit: str) -> str:
+    """The partition of the changes of one limit that later changes have replaced."""
+    return f"~limc#{limit}"
+
+
+def limit_change(version: int) -> str:
+    return f"{version:010d}"
+
+
 def gate(gate_id: str) -> str:
     """The partition of one gate's item. Gates belong to the stack, not to a tenant."""
     return f"~gate#{gate_id}"
