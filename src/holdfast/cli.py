@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -302,10 +303,36 @@ def _rate(text: str) -> float:
     return float(count) / seconds[unit]
 
 
+_LIST_TIMES: Final = {
+    "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
+    "--until": "started before",
+    "--ended-since": "ended then or later",
+}
+_SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
+_SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+
+
+def _time(text: str) -> datetime | timedelta:
+    """Return a span before now, or a moment; one without a zone is in the local zone."""
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        expected = "write 90min, 36h, 2d or 2027-01-15T08:00Z"
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
+
+
 def _add_seeing(commands: Any) -> None:
     listing = _remote(commands, "list", remote.list_executions, "List the newest executions.")
     listing.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
     listing.add_argument("--status", choices=STATUSES)
+    listing.add_argument("--error", metavar="NAME", help="those that failed with this error")
+    listing.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
+    listing.add_argument("--paused", action="store_true", help="those that an operator has paused")
+    for option, about in _LIST_TIMES.items():
+        listing.add_argument(option, type=_time, metavar="TIME", help=about)
     listing.add_argument(
         "--limit", type=_limit, default=100, metavar="N", help="how many, 1 to 5,000 (default 100)"
     )

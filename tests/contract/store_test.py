@@ -16,6 +16,7 @@ from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.local.cloud import table_request
 from holdfast.runtime.effects import (
+    Condition,
     Delete,
     Effect,
     Extend,
@@ -311,12 +312,37 @@ def test_a_filter_of_the_list_is_applied_after_the_read(
         }
         put(stack, "executions", item)
 
-    first = stack.perform(QueryList("p", limit=2, where=(("wf", "rare"),)))
+    first = stack.perform(QueryList("p", limit=2, where=(Condition("wf", "=", "rare"),)))
     assert (list(first.items), first.read_to) == ([], "2")
-    second = stack.perform(QueryList("p", limit=2, before="2", where=(("wf", "rare"),)))
+    second = stack.perform(
+        QueryList("p", limit=2, before="2", where=(Condition("wf", "=", "rare"),))
+    )
     assert ([item["ls"] for item in second.items], second.read_to) == (["1"], "")
-    full = stack.perform(QueryList("p", limit=1, where=(("wf", "w"),)))
+    full = stack.perform(QueryList("p", limit=1, where=(Condition("wf", "=", "w"),)))
     assert ([item["ls"] for item in full.items], full.read_to) == (["4"], "4")
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        (Condition("er", "=", "Declined"), ["4", "1"]),
+        (Condition("nm", "begins with", "order-1"), ["1"]),
+        (Condition("nm", "begins with", "100"), []),
+        (Condition("pa", "present"), ["3"]),
+        (Condition("en", ">", 2), ["4"]),
+    ],
+)
+def test_a_query_of_the_list_gives_the_entries_that_fit(
+    stack: Stack, condition: Condition, found: list[str]
+) -> None:
+    for n in range(5):
+        more: Item = {"er": "Declined", "en": n} if n in {1, 4} else {}
+        if n == 3:
+            more = {"pa": 7}
+        key: Item = {"pk": f"default#r{n}", "sk": 0, "lp": "p", "ls": f"{n}", "nm": f"order-{n}"}
+        put(stack, "executions", {**key, **more})
+    page = stack.perform(QueryList("p", limit=9, where=(condition,)))
+    assert [item["ls"] for item in page.items] == found
 
 
 def test_queries_that_are_sent_together_are_answered_in_their_order(stack: Stack) -> None:

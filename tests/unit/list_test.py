@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -127,6 +128,63 @@ def test_filters_give_every_execution_that_fits_and_no_other(
     assert max(queries for _, queries in found) <= 4
 
 
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat()
+
+
+SOME_MS = START_MS - EXECUTIONS + 300
+LATER_MS = START_MS - EXECUTIONS + 400
+
+
+@pytest.mark.parametrize(
+    ("request_", "fits", "queries_max"),
+    [
+        ({"error": "Declined"}, lambda one: one.error == "Declined", 2),
+        ({"error": "Declined", "status": "FAILED"}, lambda one: one.error == "Declined", 2),
+        ({"error": "Decl"}, lambda _: False, 2),
+        ({"name": "order-17"}, lambda one: one.name == "order-17", 8),
+        ({"name": "order-17*"}, lambda one: one.name.startswith("order-17"), 8),
+        ({"paused": "true"}, lambda one: one.paused_ms is not None, 4),
+        ({"since": _iso(SOME_MS)}, lambda one: one.started_ms >= SOME_MS, 8),
+        ({"until": _iso(SOME_MS)}, lambda one: one.started_ms < SOME_MS, 8),
+        (
+            {"since": _iso(SOME_MS), "until": _iso(LATER_MS), "error": "Declined"},
+            lambda one: one.error == "Declined" and SOME_MS <= one.started_ms < LATER_MS,
+            2,
+        ),
+        (
+            {"ended_since": _iso(LATER_MS)},
+            lambda one: one.stopped_ms is not None and one.stopped_ms >= LATER_MS,
+            8,
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_a_search_gives_every_execution_that_fits_in_bounded_queries(
+    request_: dict[str, str], fits: Callable[[ListEntry], bool], queries_max: int
+) -> None:
+    shop, wanted = Shop(chain(1)), []
+    for number in range(EXECUTIONS):
+        entry = entry_of(number)
+        if entry.status == "FAILED":
+            entry = replace(entry, error="Declined" if number % 3 else "Unreachable")
+        if entry.status == "RUNNING" and number % 7 == 0:
+            entry = replace(entry, paused_ms=START_MS, paused_reason="outage")
+        store(shop, entry)
+        if fits(entry):
+            wanted.append(number)
+    found = pages(shop, request_)
+
+    assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
+    assert max(queries for _, queries in found) <= queries_max
+
+
+def test_a_search_back_to_a_time_does_not_read_older_pages() -> None:
+    found = pages(filled(), {"since": _iso(START_MS - EXECUTIONS + EXECUTIONS // 3 - 50)})
+    assert sum(len(rows) for rows, _ in found) == 150
+    assert len(found) == 2
+
+
 def test_what_ends_between_two_pages_is_neither_lost_nor_shown_twice() -> None:
     shop = filled()
     first, _ = performed(shop, shop.front.executions("default", {}))
@@ -176,6 +234,13 @@ def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
         ({"limit": "101"}, "HF204"),
         ({"limit": "ten"}, "HF204"),
         ({"status": "DONE"}, "HF204"),
+        ({"error": ""}, "HF204"),
+        ({"error": "Declined", "status": "SUCCEEDED"}, "HF204"),
+        ({"paused": "yes"}, "HF204"),
+        ({"paused": "true", "status": "FAILED"}, "HF204"),
+        ({"since": "yesterday"}, "HF204"),
+        ({"since": "2027-01-15T08:00:00"}, "HF204"),
+        ({"ended_since": "2027-01-15T08:00:00Z", "status": "RUNNING"}, "HF204"),
     ],
 )
 def test_an_invalid_filter_is_refused_with_the_expected_form(

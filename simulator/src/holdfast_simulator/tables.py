@@ -43,6 +43,8 @@ def holds(item: Item, condition: Condition) -> bool:
             return type(found) is type(condition.value) and _COMPARE[condition.test](
                 found, condition.value
             )
+        case "begins with":
+            return isinstance(found, str) and found.startswith(str(condition.value))
         case _:
             assert_never(condition.test)
 
@@ -168,9 +170,7 @@ class MemoryTable:
             MappingProxyType(cost.index_entry(self.table, self.table.index, items[pk][sk]))
             for _, pk, sk in newest_first
         ]
-        found = [
-            item for item in read if all(item.get(name) == value for name, value in effect.where)
-        ]
+        found = [item for item in read if all(holds(item, condition) for condition in effect.where)]
         return list_page(found, effect.limit, newest_first[-1][0] if high > size else "")
 
     def _index_at(

@@ -31,7 +31,13 @@ from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 #: route -> the query parameters, and the fields of the body, that it knows.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions": ((), ("workflow", "input", "name", "priority")),
-    "GET /executions": (("workflow", "status", "limit", "after"), ()),
+    "GET /executions": (
+        (
+            *("workflow", "status", "error", "name", "paused"),
+            *("since", "until", "ended_since", "limit", "after"),
+        ),
+        (),
+    ),
     "GET /executions/{id}": ((), ()),
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -15,6 +15,7 @@ from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
 from holdfast.limits import LIST_READ_MAX
 from holdfast.runtime.effects import (
+    Condition,
     Delete,
     Extend,
     Get,
@@ -65,19 +66,19 @@ class DynamoStore:
         """
         index = resources.EXECUTIONS.index
         assert index is not None
-        values: dict[str, Attribute] = {":partition": {"S": effect.partition}}
+        placeholders = _Placeholders()
+        values = placeholders.values
+        values[":partition"] = {"S": effect.partition}
         condition = f"{index.partition_key} = :partition"
         if effect.before is not None:
             condition += f" AND {index.sort_key} < :before"
             values[":before"] = {"S": effect.before}
         request: dict[str, Any] = {"Limit": effect.limit}
         if effect.where:
-            tests = [f"#{name} = :{name}" for name, _ in effect.where]
-            values |= {f":{name}": {"S": value} for name, value in effect.where}
             request = {
                 "Limit": LIST_READ_MAX,
-                "FilterExpression": " AND ".join(tests),
-                "ExpressionAttributeNames": {f"#{name}": name for name, _ in effect.where},
+                "FilterExpression": placeholders.all_of(effect.where),
+                "ExpressionAttributeNames": placeholders.names(),
             }
         page = self._call(
             "store",
@@ -227,37 +228,56 @@ class DynamoStore:
             raise fault(operation, error) from error
 
 
+class _Placeholders:
+    """The names and values of one request's expressions. A name may hold a ":", so each has a
+    placeholder.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, Attribute] = {}
+        self._names: dict[str, str] = {}
+
+    def names(self) -> dict[str, str]:
+        return {placeholder: name for name, placeholder in self._names.items()}
+
+    def name_of(self, attribute: str) -> str:
+        return self._names.setdefault(attribute, f"#a{len(self._names)}")
+
+    def value_of(self, value: str | int) -> str:
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = _attribute(value)
+        return placeholder
+
+    def all_of(self, conditions: Iterable[Condition]) -> str:
+        return " AND ".join(self._test_of(condition) for condition in conditions)
+
+    def _test_of(self, condition: Condition) -> str:
+        attribute = self.name_of(condition.attribute)
+        absent = f"attribute_not_exists({attribute})"
+        match condition.test:
+            case "absent":
+                return absent
+            case "present":
+                return f"attribute_exists({attribute})"
+            case "begins with":
+                return f"begins_with({attribute}, {self.value_of(condition.value)})"
+            case "=" | "<" | "<=" | ">":
+                test = f"{attribute} {condition.test} {self.value_of(condition.value)}"
+                return f"({absent} OR {test})" if condition.or_absent else test
+            case _:
+                assert_never(condition.test)
+
+
 def _update_request(effect: Update) -> dict[str, Any]:
-    """Return the parameters of UpdateItem. Attribute names are placeholders: some hold a ":"."""
-    names: dict[str, str] = {}
-    values: dict[str, Attribute] = {}
-
-    def name_of(attribute: str) -> str:
-        return names.setdefault(attribute, f"#a{len(names)}")
-
-    def value_of(value: str | int) -> str:
-        values[f":v{len(values)}"] = _attribute(value)
-        return f":v{len(values) - 1}"
-
+    """Return the parameters of UpdateItem."""
+    placeholders = _Placeholders()
+    name_of, value_of = placeholders.name_of, placeholders.value_of
     clauses = {
         "SET": [f"{name_of(name)} = {value_of(value)}" for name, value in effect.put.items()],
         "ADD": [f"{name_of(name)} {value_of(value)}" for name, value in effect.add.items()],
         "REMOVE": [name_of(name) for name in effect.remove],
     }
-    tests = []
-    for condition in effect.where:
-        attribute = name_of(condition.attribute)
-        absent = f"attribute_not_exists({attribute})"
-        match condition.test:
-            case "absent":
-                tests.append(absent)
-            case "present":
-                tests.append(f"attribute_exists({attribute})")
-            case "=" | "<" | "<=" | ">":
-                test = f"{attribute} {condition.test} {value_of(condition.value)}"
-                tests.append(f"({absent} OR {test})" if condition.or_absent else test)
-            case _:
-                assert_never(condition.test)
+    condition = placeholders.all_of(effect.where)
     request: dict[str, Any] = {
         "Key": _key(effect.pk, effect.sk),
         "UpdateExpression": " ".join(
@@ -265,12 +285,12 @@ def _update_request(effect: Update) -> dict[str, Any]:
         ),
         "ReturnValues": "ALL_NEW",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        "ExpressionAttributeNames": {placeholder: name for name, placeholder in names.items()},
+        "ExpressionAttributeNames": placeholders.names(),
     }
-    if tests:
-        request["ConditionExpression"] = " AND ".join(tests)
-    if values:
-        request["ExpressionAttributeValues"] = values
+    if condition:
+        request["ConditionExpression"] = condition
+    if placeholders.values:
+        request["ExpressionAttributeValues"] = placeholders.values
     return request
 
 

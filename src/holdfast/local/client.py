@@ -120,8 +120,10 @@ class Client:
         *,
         limit: int = PAGE_EXECUTIONS_MAX,
         after: str | None = None,
+        filters: Mapping[str, str | None] | None = None,
     ) -> ExecutionList:
-        """Return the newest `limit` executions, page by page; `after`: only older ones.
+        """Return the newest `limit` executions, page by page; `after`: only older ones. `filters`:
+        error?, name?, paused?, since?, until?, ended_since?; see `GET /executions`.
 
         A page with a filter may be empty. After `PAGES_MAX` pages the list ends early, and `after`
         of the result is the place to continue from.
@@ -130,6 +132,7 @@ class Client:
         for _ in range(PAGES_MAX):
             size = str(min(limit - len(rows), PAGE_EXECUTIONS_MAX))
             wanted = {"workflow": workflow, "status": status, "after": after, "limit": size}
+            wanted |= filters or {}
             answer = self._call("GET", f"/executions?{urlencode(_without_none(wanted))}")
             rows += answer["executions"]
             after = answer.get("next")

@@ -6,7 +6,7 @@ import argparse
 import getpass
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import RequestError
@@ -71,6 +71,24 @@ def _wait(client: Client, identifier: str, seconds: float) -> Any:
         time.sleep(min(POLL_SECONDS, left))
 
 
+def _list_filters(arguments: argparse.Namespace) -> dict[str, str | None]:
+    now = datetime.now(UTC)
+    times = ("since", "until", "ended_since")
+    return {
+        "error": arguments.error,
+        "name": arguments.name,
+        "paused": "true" if arguments.paused else None,
+        **{field: _time_text(getattr(arguments, field), now) for field in times},
+    }
+
+
+def _time_text(given: datetime | timedelta | None, now: datetime) -> str | None:
+    """Return the time as ISO text; a span is that long ago."""
+    if given is None:
+        return None
+    return (now - given if isinstance(given, timedelta) else given).isoformat()
+
+
 def list_executions(arguments: argparse.Namespace) -> int:
     from holdfast.local import screen  # noqa: PLC0415
 
@@ -80,7 +98,11 @@ def list_executions(arguments: argparse.Namespace) -> int:
         table, nothing = screen.events, "every event has found its waiter"
     else:
         found = client.executions(
-            arguments.workflow, arguments.status, limit=arguments.limit, after=arguments.after
+            arguments.workflow,
+            arguments.status,
+            limit=arguments.limit,
+            after=arguments.after,
+            filters=_list_filters(arguments),
         )
         rows, after = found
         table, nothing = screen.executions, "no executions"

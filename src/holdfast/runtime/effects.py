@@ -59,15 +59,14 @@ class QueryList:
     """Result: ListPage of the executions table's `list` index, newest first, eventually consistent.
 
     `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
-    index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: names of
-    attributes and the values that they must have; the query then reads at most
-    `limits.LIST_READ_MAX` entries.
+    index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: what each
+    entry must fulfil; the query then reads at most `limits.LIST_READ_MAX` entries.
     """
 
     partition: str
     limit: int
     before: str | None = None
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class Replace:
 
 
 #: How `Condition` compares the stored attribute with its value.
-Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">"]
+Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with"]
 
 
 @dataclass(frozen=True, slots=True)

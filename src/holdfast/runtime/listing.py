@@ -38,13 +38,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.core.state import STATUSES, Execution
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
-from holdfast.runtime.effects import Effect, Item, ListPage, QueryList, Together
+from holdfast.runtime.effects import Condition, Effect, Item, ListPage, QueryList, Together
 from holdfast.runtime.storage import keys
 
 OPEN: Final = "open"
@@ -240,27 +240,32 @@ def read_page(
     statuses: Iterable[str] = STATUSES,
     workflow: str | None = None,
     before: str = NEWEST,
+    since: str = "",
+    where: tuple[Condition, ...] = (),
     limit: int,
     now_ms: int,
 ) -> Generator[Effect, Any, Page]:
-    """Return up to `limit` entries below the key `before`, newest first.
+    """Return up to `limit` entries below the key `before`, newest first. `since`: no key below it.
 
     One query for each partition, side by side: eight for all statuses. The list may be a moment
     behind its table.
     """
     wanted = tuple(statuses)
-    where = {} if workflow is None else {resources.LIST_WORKFLOW: workflow}
+    if workflow is not None:
+        where = (Condition(resources.LIST_WORKFLOW, "=", workflow), *where)
     if len(wanted) == 1 and _group_of(wanted[0]) == FAILED:
-        where[resources.LIST_STATUS] = wanted[0]
+        where = (Condition(resources.LIST_STATUS, "=", wanted[0]), *where)
     queries = [
-        QueryList(partition, limit, before, tuple(where.items()))
+        QueryList(partition, limit, before, where)
         for partition in partitions_of(tenant, wanted, workflow)
     ]
     pages: list[ListPage] = yield Together(tuple(queries))
     entries = [read_entry(item) for page in pages for item in page.items]
     kept = without_stale([entry for entry in entries if is_kept(entry, now_ms)])
-    fitting = [entry for entry in kept if entry.status in wanted]
-    return cut_page(fitting, max(page.read_to for page in pages), limit)
+    fitting = [entry for entry in kept if entry.status in wanted and entry.key >= since]
+    page = cut_page(fitting, max(page.read_to for page in pages), limit)
+    is_last = page.after is not None and page.after <= since
+    return replace(page, after=None) if is_last else page
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
+from holdfast.core.state import Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.commands import limits, presentation
+from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
-from holdfast.runtime.storage import keys
 from holdfast.sealed import hidden
 
-LISTED_MAX: Final = 100
-#: A key of the list: start time and id.
-_LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: The place of the last event of a page.
 _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
@@ -117,19 +113,23 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     """Return the newest executions of every kind. The list may be a moment behind; `describe` is
     not.
 
-    `request`: workflow?, status?, limit? (at most 100), after? (the field `next` of the last page).
-    The answer has `executions`, and `next` while there may be older ones. With a filter, a page may
-    be short or empty and still have a `next`. `workflow` need not be deployed, as long as it has
-    executions. Costs at most eight queries of the list, and eight more when the first page of a
-    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
+    `request`: workflow?, status?, error?, name? (or the beginning of one, with "*" after it),
+    paused? ("true"), since?, until? (start times, ISO with zone), ended_since?, limit? (at most
+    100), after? (the field `next` of the last page). The answer has `executions`, and `next` while
+    there may be older ones. With a filter, a page may be short or empty and still have a `next`.
+    `workflow` need not be deployed, as long as it has executions. Costs at most eight queries of
+    the list, and eight more when the first page of a workflow that is not deployed is empty. Raises
+    RequestError HF204, HF205, HF209.
     """
-    wanted = _wanted(request)
+    wanted = list_filter(request)
     now_ms = yield Clock()
     page = yield from read_page(
         tenant,
         statuses=wanted.statuses,
         workflow=wanted.workflow,
         before=wanted.before,
+        since=wanted.since,
+        where=wanted.where,
         limit=wanted.limit,
         now_ms=now_ms,
     )
@@ -155,49 +155,8 @@ def _require_listed(
         raise lookup.no_workflow(workflow)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The filters of one request for the list, checked."""
-
-    workflow: str | None
-    statuses: tuple[str, ...]
-    before: str
-    limit: int
-
-
-def _wanted(request: Mapping[str, Any]) -> _Wanted:
-    status, workflow = request.get("status"), request.get("workflow")
-    if status is not None and status not in STATUSES:
-        expected = ", ".join(STATUSES)
-        raise RequestError("HF204", f"status {status!r:.90} is not one of {expected}")
-    if workflow is not None and not keys.is_list_workflow(workflow):
-        raise RequestError(
-            "HF205",
-            f"there is no workflow {workflow!r:.90}",
-            status=404,
-            help="see `GET /workflows`",
-        )
-    after = request.get("after")
-    if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
-    return _Wanted(
-        workflow, STATUSES if status is None else (status,), after or NEWEST, _limit(request)
-    )
-
-
-def _limit(request: Mapping[str, Any]) -> int:
-    limit = request.get("limit", LISTED_MAX)
-    if isinstance(limit, str) and limit.isdecimal() and limit.isascii():
-        limit = int(limit[:9])
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LISTED_MAX:
-        raise RequestError(
-            "HF204", f"limit is {limit!r:.90}; expected a whole number from 1 to {LISTED_MAX}"
-        )
-    return limit
-
-
 def _with_held(
-    tenant: str, wanted: _Wanted, rows: list[dict[str, Any]], after: str
+    tenant: str, wanted: ListFilter, rows: list[dict[str, Any]], after: str
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
     """Marks the executions in quarantine, and adds those of them that the list does not have."""
     resting = yield from quarantine.resting(tenant)
@@ -211,16 +170,7 @@ def _with_held(
     begun = {row["execution"] for row in rows}
     unlisted = [held for held in resting if not (held.is_redrive or held.run in begun)]
     more = [quarantine.listed(held) for held in unlisted]
-    return [*marked, *(row for row in more if _is_on_page(row, wanted, after))]
-
-
-def _is_on_page(row: Mapping[str, Any], wanted: _Wanted, after: str) -> bool:
-    key = keys.list_sort(row["started_ms"], row["execution"])
-    return (
-        row["status"] in wanted.statuses
-        and wanted.workflow in {None, row["workflow"]}
-        and after <= key < wanted.before
-    )
+    return [*marked, *(row for row in more if wanted.fits_waiting(row, after))]
 
 
 def report(

@@ -1,0 +1,192 @@
+"""The filters of one request for the list of executions, checked.
+
+A filter narrows the list in one of three ways:
+
+    status, error, paused    the partitions to read: an execution with an error has failed
+    since, until             the keys to read: a key begins with the start time
+    the rest                 a condition that DynamoDB tests on each entry that it reads
+
+The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` for each query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.asl.timestamps import nanos_of
+from holdfast.core.state import STATUSES
+from holdfast.errors import RequestError
+from holdfast.limits import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
+from holdfast.runtime.effects import Condition
+from holdfast.runtime.listing import NEWEST
+from holdfast.runtime.storage import keys
+
+LISTED_MAX: Final = 100
+#: A key of the list: start time and id.
+_LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
+#: The statuses of executions that have an error.
+_FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")
+_OPEN: Final = ("RUNNING",)
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """`before` (exclusive) and `since` bound the keys. `where` are conditions on entries.
+
+    `name`: a whole name, or the beginning of one with "*" after it.
+    """
+
+    workflow: str | None
+    statuses: tuple[str, ...]
+    before: str
+    since: str
+    where: tuple[Condition, ...]
+    name: str | None
+    limit: int
+
+    def fits_waiting(self, row: Mapping[str, Any], after: str) -> bool:
+        """Return True when the row of an execution that has not begun belongs to this page."""
+        key = keys.list_sort(row["started_ms"], row["execution"])
+        is_on_page = after <= key < self.before and key >= self.since
+        has_kind = row["status"] in self.statuses and self.workflow in {None, row["workflow"]}
+        is_plain = all(condition.attribute == resources.LIST_NAME for condition in self.where)
+        return is_on_page and has_kind and is_plain and self._is_named(str(row["name"]))
+
+    def _is_named(self, name: str) -> bool:
+        if self.name is None:
+            return True
+        beginning = self.name.removesuffix("*")
+        return name.startswith(beginning) if beginning != self.name else name == self.name
+
+
+def list_filter(request: Mapping[str, Any]) -> ListFilter:
+    """Check the fields of a request; see `queries.executions`. Raises RequestError HF204, HF205,
+    HF209.
+    """
+    error, name = (
+        _text(request, "error", ERROR_CHARACTERS_MAX),
+        _text(request, "name", NAME_CHARACTERS_MAX),
+    )
+    is_paused, ended_since_ms = _is_paused(request), _time_ms(request, "ended_since")
+    where: list[Condition] = []
+    if error is not None:
+        where.append(Condition(resources.LIST_ERROR, "=", error))
+    if name is not None:
+        beginning = name.removesuffix("*")
+        test: Any = "=" if beginning == name else "begins with"
+        where.append(Condition(resources.LIST_NAME, test, beginning))
+    if is_paused:
+        where.append(Condition(resources.LIST_PAUSED, "present"))
+    if ended_since_ms is not None:
+        where.append(Condition(resources.LIST_STOPPED, ">", ended_since_ms - 1))
+    statuses = _statuses(request)
+    if error is not None:
+        statuses = _only(statuses, _FAILED, "error")
+    if is_paused:
+        statuses = _only(statuses, _OPEN, "paused")
+    if ended_since_ms is not None:
+        ended = tuple(status for status in STATUSES if status not in _OPEN)
+        statuses = _only(statuses, ended, "ended_since")
+    return ListFilter(
+        workflow=_workflow(request),
+        statuses=statuses,
+        before=_before(request),
+        since=_key_of(_time_ms(request, "since")) or "",
+        where=tuple(where),
+        name=name,
+        limit=_limit(request),
+    )
+
+
+def _workflow(request: Mapping[str, Any]) -> str | None:
+    workflow = request.get("workflow")
+    if workflow is not None and not keys.is_list_workflow(workflow):
+        raise RequestError(
+            "HF205",
+            f"there is no workflow {workflow!r:.90}",
+            status=404,
+            help="see `GET /workflows`",
+        )
+    return workflow
+
+
+def _statuses(request: Mapping[str, Any]) -> tuple[str, ...]:
+    status = request.get("status")
+    if status is None:
+        return STATUSES
+    if status not in STATUSES:
+        expected = ", ".join(STATUSES)
+        raise RequestError("HF204", f"status {status!r:.90} is not one of {expected}")
+    return (status,)
+
+
+def _only(statuses: tuple[str, ...], possible: tuple[str, ...], field: str) -> tuple[str, ...]:
+    kept = tuple(status for status in statuses if status in possible)
+    if not kept:
+        raise RequestError(
+            "HF204",
+            f"no execution with status {statuses[0]} can have `{field}`",
+            help=f"with `{field}`, status is one of {', '.join(possible)}",
+        )
+    return kept
+
+
+def _before(request: Mapping[str, Any]) -> str:
+    """Return the key at which the page begins: that of the last page, or the latest start."""
+    after = request.get("after")
+    if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    until = _key_of(_time_ms(request, "until"))
+    return min(after or NEWEST, until or NEWEST)
+
+
+def _key_of(at_ms: int | None) -> str | None:
+    """Return the key before all those of executions that started at the time or later."""
+    return None if at_ms is None else f"{max(at_ms, 0):015d}"
+
+
+def _limit(request: Mapping[str, Any]) -> int:
+    limit = request.get("limit", LISTED_MAX)
+    if isinstance(limit, str) and limit.isdecimal() and limit.isascii():
+        limit = int(limit[:9])
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LISTED_MAX:
+        raise RequestError(
+            "HF204", f"limit is {limit!r:.90}; expected a whole number from 1 to {LISTED_MAX}"
+        )
+    return limit
+
+
+def _text(request: Mapping[str, Any], field: str, longest: int) -> str | None:
+    value = request.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 1 <= len(value) <= longest:
+        raise RequestError("HF204", f"{field} is {value!r:.90}; expected 1 to {longest} characters")
+    return value
+
+
+def _is_paused(request: Mapping[str, Any]) -> bool:
+    value = request.get("paused")
+    if value not in {None, "true"}:
+        raise RequestError(
+            "HF204", f"paused is {value!r:.90}; expected `true`", help="leave it out for all"
+        )
+    return value is not None
+
+
+def _time_ms(request: Mapping[str, Any], field: str) -> int | None:
+    value = request.get(field)
+    if value is None:
+        return None
+    nanos = nanos_of(value) if isinstance(value, str) else None
+    if nanos is None:
+        raise RequestError(
+            "HF204",
+            f"{field} is {value!r:.90}; expected a time with its zone",
+            help="for example 2027-01-15T08:00:00Z",
+        )
+    return nanos // 1_000_000
