@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import Retry, TaskError, minutes, task, task_context
+from holdfast import Limit, Retry, TaskError, minutes, per_minute, task, task_context
 
 _outside = logging.getLogger("app_store")
 
@@ -79,10 +79,12 @@ class UploadRefused(TaskError):
     """The store does not take this archive."""
 
 
+#: The store counts requests and refuses those beyond its rate.
+STORE = Limit("app-store", rate=per_minute(120), burst=10)
 _PATIENT = Retry(max_attempts=5, interval=minutes(1), on=(StoreUnavailable,))
 
 
-@task(timeout=minutes(14), retry=_PATIENT)
+@task(timeout=minutes(14), retry=_PATIENT, limits=[STORE])
 def upload_build(app: str, archive: str) -> Build:
     if not archive.endswith(".ipa"):
         raise UploadRefused(f"{archive} is not an archive of an app")

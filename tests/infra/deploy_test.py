@@ -178,7 +178,33 @@ def test_the_deployed_workflows_are_those_of_the_settings(deployment: Deployment
         "order_fulfilment",
         "loan_approval",
         "document_signing",
+        "submission_update",
     }
+
+
+def test_a_paused_limit_holds_an_attempt_and_lets_it_go(deployment: Deployment) -> None:
+    def waits(kind: str) -> Any:
+        found = execution(deployment, "tides")["waits"]
+        return found if kind in {wait["kind"] for wait in found} else None
+
+    def change(**fields: Any) -> Any:
+        request = {"reason": "the store is closed", "by": "kim", **fields}
+        status, answer = deployment.call("POST", "/limits/app-store", request)
+        assert status == 200, answer
+        return answer
+
+    change(paused=True)
+    update = {"app": "tides", "submission_id": "tides-2.0", "archive": "tides-2.1.ipa"}
+    request = {"workflow": "submission_update", "name": "tides", "input": {"update": update}}
+    assert deployment.call("POST", "/executions", request)[0] == 201
+    [wait] = wait_for(lambda: waits("limit"))
+    assert (wait["limit"], wait["paused_by"]) == ("app-store", "kim")
+    assert deployment.call("GET", "/limits/app-store")[1]["waiting"] == 1
+
+    change(paused=False)
+    wait_for(lambda: waits("event"))
+    shown = deployment.call("GET", "/limits/app-store")[1]
+    assert (shown["waiting"], len(shown["changes"])) == (0, 1)
 
 
 def test_a_sweep_removes_the_watch_row_of_an_execution_that_has_ended(

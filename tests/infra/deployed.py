@@ -31,6 +31,11 @@ HOST_SETTINGS = (
     f"python={sys.version_info.major}.{sys.version_info.minor}",
 )
 STACK = "Holdfast"
+# Beside the workflows of the settings, one whose task has a limit.
+MODULES = tuple(
+    f"statemachines.{name}"
+    for name in ("order_fulfilment", "loan_approval", "document_signing", "submission_update")
+)
 # The queue that a managed policy lets state machines send to; it belongs to the user, not to us.
 PARCELS = "parcels"
 
@@ -69,7 +74,7 @@ def deploy(directory: Path) -> Iterator[Deployment]:
             cloud,
             directory,
             *("deploy", "--require-approval=never", f"--outputs-file={outputs}"),
-            *("--context", policies),
+            *("--context", policies, "--context", f"modules={','.join(MODULES)}"),
         )
         grant_batches(cloud, STACK)
         grant_taking_on(cloud, STACK)
