@@ -39,8 +39,10 @@ Json = Any
 Authorizer = Mapping[str, Any] | None
 
 WRITES: Final = (Put, PutIfAbsent, Replace, Delete, Unlist, Extend, PutBlob, Send, Publish)
-#: Partitions that all tenants' requests may read: the stack's format, and the due rows.
+#: Partitions that all tenants' requests may read: the stack's format, the due rows, and what
+#: operators have changed in the limits, which are the stack's.
 READ_BY_ALL: Final = ("~ctl", "~due#")
+LIMITS: Final = ("~lim",)
 #: Quarantined messages without a tenant are for operators of the stack.
 OPERATORS: Final = ("~#",)
 #: A caller that signs with IAM: the tenant `default`.
@@ -137,6 +139,8 @@ def _keys(effect: Effect) -> Iterator[str]:
         case Get(_, "~hurt", place) | Delete(_, "~hurt", place):
             yield str(place)
         case Query(_, partition) if partition.startswith(READ_BY_ALL):
+            return
+        case Query(_, partition) | Get(_, partition) if partition in LIMITS:
             return
         case Query() | Get() | Delete() | Unlist() | Extend():
             yield effect.pk
