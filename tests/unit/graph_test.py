@@ -46,6 +46,20 @@ def test_a_definition_is_drawn_with_the_map_beside_it_if_it_is_its_own(module: P
     assert module("check", "hello.asl.json") == 0
 
 
+def test_a_picture_shows_the_limits_of_tasks_and_of_the_workflow(module: Project) -> None:
+    limited = GREETING.replace("import task", "import Limit, per_second, task")
+    limited = limited.replace("@task\n", "@task(limits=[Limit('bank', rate=per_second(20))])\n")
+    limited = limited.replace(
+        "@workflow\n", "@workflow(limits=[Limit('running', concurrency=100)])\n"
+    )
+    module.module("greeting", limited)
+    assert module("graph", "greeting", "--format", "mermaid") == 0
+    assert "limit bank 20/s, burst 20" in module.printed
+    assert module("graph", "greeting") == 0
+    assert "limit bank 20/s, burst 20" in module.printed
+    assert "limit running 100 at once" in module.printed
+
+
 def test_several_pictures_need_a_folder_and_are_named_after_their_workflows(
     module: Project,
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from holdfast.api.registry import Registry
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.asl.program import Json
 from holdfast.compiler.compile import compile_module
@@ -17,7 +18,7 @@ from holdfast.local.build import import_module
 from holdfast.local.source_maps import find_source_map, machine_name
 from holdfast.pictures.mermaid import draw_mermaid
 from holdfast.pictures.model import Drawing, Look
-from holdfast.pictures.read import read_drawing
+from holdfast.pictures.read import DrawnLimits, read_drawing
 from holdfast.pictures.svg import draw_svg
 
 Format: TypeAlias = Literal["svg", "mermaid"]
@@ -38,13 +39,16 @@ class DrawnSubject:
 
 def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
     """Compile the sources as they are now, without the files beside them."""
-    return [
-        DrawnSubject(
-            found.name, read_drawing(json.loads(found.asl_text), json.loads(found.map_text))
-        )
-        for name in names
-        for found in compile_module(import_module(name))
-    ]
+    compiled = [found for name in names for found in compile_module(import_module(name))]
+    of_task, of_workflow = Registry.from_modules(names).limits()
+    drawn_tasks = {task: tuple(map(str, limits)) for task, limits in of_task.items()}
+    subjects = list[DrawnSubject]()
+    for found in compiled:
+        limits = DrawnLimits(drawn_tasks, tuple(map(str, of_workflow.get(found.name, ()))))
+        definition, source_map = json.loads(found.asl_text), json.loads(found.map_text)
+        drawing = read_drawing(definition, source_map, limits=limits)
+        subjects.append(DrawnSubject(found.name, drawing))
+    return subjects
 
 
 def subject_of_file(path: Path) -> DrawnSubject:

@@ -7,7 +7,7 @@ it needs is checked, and refused with the place in the definition (HF104).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from holdfast.asl.json_text import DEPTH_MAX, depth_of
@@ -37,16 +37,33 @@ from holdfast.pictures.wording import (
 _TYPES: Final = "Task, Pass, Choice, Wait, Parallel, Map, Succeed or Fail"
 
 
-def read_drawing(definition: Json, source_map: Json = None, title: str = "") -> Drawing:
+@dataclass(frozen=True, slots=True)
+class DrawnLimits:
+    """The limits of the code, as a person reads them: of each task by its name, and of the workflow
+    that is drawn.
+    """
+
+    of_task: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_workflow: tuple[str, ...] = ()
+
+
+def read_drawing(
+    definition: Json,
+    source_map: Json = None,
+    title: str = "",
+    limits: DrawnLimits = DrawnLimits(),  # noqa: B008  # frozen
+) -> Drawing:
     """`title` "": the definition's Comment. Raises WorkflowError HF104."""
     if depth_of(definition) > DEPTH_MAX:
         _refuse("/", f"is nested deeper than {DEPTH_MAX} levels", "flatten it")
     top = _checked(definition, "", set())
     levels = tuple(_levels(top))
     extension = extension_of(levels)
-    reader = _Reader(_sources(source_map), extension, roles_of(levels, extension))
+    roles = roles_of(levels, extension)
+    reader = _Reader(_sources(source_map), extension, roles, limits.of_task)
     named = title or str(top.get("Comment") or "") or "state machine"
-    return Drawing(named, tuple(_remarks(top)), reader.machine(top))
+    remarks = (*_remarks(top), *(f"limit {limit}" for limit in limits.of_workflow))
+    return Drawing(named, remarks, reader.machine(top))
 
 
 def _remarks(top: Mapping[str, Any]) -> Iterator[str]:
@@ -159,6 +176,7 @@ class _Reader:
     sources: Mapping[str, DrawnSource]
     extension: Extension
     roles: Mapping[str, Role]
+    limits: Mapping[str, tuple[str, ...]]
 
     def machine(self, machine: Mapping[str, Any]) -> DrawnDefinition:
         states = machine["States"]
@@ -171,7 +189,8 @@ class _Reader:
         assert kind is not None  # _check_state
         retry, retry_note = retries(state)
         notes = [note for note in (retry_note, *self._notes(name)) if note]
-        details = [*_details(name, kind, state), retry, *self._badges(name)]
+        limits = [f"limit {limit}" for limit in self._limits(kind, state)]
+        details = [*_details(name, kind, state), retry, *limits, *self._badges(name)]
         return DrawnState(
             name,
             kind,
@@ -183,6 +202,9 @@ class _Reader:
             tuple(self.machine(inner) for inner, _ in _inner(state, "")),
             _after(state),
         )
+
+    def _limits(self, kind: NodeKind, state: Mapping[str, Any]) -> tuple[str, ...]:
+        return self.limits.get(resource(state), ()) if kind == "task" else ()
 
     def _badges(self, name: str) -> Iterator[str]:
         for deadline in self.extension.deadlines:
