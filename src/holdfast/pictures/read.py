@@ -7,7 +7,7 @@ it needs is checked, and refused with the place in the definition (HF104).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from holdfast.asl.json_text import DEPTH_MAX, depth_of
@@ -43,15 +43,18 @@ class DrawnLimits:
     that is drawn.
     """
 
-    of_task: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    of_workflow: tuple[str, ...] = ()
+    of_task: Mapping[str, tuple[str, ...]]
+    of_workflow: tuple[str, ...]
+
+
+NO_DRAWN_LIMITS: Final = DrawnLimits({}, ())
 
 
 def read_drawing(
     definition: Json,
     source_map: Json = None,
     title: str = "",
-    limits: DrawnLimits = DrawnLimits(),  # noqa: B008  # frozen
+    limits: DrawnLimits = NO_DRAWN_LIMITS,
 ) -> Drawing:
     """`title` "": the definition's Comment. Raises WorkflowError HF104."""
     if depth_of(definition) > DEPTH_MAX:
