@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holdfast import resources
 from tests.infra.roles_test import ALLOWED, rights_of, roles_of_functions
 from tests.infra.template import Template, as_list, target_of
+
+# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+pytestmark = pytest.mark.xdist_group("templates")
 
 SECRETS = "SecretsKey"
 AT_REST = "AtRestKey"

@@ -9,6 +9,9 @@ import pytest
 from holdfast import resources
 from tests.infra.template import TASK_POLICY_ARNS, Template, as_list, target_of
 
+# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+pytestmark = pytest.mark.xdist_group("templates")
+
 EXECUTIONS = "StorageExecutions"
 MAIL = "StorageMail"
 BUCKET = "StorageBlobs"

@@ -14,6 +14,9 @@ import pytest
 from holdfast import limits, resources
 from tests.infra.template import Template, target_of
 
+# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+pytestmark = pytest.mark.xdist_group("templates")
+
 RULES: dict[str, tuple[int, int]] = {
     "EventsRule": (resources.EVENT_RETRY_ATTEMPTS_MAX, resources.EVENT_RETRY_AGE_SECONDS_MAX),
     "SweepRule": (0, limits.SWEEP_SECONDS),

@@ -13,6 +13,9 @@ import pytest
 from holdfast import limits, resources
 from tests.infra.template import TOPIC_ARN, Template, construct_name, target_of
 
+# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+pytestmark = pytest.mark.xdist_group("templates")
+
 DEAD_LETTERS = {
     "MessagingWorkDead",
     "MessagingSingleDead",
