@@ -294,6 +294,41 @@ def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
     assert sum(not is_taken for _, is_taken in bank.calls) == 0
 
 
+def _adapted(executions: int, seed: int) -> Bank:
+    """A limit of 100/s before a bank that accepts 20/s, and 40/s after five minutes."""
+    fast = LimitRule("bank", interval_us=10_000, burst=2)
+    world = world_of(LimitUse(fast), seed=seed)
+    bank = Bank(world, lambda ms: 20 if ms < 300_000 else 40, burst=8)
+    world.act = bank.call
+    ran(world, [Work(number, seconds=0.1) for number in range(executions)])
+    assert world.open_runs() == []
+    return bank
+
+
+def _between(bank: Bank, first: int, last: int) -> tuple[float, float]:
+    """Return the accepted calls a second, and the part of the calls that was refused."""
+    window = [taken for ms, taken in bank.calls if first <= (ms - START_MS) / 1_000 < last]
+    return sum(window) / (last - first), window.count(False) / len(window)
+
+
+def test_a_limit_that_does_not_know_the_banks_rate_finds_it() -> None:
+    bank = _adapted(900, seed=1)
+    accepted, refused = _between(bank, 10, 40)
+    assert accepted >= 0.79 * 20
+    assert refused <= 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_thousand_calls_use_a_banks_capacity_with_few_refusals(seed: int) -> None:
+    bank = _adapted(10_000, seed)
+    accepted = sum(taken for _, taken in bank.calls)
+    ended_seconds = (bank.calls[-1][0] - START_MS) / 1_000
+    assert accepted / (300 * 20 + (ended_seconds - 300) * 40) >= 0.79
+    assert 1 - accepted / len(bank.calls) <= 0.06
+    assert _between(bank, 350, 360)[0] >= 30  # within a minute after its rate has doubled
+
+
 # -- cost ------------------------------------------------------------------------------------------
 
 
