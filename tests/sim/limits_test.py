@@ -115,6 +115,22 @@ def test_an_urgent_execution_goes_first() -> None:
     assert began - START_MS - 3_000 <= 3_500  # tokens of two seconds were given out already
 
 
+def test_a_waiting_execution_gets_another_priority_and_changes_its_place() -> None:
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)), tasks=2)
+    world.at(START_MS + 5_100, lambda: world.prioritise(list(world.works)[-1], 0))
+    world.at(START_MS + 5_200, lambda: world.prioritise(list(world.works)[-2], 9))
+    ran(world, [Work(number, seconds=0.5) for number in range(60)])
+    assert world.open_runs() == []
+    began: dict[str, int] = {}
+    for one in sorted(world.task_runs, key=lambda run: run.began.at_ms):
+        began.setdefault(one.began.run, one.began.at_ms - START_MS)
+    *_, last, urgent = (began[run] for run in world.works)
+    assert 5_100 < urgent <= 6_500  # one attempt was at work, another was let in already
+    assert last == max(began.values())
+    rows = [row for row in world.services.items("mail") if str(row["pk"]).startswith("~wait")]
+    assert rows == []
+
+
 def test_two_tenants_share_by_weight_however_long_their_queues_are() -> None:
     fair = LimitUse(replace(BANK, weights={"small": 1, "large": 1}), fair="tenant")
     works = [Work(number, tenant="large") for number in range(1_000)]
