@@ -115,6 +115,11 @@ class Limit:
         if any(not 1 <= weight <= 100 for weight in self.weights.values()):
             raise _bad(self.name, f"has weights={dict(self.weights)}", "whole numbers, 1 to 100")
 
+    @property
+    def is_plain_rate(self) -> bool:
+        """Return True for a rate that is the same for every attempt and has no circuit breaker."""
+        return self.rate is not None and not (self.key or self.fair or self.trip)
+
     def _check_rate(self, rate: Rate) -> None:
         is_slow = rate.count <= 0 or rate.seconds / rate.count > _DAY_SECONDS
         if is_slow or rate.per_second > _PER_SECOND_MAX:
