@@ -86,7 +86,7 @@ class Limit:
     `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
     task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
     turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
-    breaker.
+    breaker. `throttled_by`: errors of the dependency's client that mean the same as `Throttled`.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Limit:
     fair: str | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
     trip: Trip | None = None
+    throttled_by: tuple[type[BaseException], ...] = ()
     key: str | None = None
 
     def __post_init__(self) -> None:
