@@ -237,6 +237,13 @@ def _add_pausing(commands: Any) -> None:
     resume.add_argument("execution", metavar="ID", help=_NAMED)
     resume.add_argument("--reason", required=True, help="the history keeps it")
     resume.add_argument("--by", help="who asks; default: the user of this machine")
+    priority = _remote(
+        commands, "priority", remote.priority, "Change the place of an execution in queues."
+    )
+    priority.add_argument("execution", metavar="ID", help=_NAMED)
+    priority.add_argument("priority", type=int, metavar="0-9", help="0 goes first, 9 last")
+    priority.add_argument("--reason", required=True, help="the history keeps it")
+    priority.add_argument("--by", help="who asks; default: the user of this machine")
 
 
 def _add_limits(commands: Any) -> None:

@@ -115,6 +115,22 @@ def test_an_urgent_execution_goes_first() -> None:
     assert began - START_MS - 3_000 <= 3_500  # tokens of two seconds were given out already
 
 
+def test_a_waiting_execution_gets_another_priority_and_changes_its_place() -> None:
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)), tasks=2)
+    world.at(START_MS + 5_100, lambda: world.prioritise(list(world.works)[-1], 0))
+    world.at(START_MS + 5_200, lambda: world.prioritise(list(world.works)[-2], 9))
+    ran(world, [Work(number, seconds=0.5) for number in range(60)])
+    assert world.open_runs() == []
+    began: dict[str, int] = {}
+    for one in sorted(world.task_runs, key=lambda run: run.began.at_ms):
+        began.setdefault(one.began.run, one.began.at_ms - START_MS)
+    *_, last, urgent = (began[run] for run in world.works)
+    assert 5_100 < urgent <= 6_500  # one attempt was at work, another was let in already
+    assert last == max(began.values())
+    rows = [row for row in world.services.items("mail") if str(row["pk"]).startswith("~wait")]
+    assert rows == []
+
+
 def test_two_tenants_share_by_weight_however_long_their_queues_are() -> None:
     fair = LimitUse(replace(BANK, weights={"small": 1, "large": 1}), fair="tenant")
     works = [Work(number, tenant="large") for number in range(1_000)]
@@ -292,6 +308,41 @@ def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
     ran(world, [Work(number, seconds=0.1) for number in range(1_000)])
     assert world.open_runs() == []
     assert sum(not is_taken for _, is_taken in bank.calls) == 0
+
+
+def _adapted(executions: int, seed: int) -> Bank:
+    """A limit of 100/s before a bank that accepts 20/s, and 40/s after five minutes."""
+    fast = LimitRule("bank", interval_us=10_000, burst=2)
+    world = world_of(LimitUse(fast), seed=seed)
+    bank = Bank(world, lambda ms: 20 if ms < 300_000 else 40, burst=8)
+    world.act = bank.call
+    ran(world, [Work(number, seconds=0.1) for number in range(executions)])
+    assert world.open_runs() == []
+    return bank
+
+
+def _between(bank: Bank, first: int, last: int) -> tuple[float, float]:
+    """Return the accepted calls a second, and the part of the calls that was refused."""
+    window = [taken for ms, taken in bank.calls if first <= (ms - START_MS) / 1_000 < last]
+    return sum(window) / (last - first), window.count(False) / len(window)
+
+
+def test_a_limit_that_does_not_know_the_banks_rate_finds_it() -> None:
+    bank = _adapted(900, seed=1)
+    accepted, refused = _between(bank, 10, 40)
+    assert accepted >= 0.79 * 20
+    assert refused <= 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_thousand_calls_use_a_banks_capacity_with_few_refusals(seed: int) -> None:
+    bank = _adapted(10_000, seed)
+    accepted = sum(taken for _, taken in bank.calls)
+    ended_seconds = (bank.calls[-1][0] - START_MS) / 1_000
+    assert accepted / (300 * 20 + (ended_seconds - 300) * 40) >= 0.79
+    assert 1 - accepted / len(bank.calls) <= 0.06
+    assert _between(bank, 350, 360)[0] >= 30  # within a minute after its rate has doubled
 
 
 # -- cost ------------------------------------------------------------------------------------------

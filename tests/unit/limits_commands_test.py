@@ -431,3 +431,26 @@ def test_start_takes_a_priority(limited: LimitedStack, shell: Shell) -> None:
     shown = limited.get("/executions/urgent")
     assert [wait["ahead"] for wait in shown["waits"]] == [0]
     assert limited.world.now_ms > START_MS
+
+
+def test_a_priority_is_changed_with_a_reason(limited: LimitedStack, shell: Shell) -> None:
+    limited.run(*[Work(0)] * 20, seconds=1)
+    run = limited.world.open_runs()[-1]
+    assert "priority 1" in shell(f"priority {run} 1 --reason sale")
+    limited.world._poll()
+    limited.world.run(limited.world.now_ms + 300)
+    assert [wait["ahead"] for wait in limited.get(f"/executions/{run}")["waits"]] == [0]
+    history = limited.get(f"/executions/{run}/history")["events"]
+    (changed,) = (event for event in history if event["type"] == "PriorityChanged")
+    assert changed["holdfast"]["reason"] == "sale"
+    assert changed["holdfast"]["priority"] == 1
+
+
+def test_a_priority_outside_its_range_and_one_of_an_ended_execution_are_refused(
+    limited: LimitedStack,
+) -> None:
+    (run,) = limited.run(Work(0), seconds=5)
+    path = f"/executions/{run}/priority"
+    assert limited.refusal(path, {"priority": 10, "reason": "sale"})[:2] == (400, "HF204")
+    assert limited.refusal(path, {"priority": 1})[:2] == (400, "HF234")
+    assert limited.refusal(path, {"priority": 1, "reason": "sale"})[:2] == (409, "HF237")

@@ -188,6 +188,13 @@ def resume(arguments: argparse.Namespace) -> int:
     return say(arguments, told, f"asked {told['execution']} to resume")
 
 
+def priority(arguments: argparse.Namespace) -> int:
+    by = arguments.by or _local_user()
+    wanted = arguments.priority
+    told = _client(arguments).change_priority(arguments.execution, wanted, arguments.reason, by)
+    return say(arguments, told, f"asked {told['execution']} to go on with priority {wanted}")
+
+
 def limits(arguments: argparse.Namespace) -> int:
     from holdfast.local import screen  # noqa: PLC0415
 

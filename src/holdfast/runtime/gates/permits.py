@@ -35,7 +35,6 @@ from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
     GATE_AHEAD_MS,
-    GATE_SLOW_MS,
     GATE_TOKEN_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
@@ -372,7 +371,7 @@ class Permits:
         for use in chosen:
             rule = yield from self.memory.rule(use.rule, now_ms)
             gate_id = gate_of(use, rule, attempt.arguments, self.run)
-            yield from self._slow_down(gate_id, retry_after_ms)
+            yield from self._slow_down(gate_id, rule, retry_after_ms)
             if first is None:
                 place = self._place(gate_id, use, attempt.arguments, now_ms)
                 first = Refused(attempt.entry, attempt.attempt, place)
@@ -408,17 +407,21 @@ class Permits:
             if written.is_done:
                 yield from dispense.reopen(gate_id, gate, now_ms)
 
-    def _slow_down(self, gate_id: GateId, hold_ms: int) -> NoResult:
-        """F20: once in two seconds, whatever the number of attempts in flight."""
+    def _slow_down(self, gate_id: GateId, rule: LimitRule, hold_ms: int) -> NoResult:
+        """F20: the first refusal slows the limit; those of calls that were under way correct it."""
+        part = rule.of_shard(gate_id.shard)
         for _ in range(_TRIES_MAX):
             now_ms = yield Clock()
             gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
-            if gate.slowed and now_ms - gate.slowed_ms < GATE_SLOW_MS:
+            is_first = not gates.is_slowing(gate, now_ms)
+            if not is_first and not part.is_rate:
                 return
-            written = yield gates.slow_down(gate_id, gate, now_ms, hold_ms)
+            slower = gates.slow_down if is_first else gates.slow_further
+            written = yield slower(gate_id, part, gate, now_ms, hold_ms)
             gate = self.memory.see(gate_id, written.item, now_ms)
-            if written.is_done:
+            if is_first and written.is_done:
                 yield from dispense.reopen(gate_id, gate, now_ms)
+            if written.is_done or not is_first:
                 return
 
 
