@@ -13,10 +13,12 @@ from pathlib import Path
 from aws_cdk import Acknowledgment, App, Validations
 from cdk_nag import AwsSolutionsChecks
 
-from infra.settings import JwtIssuer, Settings
-from infra.sizes import read_sizes
+from holdfast.infra.settings import JwtIssuer, Settings
+from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
 from tests.infra.template import SIZES, TASK_POLICY_ARNS, TOPIC_ARN
+
+ROOT = Path(__file__).parents[2]
 
 
 def main(asset: str, directory: str) -> None:
@@ -39,8 +41,8 @@ def main(asset: str, directory: str) -> None:
         work_batch=4,
         log_retention_days=400,
     )
-    HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
-    made = HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))
+    HoldfastStack(app, "Default", settings=settings, project=ROOT, asset=Path(asset))
+    made = HoldfastStack(app, "Chosen", settings=chosen, project=ROOT, asset=Path(asset))
     for policy in TASK_POLICY_ARNS:
         # The user decides on the tasks' rights, also with a policy of AWS's own.
         Validations.of(made).acknowledge(
