@@ -131,12 +131,33 @@ GATE_TOKEN_MS: Final = 3_000  # so long after its time a token may be used
 GATE_HANDOVER_MS: Final = 20_000  # so long a permit waits for the worker that its wake finds
 GATE_TICK_MS_MAX: Final = 60_000  # between two ticks of a queue before permits: a lost release
 GATE_KEPT_MS: Final = 30_000  # so long an attempt keeps a permit while it waits at another gate
-GATE_SLOW_FACTOR: Final = 0.85  # of the limit's speed, after a dependency refused a call
+GATE_SLOW_FACTOR: Final = 0.85  # of the places of a concurrency, after a call was refused
+GATE_SLOW_MARGIN: Final = 0.97  # of the speed of a rate, besides one start for each refused call
+GATE_SLOW_FLOOR: Final = 1 / 16  # of the speed at the first refusal, for those that follow it
 GATE_SLOW_MS: Final = 2_000  # the limit is slowed at most once in so long
-GATE_PLUNGE_FACTOR: Final = 0.5  # ... and again, when the refusal before is younger than:
-GATE_PLUNGE_MS: Final = 5_000
 GATE_PROBE_MS: Final = 30_000  # a slowed limit doubles its speed so long after its plateau
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # of one tick
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400  # a replaced change of a limit
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read
+
+# -- Answers of services ---------------------------------------------------------------------------
+#: Codes by which a service of AWS refuses a call because there were too many.
+AWS_THROTTLING_CODES: Final = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        # SQS's error when the key of an encrypted queue is used too often.
+        "KMS.ThrottlingException",
+        "KmsThrottled",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)

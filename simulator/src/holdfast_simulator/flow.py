@@ -258,6 +258,11 @@ class FlowWorld:
 
         self.at(START_MS + at_ms, act)
 
+    def prioritise(self, run: str, priority: int) -> None:
+        request = {"priority": priority, "reason": "a large customer"}
+        self.call(self.front.change_priority("default", run, request, b"priority"))
+        self._poll()
+
     def stop(self, run: str) -> None:
         self.call(self.front.stop("default", run, {}, b"stopstop"))
         self._poll()
