@@ -300,13 +300,15 @@ class Unit:
         local_names: Iterable[str],
         *,
         sees: VariableScopeNames | None = None,
+        is_inlined: bool = False,
     ) -> VariableScopeNames:
         """The scope of the function or comprehension `key`, the same however often it is lowered.
 
         The body of a loop is lowered until its types are stable; names must not change meanwhile.
         """
         if key not in self._scopes:
-            self._scopes[key] = scope = VariableScopeNames(parent, local_names, sees)
+            scope = VariableScopeNames(parent, local_names, sees, is_inlined=is_inlined)
+            self._scopes[key] = scope
             if isinstance(key, ast.FunctionDef):
                 self.functions[scope] = key
         return self._scopes[key]

@@ -108,7 +108,7 @@ def _inside(statements: Statements, call: ast.Call, helper: Helper) -> Statement
     names = local_names(node)
     for name in names:
         environment = environment.without(name)
-    scope = unit.scope(statements.scope, node, names, sees=helper.sees)
+    scope = unit.scope(statements.scope, node, names, sees=helper.sees, is_inlined=True)
     inner = statements.inner(scope, environment, Outer(statements, here, helper.node), unit)
     inner.flow.protections = statements.flow.protections
     inner.result = _result(unit, node)
