@@ -191,6 +191,7 @@ ROUTES: Final = (
     "POST /executions/{id}/retry",
     "POST /executions/{id}/pause",
     "POST /executions/{id}/resume",
+    "POST /executions/{id}/priority",
     "GET /limits",
     "GET /limits/{name}",
     "POST /limits/{name}",

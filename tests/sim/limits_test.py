@@ -13,15 +13,19 @@ import pytest
 from holdfast.runtime.effects import (
     Begin,
     Condition,
+    Delete,
     Put,
+    PutIfAbsent,
     TaskFailed,
     TaskResult,
     TaskSucceeded,
     TaskThrottled,
+    Update,
 )
 from holdfast.runtime.gates import dispense, gate, permits, queue
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import Breaker, LimitRule, LimitUse
+from holdfast.runtime.storage import tables
 from holdfast_simulator import flow_worlds
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
 
@@ -72,6 +76,16 @@ def test_a_concurrency_limit_is_full_and_never_overfull() -> None:
     assert busy_seconds / (starts_of(world)[-1] + 2) / 5 >= 0.94
 
 
+def test_two_slow_rates_of_one_task_are_both_kept_and_the_slower_one_is_used_to_the_full() -> None:
+    slow = LimitUse(LimitRule("slow", interval_us=15_000_000, burst=1))
+    slower = LimitUse(LimitRule("slower", interval_us=20_000_000, burst=1))
+    world = ran(world_of(slow, slower), [Work(number * 10) for number in range(20)])
+    starts = starts_of(world)
+    assert len(starts) == 20
+    assert all(later - earlier >= 19.9 for earlier, later in pairwise(starts))
+    assert starts[-1] <= 19 * 20 * 1.05
+
+
 def test_each_key_has_a_limit_of_its_own() -> None:
     one_each = LimitUse(LimitRule("customer", concurrency=1), key="customer")
     works = [Work(number, seconds=1, customer=f"c{number % 20}") for number in range(100)]
@@ -113,6 +127,22 @@ def test_an_urgent_execution_goes_first() -> None:
     urgent = next(run for run, work in world.works.items() if work.priority == 0)
     began = next(one.began.at_ms for one in world.task_runs if one.began.run == urgent)
     assert began - START_MS - 3_000 <= 3_500  # tokens of two seconds were given out already
+
+
+def test_a_waiting_execution_gets_another_priority_and_changes_its_place() -> None:
+    world = world_of(LimitUse(replace(LEDGER, concurrency=1)), tasks=2)
+    world.at(START_MS + 5_100, lambda: world.prioritise(list(world.works)[-1], 0))
+    world.at(START_MS + 5_200, lambda: world.prioritise(list(world.works)[-2], 9))
+    ran(world, [Work(number, seconds=0.5) for number in range(60)])
+    assert world.open_runs() == []
+    began: dict[str, int] = {}
+    for one in sorted(world.task_runs, key=lambda run: run.began.at_ms):
+        began.setdefault(one.began.run, one.began.at_ms - START_MS)
+    *_, last, urgent = (began[run] for run in world.works)
+    assert 5_100 < urgent <= 6_500  # one attempt was at work, another was let in already
+    assert last == max(began.values())
+    rows = [row for row in world.services.items("mail") if str(row["pk"]).startswith("~wait")]
+    assert rows == []
 
 
 def test_two_tenants_share_by_weight_however_long_their_queues_are() -> None:
@@ -294,6 +324,41 @@ def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
     assert sum(not is_taken for _, is_taken in bank.calls) == 0
 
 
+def _adapted(executions: int, seed: int) -> Bank:
+    """A limit of 100/s before a bank that accepts 20/s, and 40/s after five minutes."""
+    fast = LimitRule("bank", interval_us=10_000, burst=2)
+    world = world_of(LimitUse(fast), seed=seed)
+    bank = Bank(world, lambda ms: 20 if ms < 300_000 else 40, burst=8)
+    world.act = bank.call
+    ran(world, [Work(number, seconds=0.1) for number in range(executions)])
+    assert world.open_runs() == []
+    return bank
+
+
+def _between(bank: Bank, first: int, last: int) -> tuple[float, float]:
+    """Return the accepted calls a second, and the part of the calls that was refused."""
+    window = [taken for ms, taken in bank.calls if first <= (ms - START_MS) / 1_000 < last]
+    return sum(window) / (last - first), window.count(False) / len(window)
+
+
+def test_a_limit_that_does_not_know_the_banks_rate_finds_it() -> None:
+    bank = _adapted(900, seed=1)
+    accepted, refused = _between(bank, 10, 40)
+    assert accepted >= 0.79 * 20
+    assert refused <= 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_thousand_calls_use_a_banks_capacity_with_few_refusals(seed: int) -> None:
+    bank = _adapted(10_000, seed)
+    accepted = sum(taken for _, taken in bank.calls)
+    ended_seconds = (bank.calls[-1][0] - START_MS) / 1_000
+    assert accepted / (300 * 20 + (ended_seconds - 300) * 40) >= 0.79
+    assert 1 - accepted / len(bank.calls) <= 0.06
+    assert _between(bank, 350, 360)[0] >= 30  # within a minute after its rate has doubled
+
+
 # -- cost ------------------------------------------------------------------------------------------
 
 
@@ -311,7 +376,8 @@ def test_an_uncontended_start_costs_one_write_for_a_rate_and_two_for_concurrency
 
 
 def test_an_idle_limit_costs_nothing() -> None:
-    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=1)
+    # By then the sweeper has checked the start.
+    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=20)
     before = world.services.usage.write_units, world.services.usage.sqs_send_requests
     world.run(START_MS + 60 * MINUTE_MS)
     assert (world.services.usage.write_units, world.services.usage.sqs_send_requests) == before
@@ -325,6 +391,58 @@ def test_five_thousand_starts_a_second_are_spread_over_gates() -> None:
     wide = LimitRule("many", concurrency=101)
     places = [wide.of_shard(shard).concurrency or 0 for shard in range(wide.shards)]
     assert sum(places) == 101
+
+
+def _writes_of_hottest_partition(world: FlowWorld) -> Counter[tuple[str, int]]:
+    """Count, from now on, the writes of each partition of the mail table in each second."""
+    writes: Counter[tuple[str, int]] = Counter()
+    perform = world.services.perform
+
+    def counting(effect: Any) -> Any:
+        match effect:
+            case Update(table=tables.MAIL, pk=pk) | Delete(table=tables.MAIL, pk=pk):
+                writes[pk, world.now_ms // 1_000] += 1
+            case Put(table=tables.MAIL, item=item) | PutIfAbsent(table=tables.MAIL, item=item):
+                writes[str(item["pk"]), world.now_ms // 1_000] += 1
+            case _:
+                pass
+        return perform(effect)
+
+    world.services.perform = counting  # type: ignore[method-assign]
+    return writes
+
+
+def test_a_queue_before_a_fast_limit_heats_no_partition() -> None:
+    """A gate of 200/s, the most that one gate has, with 250 arrivals a second before it."""
+    world = world_of(LimitUse(LimitRule("wide", interval_us=5_000, burst=1)))
+    writes = _writes_of_hottest_partition(world)
+    ran(world, [Work(number * 4, seconds=0.05) for number in range(600)], minutes=3)
+    assert world.open_runs() == []
+    assert max(writes.values()) <= 500, writes.most_common(3)
+
+
+@pytest.mark.slow
+def test_five_thousand_starts_a_second_keep_every_partition_cool() -> None:
+    world = world_of(LimitUse(LimitRule("wide", interval_us=200, burst=5_000)))
+    writes = _writes_of_hottest_partition(world)
+    ran(world, [Work(number // 6, seconds=0.05) for number in range(30_000)], minutes=3)
+    assert world.open_runs() == []
+    began = Counter(int(second) for second in starts_of(world))
+    print(began, writes.most_common(3))
+    assert max(writes.values()) <= 500
+    assert began[2] + began[3] >= 0.95 * 10_000
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_keys_keep_every_partition_cool() -> None:
+    each = LimitUse(replace(LEDGER, concurrency=1), key="customer")
+    world = world_of(each)
+    writes = _writes_of_hottest_partition(world)
+    works = [Work(n // 5, customer=f"c{n % 100_000}", seconds=0.05) for n in range(110_000)]
+    ran(world, works, minutes=10)
+    assert world.open_runs() == []
+    print(writes.most_common(3))
+    assert max(writes.values()) <= 50
 
 
 # -- random worlds, and bugs that they find --------------------------------------------------------

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import remote
+from holdfast.local import client
 from holdfast.local.client import Client
 from holdfast.runtime.effects import Delete, Put
 from holdfast.runtime.gates import operate
@@ -368,7 +368,7 @@ def shell(
         return status, json.dumps(answer).encode()
 
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(remote, "_client", lambda _: Client(carry, "the test"))
+    monkeypatch.setattr(client, "connect", lambda *_: Client(carry, "the test"))
     return Shell(capsys)
 
 
@@ -431,3 +431,26 @@ def test_start_takes_a_priority(limited: LimitedStack, shell: Shell) -> None:
     shown = limited.get("/executions/urgent")
     assert [wait["ahead"] for wait in shown["waits"]] == [0]
     assert limited.world.now_ms > START_MS
+
+
+def test_a_priority_is_changed_with_a_reason(limited: LimitedStack, shell: Shell) -> None:
+    limited.run(*[Work(0)] * 20, seconds=1)
+    run = limited.world.open_runs()[-1]
+    assert "priority 1" in shell(f"priority {run} 1 --reason sale")
+    limited.world._poll()
+    limited.world.run(limited.world.now_ms + 300)
+    assert [wait["ahead"] for wait in limited.get(f"/executions/{run}")["waits"]] == [0]
+    history = limited.get(f"/executions/{run}/history")["events"]
+    (changed,) = (event for event in history if event["type"] == "PriorityChanged")
+    assert changed["holdfast"]["reason"] == "sale"
+    assert changed["holdfast"]["priority"] == 1
+
+
+def test_a_priority_outside_its_range_and_one_of_an_ended_execution_are_refused(
+    limited: LimitedStack,
+) -> None:
+    (run,) = limited.run(Work(0), seconds=5)
+    path = f"/executions/{run}/priority"
+    assert limited.refusal(path, {"priority": 10, "reason": "sale"})[:2] == (400, "HF204")
+    assert limited.refusal(path, {"priority": 1})[:2] == (400, "HF234")
+    assert limited.refusal(path, {"priority": 1, "reason": "sale"})[:2] == (409, "HF237")

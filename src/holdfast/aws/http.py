@@ -44,6 +44,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/retry": ((), ("reason",)),
     "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
     "POST /executions/{id}/resume": ((), ("reason", "by")),
+    "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "GET /limits": ((), ()),
     "GET /limits/{name}": (("key",), ()),
     "POST /limits/{name}": (
@@ -180,6 +181,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
         return answer(
             lambda: front.resume(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
+        )
+
+    @app.post("/executions/<identifier>/priority")
+    def priority(identifier: str) -> Any:
+        route = "POST /executions/{id}/priority"
+        act = front.change_priority
+        return answer(
+            lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
         )
 
     @app.get("/limits")

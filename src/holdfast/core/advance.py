@@ -206,6 +206,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.pause(decision, fact)
         case facts.ResumeRequested():
             pausing.resume(decision, fact)
+        case facts.PriorityRequested():
+            _prioritise(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():
@@ -246,6 +248,12 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.queued is not None:
         own = _place(decision, decision.state.next_entry, fact.queued)
         decision.emit("ExecutionQueued", **own)
+
+
+def _prioritise(decision: Decision, fact: facts.PriorityRequested) -> None:
+    if not decision.state.is_ended and fact.control_id > decision.state.last_control:
+        own: dict[str, Any] = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
+        decision.emit("PriorityChanged", priority=fact.priority, **own)
 
 
 def _timeout_seconds(program: Program, origin: MachineOrigin | None) -> int | None:

@@ -211,6 +211,18 @@ class ResumeRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PriorityRequested:
+    """Control message: the execution gets another priority, from 0, the first, to 9. Attempts that
+    wait at a limit change their place in its queue.
+    """
+
+    control_id: str
+    priority: int
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildrenStopped:
     """Stops were sent to children that no wait needs."""
 
@@ -247,12 +259,15 @@ Fact: TypeAlias = (
     | RedriveRequested
     | PauseRequested
     | ResumeRequested
+    | PriorityRequested
     | ChildrenStopped
     | Opened
 )
 
 #: The requests that an operator, or a parent execution, stores in the inbox.
-Control: TypeAlias = StopRequested | RedriveRequested | PauseRequested | ResumeRequested
+Control: TypeAlias = (
+    StopRequested | RedriveRequested | PauseRequested | ResumeRequested | PriorityRequested
+)
 
 
 def _no_token(entry: int, attempt: int) -> str:

@@ -75,6 +75,10 @@ class Client:
         request = {"reason": reason, "by": by, "timers": timers}
         return self._post(f"{_path(identifier)}/pause", request)
 
+    def change_priority(self, identifier: str, priority: int, reason: str, by: str) -> AnyJson:
+        request = {"priority": priority, "reason": reason, "by": by}
+        return self._post(f"{_path(identifier)}/priority", request)
+
     def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
         return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
 

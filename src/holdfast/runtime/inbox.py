@@ -208,9 +208,10 @@ REDRIVE: Final = "redrive"
 PARENT: Final = "parent"
 PAUSE: Final = "pause"
 RESUME: Final = "resume"
-#: Code that does not know a pause would read its item as a stop. Format 2 makes such code refuse
-#: the item.
-_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2}
+PRIORITY: Final = "priority"
+#: Code that does not know these kinds would read their items as stops. Format 2 makes such code
+#: refuse the item.
+_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2, PRIORITY: 2}
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
@@ -284,6 +285,8 @@ def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
             return not is_paused and not state.is_ended and state.stopping is None
         case facts.ResumeRequested():
             return is_paused
+        case facts.PriorityRequested():
+            return not state.is_ended
         case _:
             assert_never(fact)
 
@@ -294,7 +297,7 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
             return True
         case facts.ResumeRequested() | facts.StopRequested():
             return False
-        case facts.RedriveRequested():
+        case facts.RedriveRequested() | facts.PriorityRequested():
             return is_paused
         case _:
             assert_never(fact)
@@ -310,6 +313,9 @@ def _control(control_id: str, item: Item) -> Control:
         return facts.PauseRequested(control_id, reason, by, timers)
     if kind == RESUME:
         return facts.ResumeRequested(control_id, str(item["reason"]), str(item["by"]))
+    if kind == PRIORITY:
+        reason, by = str(item["reason"]), str(item["by"])
+        return facts.PriorityRequested(control_id, int(item["priority"]), reason, by)
     return facts.StopRequested(
         control_id,
         _word(item, "error"),

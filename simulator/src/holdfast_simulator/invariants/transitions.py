@@ -14,7 +14,8 @@ from holdfast_simulator.histories import StoredHistory
 _NOTHING: Final = "nothing"
 #: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
-    {"Opened", "Stopping", "ChildrenStopped", "Cancelled"} | {"Paused", "Resumed"}
+    {"Opened", "Stopping", "ChildrenStopped", "Cancelled"}
+    | {"Paused", "Resumed", "PriorityChanged"}
 )
 #: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}

@@ -112,6 +112,11 @@ def _started(event: Event) -> Execution:
     )
 
 
+def _prioritised(state: Execution, event: Event) -> Execution:
+    own = event.holdfast
+    return state._replace(priority=own["priority"], last_control=own["control"])
+
+
 def _ended(state: Execution, event: Event, status: Status) -> Execution:
     return state._replace(
         status=status,
@@ -363,6 +368,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **map_run.HANDLERS,
     **cancelling.HANDLERS,
     **pausing.HANDLERS,
+    "PriorityChanged": _prioritised,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

@@ -13,7 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.runtime.commands import answers, events, limits, pause, queries, retry, start, stop
+from holdfast.runtime.commands import (
+    answers,
+    events,
+    limits,
+    pause,
+    priority,
+    queries,
+    retry,
+    start,
+    stop,
+)
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
@@ -69,6 +79,11 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return pause.resume(self.known, tenant, identifier, request, chance)
+
+    def change_priority(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return priority.change_priority(self.known, tenant, identifier, request, chance)
 
     def limits(self) -> JsonResult:
         return limits.limits(self.known)

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.asl.program import Json
 from holdfast.core.state import PRIORITY_DEFAULT, PRIORITY_LAST
 from holdfast.errors import RequestError
-from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 
 
 def error_and_cause(request: Mapping[str, Any]) -> dict[str, str]:
@@ -55,6 +55,23 @@ def priority_of(request: Mapping[str, Any]) -> int:
             help=f"0 goes first; without one an execution has {PRIORITY_DEFAULT}",
         )
     return value
+
+
+def reason_and_author(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return `reason`, which is required, and `by` ("" without one). Raises RequestError HF234."""
+    by = _words(request, "by", NAME_CHARACTERS_MAX) if request.get("by") else ""
+    return {"reason": _words(request, "reason", CAUSE_CHARACTERS_MAX), "by": by}
+
+
+def _words(request: Mapping[str, Any], name: str, longest: int) -> str:
+    value = request.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RequestError(
+            "HF234",
+            f"`{name}` is missing or no text: every change by hand says why",
+            help='send {"reason": "the payment provider is down"}',
+        )
+    return value[:longest]
 
 
 def hash_of(value: Json) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Final
 from holdfast.core.decision import iso_time
 from holdfast.core.state import PAUSE_TIMERS, Execution, Pause
 from holdfast.errors import RequestError
-from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult
 
@@ -30,7 +30,7 @@ def pause(
     timers: such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237
     (409).
     """
-    reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
+    words = reason_and_author(request)
     timers = request.get("timers", _FREEZE)
     if timers not in PAUSE_TIMERS:
         raise RequestError("HF234", f"`timers` is {timers!r:.40}, expected freeze or run")
@@ -39,7 +39,10 @@ def pause(
     if log.state is not None:
         before = _require_running(log.state).paused
         if before is not None:
-            return {**answer, "since": iso_time(_require_same(before, reason, timers).since_ms)}
+            return {
+                **answer,
+                "since": iso_time(_require_same(before, words["reason"], timers).since_ms),
+            }
         if log.state.stopping is not None:
             raise RequestError(
                 "HF237",
@@ -48,7 +51,7 @@ def pause(
                 help="see `holdfast show`; `holdfast stop ID --now` ends it without the undo",
             )
     now_ms = yield Clock()
-    fields = {"kind": inbox.PAUSE, "reason": reason, "by": by, "timers": timers}
+    fields = {"kind": inbox.PAUSE, "timers": timers, **words}
     yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return answer
 
@@ -59,7 +62,7 @@ def resume(
     """Store a resume. `request`: reason, by?. Raises RequestError HF234 (400), HF236 (409), HF237
     (409).
     """
-    reason, by = _text(request, "reason", CAUSE_CHARACTERS_MAX), _by(request)
+    words = reason_and_author(request)
     log = yield from known.require_log(tenant, identifier)
     if log.state is None or _require_running(log.state).paused is None:
         raise RequestError(
@@ -70,7 +73,7 @@ def resume(
             "or a pause has not been applied yet",
         )
     now_ms = yield Clock()
-    fields = {"kind": inbox.RESUME, "reason": reason, "by": by}
+    fields = {"kind": inbox.RESUME, **words}
     yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return {"execution": log.run}
 
@@ -97,18 +100,3 @@ def _require_same(before: Pause, reason: str, timers: str) -> Pause:
             help="resume it first: `holdfast resume ID --reason …`",
         )
     return before
-
-
-def _by(request: Mapping[str, Any]) -> str:
-    return _text(request, "by", NAME_CHARACTERS_MAX) if request.get("by") else ""
-
-
-def _text(request: Mapping[str, Any], name: str, longest: int) -> str:
-    value = request.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise RequestError(
-            "HF234",
-            f"`{name}` is missing or no text: every pause and resume says why",
-            help='send {"reason": "the payment provider is down"}',
-        )
-    return value[:longest]

@@ -40,11 +40,12 @@ from typing import Any, Final
 
 from holdfast.limits import (
     CLOCK_ERROR_MS,
-    GATE_PLUNGE_FACTOR,
-    GATE_PLUNGE_MS,
     GATE_PROBE_MS,
     GATE_RETENTION_SECONDS,
     GATE_SLOW_FACTOR,
+    GATE_SLOW_FLOOR,
+    GATE_SLOW_MARGIN,
+    GATE_SLOW_MS,
     GATE_TRIPPED_FACTOR,
     RECORD_RETENTION_SECONDS,
 )
@@ -78,7 +79,8 @@ class Gate:
     the number of the tick that serves the queue; `chain_message` wrote it; `chain_ms`: when the
     next tick is due, 0 when the chain has ended. `cursor`: the fair key that was served last.
     `slowed`: how often the limit was slowed down; `factor`, in thousandths, holds from `slowed_ms`
-    and recovers with time. `closed_ms`: nothing begins before. `failures` since `failing_ms`.
+    and recovers with time, `floor` is its minimum. `closed_ms`: nothing begins before. `failures`
+    since `failing_ms`.
     """
 
     tat_us: int = 0
@@ -92,6 +94,7 @@ class Gate:
     slowed: int = 0
     slowed_ms: int = 0
     factor: int = _WHOLE
+    floor: int = 0
     closed_ms: int = 0
     failures: int = 0
     failing_ms: int = 0
@@ -101,20 +104,27 @@ class Gate:
         """Return the part of the limit that is allowed: a function of time, so recovery costs no
         write.
 
-        The curve is that of CUBIC (RFC 9438). It comes back quickly to the speed at which the
-        dependency refused, stays near it, and then rises faster and faster: a limit that does not
-        know the dependency's rate is close to it most of the time, and notices when it has doubled.
+        After a refusal the factor is the speed that the dependency accepted. It stays near it at
+        first and then rises faster and faster, as the probing half of CUBIC does (RFC 9438): a
+        limit that does not know the dependency's rate is close to it most of the time, and notices
+        when the rate has doubled.
         """
         if not self.slowed:
             return 1.0
-        refused_at = self.factor / _WHOLE / GATE_SLOW_FACTOR
-        plateau_ms = GATE_PROBE_MS * (1 - GATE_SLOW_FACTOR) ** (1 / 3)
-        from_plateau = (max(0, now_ms - self.slowed_ms) - plateau_ms) / GATE_PROBE_MS
-        return float(min(1.0, refused_at * (1 + from_plateau**3)))
+        probed = max(0, now_ms - self.slowed_ms) / GATE_PROBE_MS
+        return float(min(1.0, self.factor / _WHOLE * (1 + probed**3)))
 
     def interval_us(self, rule: LimitRule, now_ms: int) -> int:
         assert rule.interval_us is not None
         return max(1, int(rule.interval_us / self.factor_at(now_ms)))
+
+    def ahead_us(self, rule: LimitRule, now_ms: int) -> int:
+        """Return how far `tat` may be ahead of the time: the burst but for one start.
+
+        A slowed limit has a part of its burst: all of it after each pause would be refused again.
+        """
+        burst = max(1, int(rule.burst * self.factor_at(now_ms)))
+        return (burst - 1) * self.interval_us(rule, now_ms)
 
     def places(self, rule: LimitRule, now_ms: int) -> int:
         assert rule.concurrency is not None
@@ -153,6 +163,7 @@ def gate_from(item: Mapping[str, Any] | None) -> Gate:
         slowed=int(stored.get("fv", 0)),
         slowed_ms=int(stored.get("fa", 0)),
         factor=int(stored.get("fc", _WHOLE)),
+        floor=int(stored.get("fl", 0)),
         closed_ms=int(stored.get("nb", 0)),
         failures=int(stored.get("xn", 0)),
         failing_ms=int(stored.get("xa", 0)),
@@ -213,14 +224,13 @@ def take_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Upd
         now_ms,
         *conditions,
         Condition("tat", ">", now_us),
-        Condition("tat", "<=", now_us + (rule.burst - 1) * interval_us),
+        Condition("tat", "<=", now_us + seen.ahead_us(rule, now_ms)),
         add={"tat": interval_us},
     )
 
 
 def may_take_token(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
-    ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
-    return gate.tat_us <= now_ms * 1_000 + ahead_us
+    return gate.tat_us <= now_ms * 1_000 + gate.ahead_us(rule, now_ms)
 
 
 def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
@@ -235,8 +245,7 @@ def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> 
 
 def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
     """Return the time from which the token that moved `tat` away from `tat_us` may be used."""
-    ahead_us = (rule.burst - 1) * gate.interval_us(rule, now_ms)
-    return max(now_ms, -(-(tat_us - ahead_us) // 1_000))
+    return max(now_ms, -(-(tat_us - gate.ahead_us(rule, now_ms)) // 1_000))
 
 
 def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
@@ -328,18 +337,47 @@ def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
 # -- slowing down ----------------------------------------------------------------------------------
 
 
-def slow_down(gate_id: GateId, seen: Gate, now_ms: int, hold_ms: int) -> Update:
-    """The dependency refused a call: the limit closes for `hold_ms` and is slower after it.
+def slow_down(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms: int) -> Update:
+    """The dependency refused a call: the limit closes for `hold_ms` and is slower after it (F20).
 
-    One of the attempts in flight lowers the factor, the others find it lowered (F20). A refusal
-    soon after another says that the limit is far from the dependency's rate: it halves.
+    A rate that was kept for two seconds and refused r times was r starts too fast in two seconds.
+    So each refusal takes one such start from the speed, here and in `slow_further`: the calls that
+    are under way bring the limit to the speed that the dependency accepts.
     """
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
-    is_far = bool(seen.slowed) and now_ms - seen.slowed_ms < GATE_PLUNGE_MS
-    slower = GATE_PLUNGE_FACTOR if is_far else GATE_SLOW_FACTOR
-    factor = max(1, int(seen.factor_at(now_ms) * slower * _WHOLE))
-    put = {"fc": factor, "fa": now_ms + hold_ms, "nb": max(seen.closed_ms, now_ms + hold_ms)}
+    margin = GATE_SLOW_MARGIN if rule.is_rate else GATE_SLOW_FACTOR
+    speed = int(seen.factor_at(now_ms) * margin * _WHOLE)
+    factor = max(1, speed - min(_refused_part(rule), speed // 2))
+    put = {"fc": factor, "fl": int(factor * GATE_SLOW_FLOOR), **_closed(seen, now_ms, hold_ms)}
     return update(gate_id, now_ms, same, put=put, add={"fv": 1})
+
+
+def slow_further(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms: int) -> Update:
+    """A call that began before the limit slowed down was refused, too.
+
+    A burst may have many more calls under way than the speed says, so a floor is left.
+    """
+    less = _refused_part(rule)
+    above_floor = Condition("fc", ">", seen.floor + less)
+    put = _closed(seen, now_ms, hold_ms)
+    return update(gate_id, now_ms, above_floor, put=put, add={"fc": -less, "fv": 1})
+
+
+def _closed(seen: Gate, now_ms: int, hold_ms: int) -> dict[str, str | int]:
+    open_ms = now_ms + hold_ms
+    return {"fa": open_ms, "nb": max(seen.closed_ms, open_ms)}
+
+
+def is_slowing(seen: Gate, now_ms: int) -> bool:
+    """Return True while calls that began before the last refusal may still be refused."""
+    return bool(seen.slowed) and now_ms - seen.slowed_ms < GATE_SLOW_MS
+
+
+def _refused_part(rule: LimitRule) -> int:
+    """Return the part of the limit, in thousandths, that one start in `GATE_SLOW_MS` is."""
+    if rule.interval_us is None:
+        return 0
+    return max(1, -(-rule.interval_us * _WHOLE // (GATE_SLOW_MS * 1_000)))
 
 
 def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
@@ -372,7 +410,7 @@ def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted
     `wanted`.
     """
     interval_us = gate.interval_us(rule, now_ms)
-    ahead_us = (rule.burst - 1) * interval_us
+    ahead_us = gate.ahead_us(rule, now_ms)
     tat_us = max(gate.tat_us, now_ms * 1_000)
     begin_ms = max(now_ms, gate.closed_ms)
     slots: list[int] = []

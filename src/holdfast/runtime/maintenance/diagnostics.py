@@ -12,7 +12,13 @@ from typing import Any, TypeAlias, assert_never
 
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
-from holdfast.core.facts import PauseRequested, RedriveRequested, ResumeRequested, StopRequested
+from holdfast.core.facts import (
+    PauseRequested,
+    PriorityRequested,
+    RedriveRequested,
+    ResumeRequested,
+    StopRequested,
+)
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,
@@ -213,7 +219,7 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
-            case PauseRequested() | ResumeRequested():
+            case PauseRequested() | ResumeRequested() | PriorityRequested():
                 is_due = True  # `stored_control` gives those alone that still mean something
             case _:
                 assert_never(fact)
@@ -337,7 +343,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
-        advice = "" if is_lane else f"`holdfast stop {log.run}` ends it; then start it anew"
+        advice = "" if is_lane else "the sweeper sends its start again within an hour"
         since_ms, state = frame.entered_ms, frame.position
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]

@@ -77,6 +77,7 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
 NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
+    "PriorityChanged": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
