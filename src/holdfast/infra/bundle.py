@@ -27,7 +27,7 @@ from .settings import Architecture, Settings
 _HOLDFAST: Final = Path(holdfast.__file__).parent
 #: The author's tools and the compiler: a function runs definitions that were compiled before.
 _NOT_IN_LAMBDA: Final = (
-    *("cli.py", "__main__.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
+    *("cli", "__main__.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
     *("functions", "infra"),
 )

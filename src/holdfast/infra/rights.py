@@ -98,7 +98,7 @@ class Rights:
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
-            allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+            allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow(
                 "sqs:ReceiveMessage",
                 "sqs:DeleteMessage",
