@@ -28,7 +28,7 @@ from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.local import project as projects
 
-from .acknowledged import acknowledge_function
+from .acknowledged import acknowledge_function, acknowledge_network
 from .alarms import Alarms, engine_metric
 from .api import Api
 from .bundle import build_asset, compile_workflows
@@ -336,6 +336,7 @@ class Holdfast(Construct):
         rights: list[iam.PolicyStatement],
         failed_events: sqs.IQueue | None = None,
     ) -> HoldfastFunction:
+        runtime = self._runtime if shape in _RUN_TASKS else TaskRuntime()
         made = HoldfastFunction(
             self,
             "".join(word.capitalize() for word in shape.name.split("-")) + "Function",
@@ -345,10 +346,12 @@ class Holdfast(Construct):
             key=self._key,
             environment=self._environment(shape),
             rights=[*rights, *self._key_rights(shape)],
-            runtime=self._runtime if shape in _RUN_TASKS else TaskRuntime(),
+            runtime=runtime,
             failed_events=failed_events,
         )
         acknowledge_function(made, self._storage.blobs)
+        if runtime.network is not None:
+            acknowledge_network(made)
         return made
 
     def _key_rights(self, shape: resources.LambdaFunction) -> list[iam.PolicyStatement]:
