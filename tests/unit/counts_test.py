@@ -133,7 +133,7 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
-def test_an_answer_costs_itself_and_one_record() -> None:
+def test_an_answer_costs_itself_one_record_and_the_row_of_its_question() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(ask()))
     bill = Bill(shop)
@@ -142,7 +142,7 @@ def test_an_answer_costs_itself_and_one_record() -> None:
     shop.answer(run, output={"approved": True})
     shop.world.run()
 
-    assert bill.usage().write_units - short.write_units == 1
+    assert bill.usage().write_units - short.write_units == 3  # the row is put and deleted
     assert bill.usage().sqs_send_requests == 2
 
 
@@ -171,7 +171,7 @@ def test_a_stop_costs_its_inbox_message_and_one_record() -> None:
     shop.world.run()
 
     assert shop.history(run).state.status == "ABORTED"
-    assert bill.usage().write_units - short.write_units == 1
+    assert bill.usage().write_units - short.write_units == 3  # the row is put and deleted
 
 
 def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:

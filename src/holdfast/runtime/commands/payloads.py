@@ -33,6 +33,9 @@ class Types(Protocol):
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
+    def schema_of(self, reference: str, /) -> dict[str, Any]:
+        """Return the JSON schema of the type. Raises GoneTypeError."""
+
 
 class Untyped:
     """The `Types` of a stack without workflows: every value is accepted unchanged."""
@@ -42,6 +45,9 @@ class Untyped:
 
     def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
         return value
+
+    def schema_of(self, _reference: str) -> dict[str, Any]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
