@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.aws import protocol
+from holdfast.aws.forms import PREFIX as FORMS
+from holdfast.aws.forms import form_handler
 from holdfast.aws.host import Host
 from holdfast.aws.identity import caller_of, require_operator, tenant_of
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
@@ -74,8 +76,11 @@ def api_handler(
 ) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     """Return a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
     routes, states = _routes(host, region), protocol.states_handler(host, region)
+    forms = form_handler(host)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        if str(request["rawPath"]).startswith(FORMS):
+            return forms(request)
         is_for_states = protocol.is_states_call(request)
         try:
             tenant = tenant_of(request)

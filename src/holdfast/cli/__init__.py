@@ -20,6 +20,7 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    people,
     starting,
     telling,
 )
@@ -39,6 +40,7 @@ _COMMANDS: Final = (
     capacity,
     finding,
     telling,
+    people,
     maintenance,
 )
 

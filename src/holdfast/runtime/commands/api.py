@@ -114,6 +114,12 @@ class Front:
     def question(self, tenant: str, identifier: str) -> JsonResult:
         return questions.describe(self.known, tenant, identifier)
 
+    def form(self, token: str) -> JsonResult:
+        return questions.form(self.known, token)
+
+    def submit(self, token: str, output: Any) -> JsonResult:
+        return questions.submit(self.known, token, output)
+
     def act_on_question(
         self, action: QuestionAction, tenant: str, identifier: str, request: Mapping[str, Any]
     ) -> JsonResult:

@@ -25,7 +25,7 @@ from holdfast.runtime.commands import answers
 from holdfast.runtime.commands.list_filter import LISTED_MAX
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Payload
-from holdfast.runtime.commands.tokens import Token, make_token
+from holdfast.runtime.commands.tokens import Token, make_token, require_link
 from holdfast.runtime.effects import (
     Clock,
     Condition,
@@ -43,6 +43,8 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.sealed import hidden
 
 _ID: Final = re.compile(r"([^:]+):([0-9]{1,9})\.([0-9]{1,9})")
+#: The author of an answer that came through a link, whose holder is not known.
+BY_LINK: Final = "link"
 _PRESENT: Final = Condition("pk", "present")
 _LAST: Final = "~"  # sorts after every character of a hash
 
@@ -184,6 +186,26 @@ def _schema(known: Lookup, reference: str | None) -> dict[str, Any]:
         return known.types.schema_of(reference)
     except GoneTypeError:
         return {}
+
+
+def form(known: Lookup, token_text: str) -> JsonResult:
+    """Return what the page of a link shows: title, details, schema, until?.
+
+    Raises RequestError HF230 (403), HF254 (404).
+    """
+    token = require_link(token_text, known.keys, (yield Clock()))
+    identifier = f"{token.run}:{token.entry}.{token.attempt}"
+    shown: dict[str, Any] = yield from describe(known, token.tenant, identifier)
+    return {name: shown[name] for name in ("title", "details", "schema", "until") if name in shown}
+
+
+def submit(known: Lookup, token_text: str, output: Any) -> JsonResult:
+    """Store the answer of a link. Raises RequestError HF211, HF215, HF230 to HF232, HF254."""
+    token = require_link(token_text, known.keys, (yield Clock()))
+    identifier = f"{token.run}:{token.entry}.{token.attempt}"
+    found = yield from _require_open(known, token.tenant, identifier)
+    request = {"output": output, "by": found.row.claimed_by or BY_LINK}
+    return (yield from answer(known, token.tenant, identifier, request))
 
 
 def answer(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any]) -> JsonResult:
