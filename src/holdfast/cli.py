@@ -244,6 +244,12 @@ def _add_pausing(commands: Any) -> None:
     priority.add_argument("priority", type=int, metavar="0-9", help="0 goes first, 9 last")
     priority.add_argument("--reason", required=True, help="the history keeps it")
     priority.add_argument("--by", help="who asks; default: the user of this machine")
+    skip = _remote(commands, "skip", remote.skip, "Give an open or failed step its result by hand.")
+    skip.add_argument("execution", metavar="ID", help=_NAMED)
+    skip.add_argument("step", metavar="STEP", help="as `holdfast show` names its state")
+    skip.add_argument("--result", default="null", metavar="JSON", help="or @FILE, or - for stdin")
+    skip.add_argument("--reason", required=True, help="the history keeps it")
+    skip.add_argument("--by", help="who asks; default: the user of this machine")
 
 
 def _add_limits(commands: Any) -> None:

@@ -195,6 +195,13 @@ def priority(arguments: argparse.Namespace) -> int:
     return say(arguments, told, f"asked {told['execution']} to go on with priority {wanted}")
 
 
+def skip(arguments: argparse.Namespace) -> int:
+    result = json_argument(arguments.result, "--result")
+    words = {"reason": arguments.reason, "by": arguments.by or _local_user()}
+    told = _client(arguments).skip(arguments.execution, arguments.step, result, words)
+    return say(arguments, told, f"gave {told['step']} of {told['execution']} its result by hand")
+
+
 def limits(arguments: argparse.Namespace) -> int:
     from holdfast.local import screen  # noqa: PLC0415
 
