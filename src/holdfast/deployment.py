@@ -11,17 +11,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload
-from holdfast.api.limits import Limit, Throttled, Trip
+from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
+from holdfast.api.throttling import retry_after
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
@@ -148,15 +149,15 @@ class Deployment:
             raise  # the user pressed Ctrl-C; the task did not fail
         except VaultFault as fault:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
-        except Throttled as error:
-            cause = printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX]
-            return TaskThrottled(int(error.retry_after / timedelta(milliseconds=1)), cause)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
-            return TaskFailed(
-                printable(_name(error))[:ERROR_CHARACTERS_MAX],
-                printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX],
-            )
+            cause = printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX]
+            task = self.registry.tasks[effect.name]
+            limits = task.limits if isinstance(task, Task) else ()
+            pause = retry_after(error, limits, datetime.now(UTC))
+            if pause is not None:
+                return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause)
+            return TaskFailed(printable(_name(error))[:ERROR_CHARACTERS_MAX], cause)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:

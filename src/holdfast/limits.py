@@ -135,3 +135,24 @@ GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit brea
 GATE_GRANTS_MAX: Final = 400  # of one tick
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400  # a replaced change of a limit
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read
+
+# -- Answers of services ---------------------------------------------------------------------------
+#: Codes by which a service of AWS refuses a call because there were too many.
+AWS_THROTTLING_CODES: Final = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        # SQS's error when the key of an encrypted queue is used too often.
+        "KMS.ThrottlingException",
+        "KmsThrottled",
+        "LimitExceededException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)

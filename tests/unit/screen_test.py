@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.local.screen import put_execution
+from holdfast.cli.screen import put_execution
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 

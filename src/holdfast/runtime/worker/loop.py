@@ -116,7 +116,8 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     limit = GateId.parse(body["gate"]).limit
     batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
     if limit.startswith(BATCH_PREFIX) and batch is not None:
-        is_done = yield from batches.collect(batch, body, message, delivery.receive_count)
+        collector = batches.Collector(setting.gates, batch, GateId.parse(body["gate"]))
+        is_done = yield from collector.collect(body["chain"], message, delivery.receive_count)
     else:
         is_done = yield from dispense.tick(setting.gates, body, message, delivery.owner)
     if not is_done:

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.local.console import harmless
+from holdfast.cli.console import harmless
 from holdfast.proofs.capacity import Capacity
 
 PIPE_COLUMNS: Final = 200
