@@ -17,6 +17,7 @@ from tests.sim.planted.reasoned import PLANTED as REASONED
 from tests.sim.planted.recovery import PLANTED as RECOVERY
 from tests.sim.planted.rests import PLANTED as RESTS
 from tests.sim.planted.skips import PLANTED as SKIPS
+from tests.sim.planted.starts import PLANTED as STARTS
 from tests.sim.planted.subsystems import PLANTED as SUBSYSTEMS
 from tests.sim.planted.timing import PLANTED as TIMING
 
@@ -34,6 +35,7 @@ ALL = (
     *DELIVERIES,
     *PAUSES,
     *SKIPS,
+    *STARTS,
 )
 
 

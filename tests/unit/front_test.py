@@ -944,6 +944,6 @@ def test_every_item_but_the_sweepers_begins_with_its_tenant() -> None:
     items = [*shop.world.services.items("executions"), *shop.world.services.items("mail")]
     partitions = {str(item["pk"]) for item in items}
 
-    assert all(key.startswith(("acme#", "~due#")) for key in partitions)
+    assert all(key.startswith(("acme#", "~due#", "~start")) for key in partitions)
     assert all(str(item["lp"]).startswith("acme#") for item in items if "lp" in item)
     assert all(key.startswith("acme/") for key in shop.world.services.blobs())

@@ -27,7 +27,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     # Queues.
     "late": 0.2,
     "duplicated": 0.1,
-    "vanished": 0.02,  # a purged queue; a start is guarded by its own message alone
+    "vanished": 0.02,  # a purged queue
     "delivered again": 0.2,  # while it is in flight
     "not deleted": 0.1,
     "not hidden": 0.1,

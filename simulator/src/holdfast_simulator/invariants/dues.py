@@ -54,6 +54,8 @@ UNHIDDEN_MS: Final = WORK.visibility_seconds * 1_000 + STUCK_MS
 #: The time after a message vanished, for example in a purged queue: the sweeper's next check
 #: recovers the execution. For inbox messages the check is at most a week away.
 LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
+#: The time after a start vanished: the sweeper sends it again after 15 minutes, and each hour.
+LOST_START_MS: Final = WATCH_LOOK_SECONDS_MIN * 1_000 + UNHIDDEN_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
@@ -63,6 +65,8 @@ def stuck_ms_max(evidence: Evidence, run: str) -> int:
     """
     if _is_of(evidence.lost, run):
         return LOST_MS
+    if _is_of(evidence.lost_starts, run):
+        return LOST_START_MS
     return UNHIDDEN_MS if _is_of(evidence.unhidden, run) else STUCK_MS
 
 
@@ -78,6 +82,8 @@ def late_ms_max(evidence: Evidence, history: StoredHistory, set_ms: int) -> int:
     was planned before. Such a check is an hour away, or four times as long as the execution had
     been idle, or at the end of its previous wait.
     """
+    if history.run in evidence.lost_starts - evidence.lost:
+        return LOST_START_MS
     if history.run not in evidence.lost:
         return UNHIDDEN_MS if history.run in evidence.unhidden else STUCK_MS
     dues = (due for due in _walked(history, {}).found if due.set_ms < set_ms)

@@ -344,7 +344,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
-        advice = "" if is_lane else f"`holdfast stop {log.run}` ends it; then start it anew"
+        advice = "" if is_lane else "the sweeper sends its start again within an hour"
         since_ms, state = frame.entered_ms, frame.position
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]

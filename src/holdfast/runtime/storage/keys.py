@@ -299,6 +299,23 @@ def starts(tenant: str, workflow: str, shard: int) -> str:
     return f"{tenant}#st#{workflow}#{shard}"
 
 
+def pending_starts(shard: int) -> str:
+    """The rows of accepted starts, the oldest first. Their executions may not have begun."""
+    return f"~start#{shard}"
+
+
+def pending_start(at_ms: int, tenant: str, run: str) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}"
+
+
+#: Up to where the sweeper has read the rows of starts: one item for each shard.
+STARTS_READ: Final = "~start"
+
+
+def starts_read(shard: int) -> str:
+    return f"{shard:02d}"
+
+
 def blob(tenant: str, run: str, digest: str) -> str:
     return f"{tenant}/{run}/{digest}"
 
