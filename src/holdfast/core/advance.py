@@ -388,27 +388,28 @@ def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, *
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_attempt(decision, found[0], found[1], fact.error, fact.cause)
+        _fail_attempt(decision, found[0], found[1], fact)
 
 
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_attempt(decision, found[0], found[1], error_names.TIMEOUT, None)
+        timed_out = facts.FailedWith(fact.entry, fact.attempt, error_names.TIMEOUT, None)
+        _fail_attempt(decision, found[0], found[1], timed_out)
 
 
 def _fail_attempt(
     decision: Decision,
     frame: Frame,
     state: TaskState | MapState,
-    error: str | None,
-    cause: str | None,
+    fact: facts.FailedWith,
 ) -> None:
-    error = None if error is None else error[:ERROR_CHARACTERS_MAX]
-    cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
+    error = None if fact.error is None else fact.error[:ERROR_CHARACTERS_MAX]
+    cause = None if fact.cause is None else fact.cause[:CAUSE_CHARACTERS_MAX]
     match state:
         case TaskState():
-            _fail(decision, frame, started_event(decision, frame, state), error, cause)
+            previous, traceback = started_event(decision, frame, state), fact.traceback
+            _fail(decision, frame, previous, error, cause, traceback=traceback)
         case MapState():
             map_run.fail_run(decision, frame, error, cause)
         case _:
@@ -423,6 +424,7 @@ def _fail(
     cause: str | None,
     *,
     handled_as: str | None = None,
+    traceback: str | None = None,
 ) -> None:
     state = decision.state_of(frame)
     assert isinstance(state, TaskState)
@@ -432,7 +434,8 @@ def _fail(
         state, "TimedOut" if error == error_names.TIMEOUT and cause is None else "Failed"
     )
     details = {**resource_of(state), **details}
-    decision.emit(event, frame=frame.id, previous=previous, details=details)
+    own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
+    decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 
 
@@ -496,7 +499,8 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
-        _fail_attempt(decision, frame, state, WORKER_LOST, cause)
+        lost = facts.FailedWith(fact.entry, fact.attempt, WORKER_LOST, cause)
+        _fail_attempt(decision, frame, state, lost)
         return
     _claim(decision, frame, waiting, takeovers)
 

@@ -90,10 +90,13 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class FailedWith:
+    """An attempt's error. `traceback`: the author's frames, for the history alone."""
+
     entry: int
     attempt: int
     error: str | None
     cause: str | None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
