@@ -213,6 +213,20 @@ class Deployment:
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
                 ) from None
 
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
+        functions = self.registry.workflows if is_workflow else self.registry.tasks
+        function = functions.get(name)
+        if function is None:
+            raise GoneTypeError(name)
+        with _validating("HF211", f"the result of {name}"):
+            seals = Seals(self.vault, tenant, may_open=False)
+            try:
+                return function.boundary.dump_result(value, seals)
+            except Misfit as misfit:
+                raise RequestError(
+                    "HF211", f"the result does not fit what {name} returns: {misfit}"
+                ) from None
+
 
 def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
     batch = task.batch

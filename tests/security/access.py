@@ -82,6 +82,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/answers": {"token": shop.token, "output": 1},
             "/executions/{id}/pause": {"reason": "the bank is down"},
             "/executions/{id}/resume": {"reason": "the bank is back"},
+            "/executions/{id}/skip": {"step": "ask", "result": 1, "reason": "by hand"},
             "/executions/{id}/priority": {"priority": 1, "reason": "a large customer"},
         }
         body = bodies.get(path, {}) if method == "POST" else b""

@@ -20,6 +20,7 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    repairing,
     starting,
     telling,
 )
@@ -35,6 +36,7 @@ _COMMANDS: Final = (
     local,
     starting,
     pausing,
+    repairing,
     limits,
     capacity,
     finding,

@@ -332,6 +332,12 @@ def history(rows: list[JsonRow]) -> Table:
     return table
 
 
+#: Events that say who asked for them, and why.
+_BY_HAND: Final = frozenset(
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+)
+
+
 def _style(row: JsonRow) -> str:
     if row["type"].endswith(("Failed", "TimedOut", "Aborted")):
         return "red"
@@ -350,9 +356,9 @@ def _what(row: JsonRow) -> str:
         parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
-    if row["type"] == "ExecutionRedriven":
+    if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
-        parts += [f"{word} {text}" for word, text in words.items() if text is not None]
+        parts += [f"{word} {text}" for word, text in words.items() if text]
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
     if not row["type"].endswith(("StateEntered", "StateExited")):

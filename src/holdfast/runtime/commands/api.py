@@ -21,6 +21,7 @@ from holdfast.runtime.commands import (
     priority,
     queries,
     retry,
+    skip,
     start,
     stop,
 )
@@ -84,6 +85,11 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return priority.change_priority(self.known, tenant, identifier, request, chance)
+
+    def skip(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return skip.skip(self.known, tenant, identifier, request, chance)
 
     def limits(self) -> JsonResult:
         return limits.limits(self.known)
