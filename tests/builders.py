@@ -73,6 +73,9 @@ class AnyTypes:
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         return value
 
+    def normalise_result(self, tenant: str, name: str, value: Any, is_workflow: bool) -> Any:
+        return value
+
 
 class Shop:
     """One world with one workflow, `flow`, and its front door."""

@@ -23,6 +23,7 @@ SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
+TRACEBACK_CHARACTERS_MAX: Final = 4_096  # a failed attempt's, in its event
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 

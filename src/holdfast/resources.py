@@ -196,6 +196,7 @@ ROUTES: Final = (
     "POST /executions/{id}/pause",
     "POST /executions/{id}/resume",
     "POST /executions/{id}/priority",
+    "POST /executions/{id}/skip",
     "GET /limits",
     "GET /limits/{name}",
     "POST /limits/{name}",

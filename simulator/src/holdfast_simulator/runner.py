@@ -79,6 +79,10 @@ class AnyTypes:
         del tenant, reference, what
         return value
 
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
+        del tenant, name, is_workflow
+        return value
+
 
 class Deployed:
     """The definitions of a scenario, parsed once however many schedules run it."""

@@ -48,6 +48,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
+    "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "GET /limits": ((), ()),
     "GET /limits/{name}": (("key",), ()),
     "POST /limits/{name}": (
@@ -201,6 +202,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
         act = front.change_priority
         return answer(
             lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
+        )
+
+    @app.post("/executions/<identifier>/skip")
+    def skip(identifier: str) -> Any:
+        route = "POST /executions/{id}/skip"
+        return answer(
+            lambda: front.skip(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
         )
 
     @app.get("/limits")

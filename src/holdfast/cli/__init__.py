@@ -21,6 +21,7 @@ from holdfast.cli import (
     maintenance,
     pausing,
     people,
+    repairing,
     starting,
     telling,
 )
@@ -36,6 +37,7 @@ _COMMANDS: Final = (
     local,
     starting,
     pausing,
+    repairing,
     limits,
     capacity,
     finding,

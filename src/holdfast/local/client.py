@@ -82,6 +82,12 @@ class Client:
     def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
         return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
 
+    def skip(
+        self, identifier: str, step: str, result: AnyJson, words: Mapping[str, str]
+    ) -> AnyJson:
+        """`words`: reason, by."""
+        return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
+
     def limits(self) -> list[AnyJson]:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found

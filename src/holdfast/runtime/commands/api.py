@@ -22,6 +22,7 @@ from holdfast.runtime.commands import (
     queries,
     questions,
     retry,
+    skip,
     start,
     stop,
 )
@@ -86,6 +87,11 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return priority.change_priority(self.known, tenant, identifier, request, chance)
+
+    def skip(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return skip.skip(self.known, tenant, identifier, request, chance)
 
     def limits(self) -> JsonResult:
         return limits.limits(self.known)
