@@ -40,6 +40,7 @@ RUN_BY: Final = {
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
     "operate.md": "an account: compiled here only",
+    "own-project.md": "tests/infra/deploy_own_test.py",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
     "testing.md": "tests/unit/testing_doc_test.py",
@@ -178,7 +179,7 @@ def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.Monk
 
 #: In a `console` block a command follows a dollar; in an `sh` block every line is a command.
 TYPED: Final = {
-    "console": re.compile(r"\$ (uv run )?(\./)?holdfast "),
+    "console": re.compile(r"\$ (uvx |uv run )?(\./)?holdfast "),
     "sh": re.compile(r"(uv run )?(\./)?holdfast "),
 }
 
