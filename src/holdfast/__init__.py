@@ -9,6 +9,7 @@ from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
 from holdfast.api.limits import Limit, Throttled, Trip, per_hour, per_minute, per_second
+from holdfast.api.schedules import Schedule
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -56,6 +57,7 @@ __all__ = [
     "Limit",
     "Pure",
     "Retry",
+    "Schedule",
     "Step",
     "Task",
     "TaskContext",

@@ -90,7 +90,7 @@ ALLOWED = {
         "limits",
     },
     "testing": {"api", "compiler", "asl", "core", "sealed", "errors", "limits"},
-    "deployment": {"api", "compiler", "asl", "runtime", "errors", "limits"},
+    "deployment": {"api", "compiler", "asl", "core", "runtime", "errors", "limits"},
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")

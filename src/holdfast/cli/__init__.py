@@ -20,6 +20,7 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    schedules,
     starting,
     telling,
 )
@@ -34,6 +35,7 @@ _COMMANDS: Final = (
     authoring,
     local,
     starting,
+    schedules,
     pausing,
     limits,
     capacity,

@@ -14,6 +14,8 @@ from holdfast.compiler.compile import CompiledWorkflow, compile_module
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import Exported, export_all
+from holdfast.core.schedules import fault_in
+from holdfast.deployment import rule_of
 from holdfast.errors import HoldfastError, WorkflowError
 
 
@@ -78,11 +80,26 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
             errors.append(str(error))
     try:
         registry = Registry.from_modules(imported)
+        require_schedules(registry)
         for workflow in compiled:
             registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors
+
+
+def require_schedules(registry: Registry) -> None:
+    """Raise WorkflowError HF081 for a cron expression or time zone that cannot be read."""
+    for name, workflow in registry.workflows.items():
+        if workflow.schedule is None:
+            continue
+        fault = fault_in(rule_of(workflow.schedule))
+        if fault is not None:
+            raise WorkflowError(
+                "HF081",
+                f"the schedule of {name}: {fault}",
+                help="expected: five fields like 0 9 * * MON-FRI, and a zone like Europe/Berlin",
+            )
 
 
 def import_module(name: str) -> ModuleType:

@@ -95,6 +95,24 @@ class Client:
         """`changed`: rate?, burst?, concurrency?, paused?, clear?, reason, by?."""
         return self._post(f"/limits/{quote(name, safe='')}", dict(changed))
 
+    def schedules(self) -> list[AnyJson]:
+        found: list[AnyJson] = self._call("GET", "/schedules")["schedules"]
+        return found
+
+    def schedule(self, name: str) -> AnyJson:
+        return self._call("GET", f"/schedules/{quote(name, safe='')}")
+
+    def create_schedule(self, request: Mapping[str, AnyJson]) -> AnyJson:
+        """`request`: the fields of `POST /schedules`."""
+        return self._post("/schedules", dict(request))
+
+    def change_schedule(self, name: str, how: str, request: Mapping[str, AnyJson]) -> AnyJson:
+        """`how`: pause, resume or backfill."""
+        return self._post(f"/schedules/{quote(name, safe='')}/{how}", dict(request))
+
+    def delete_schedule(self, name: str) -> AnyJson:
+        return self._call("DELETE", f"/schedules/{quote(name, safe='')}")
+
     def event(self, name: str, key: str, data: AnyJson, event_id: str | None = None) -> AnyJson:
         request = {"name": name, "key": key, "data": data}
         return self._post("/events", request if event_id is None else {**request, "id": event_id})
