@@ -28,6 +28,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.schedules import Plan, StoredSchedule
 from holdfast.runtime.storage import keys, tables
+from holdfast.sealed import hidden
 
 _RACES_MAX: Final = 5
 _SHOWN_TIMES: Final = 5
@@ -80,7 +81,7 @@ def _shown(found: StoredSchedule) -> dict[str, Any]:
         **({"every": rule.every_ms // 1_000} if rule.every_ms else {}),
         "overlap": plan.overlap,
         "declared": "in code" if found.is_code else "by command",
-        "input": dict(plan.input),
+        "input": hidden(dict(plan.input)),
         "started": progress.started,
         "skipped": progress.skipped,
         "missed": progress.missed,
@@ -119,7 +120,7 @@ def create(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     yield from schedules.put_row(tenant, name, now_ms)
     there = yield PutIfAbsent(tables.MAIL, schedules.item_of(wanted))
     found = wanted if there is None else schedules.read(there)
-    if found.plan != plan or found.is_code:
+    if _comparable(found.plan) != _comparable(plan) or found.is_code:
         raise RequestError(
             "HF247",
             f"a schedule {name!r} exists, and is another one",
@@ -127,6 +128,11 @@ def create(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
             help="delete it first, or choose another name",
         )
     return _shown(found)
+
+
+def _comparable(plan: Plan) -> Plan:
+    """Encryption is randomised: two inputs with one secret are equal only when it is hidden."""
+    return replace(plan, input=hidden(dict(plan.input)))
 
 
 def fresh(tenant: str, name: str, plan: Plan, now_ms: int, *, is_code: bool) -> StoredSchedule:
@@ -264,13 +270,14 @@ def _plan(known: Lookup, tenant: str, request: Mapping[str, Any]) -> Plan:
     time_as = request.get("time_as", "")
     if not isinstance(data, dict) or not isinstance(time_as, str):
         raise _bad("`input` is no object, or `time_as` is no text", "the workflow's parameters")
-    # Validated as the start will be, and stored as it is given: a secret is sealed at each start.
     example = {**data, **({time_as: iso_time(0)} if time_as else {})}
-    known.types.normalise_input(tenant, workflow, example)
+    normal = known.types.normalise_input(tenant, workflow, example)
+    # Stored with its secrets sealed. A start gets it so, too.
+    kept = {key: value for key, value in normal.items() if key != time_as}  # type: ignore[union-attr]
     return Plan(
         workflow,
         rule,
-        data,
+        kept,
         time_as,
         _choice(request, "overlap"),
         _seconds(request, "catch_up", 365 * 86_400) * 1_000,
