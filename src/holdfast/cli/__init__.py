@@ -20,6 +20,8 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    people,
+    repairing,
     schedules,
     starting,
     telling,
@@ -37,10 +39,12 @@ _COMMANDS: Final = (
     starting,
     schedules,
     pausing,
+    repairing,
     limits,
     capacity,
     finding,
     telling,
+    people,
     maintenance,
 )
 

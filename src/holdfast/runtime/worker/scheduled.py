@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from holdfast.asl.program import Json
 from holdfast.core.decision import iso_time
@@ -21,6 +21,7 @@ from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.effects import Clock, Effect, Message, NoResult, Replace, Send
 from holdfast.runtime.follow_ups import delay_until
 from holdfast.runtime.schedules import StoredSchedule
@@ -33,15 +34,12 @@ _FAILED = frozenset({"FAILED", "TIMED_OUT"})
 
 @dataclass(frozen=True, slots=True)
 class _InputTypes:
-    """The types of a start's input. A worker has no others."""
+    """The part of `Types` that a start reads. A worker has no other types."""
 
     workflows: Workflows
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
         return self.workflows.normalise_input(tenant, workflow, value)
-
-    def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        raise NotImplementedError
 
 
 def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
@@ -128,7 +126,7 @@ def _start(
 
 
 def _known(setting: WorkerConfig) -> Lookup:
-    types = _InputTypes(setting.workflows)
+    types = cast("Types", _InputTypes(setting.workflows))
     definitions = setting.workflows.definitions
     return Lookup(setting.programs, definitions, setting.keys(), setting.formats, types)
 
