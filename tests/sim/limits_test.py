@@ -605,7 +605,9 @@ def test_the_calls_of_a_service_keep_its_limit_and_a_throttled_one_waits(action:
     assert (ends["SUCCEEDED"], ends["FAILED"]) == (30, 0)
     starts = starts_of(world)
     assert len(starts) == 31
-    assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.08
+    assert (
+        min(later - earlier for earlier, later in pairwise(starts)) >= 0.05
+    )  # messages take 0.02 to 0.12 s
 
 
 def test_without_a_limit_a_throttled_call_is_an_error() -> None:
