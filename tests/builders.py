@@ -66,6 +66,10 @@ class AnyTypes:
     def normalise_input(self, tenant: str, workflow: str, value: Any) -> Any:
         return value
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        del reference
+        return {}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         return value
 

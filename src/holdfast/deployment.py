@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
-from holdfast.api.boundary import Misfit, normalise_payload
+from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
@@ -201,6 +201,9 @@ class Deployment:
         with _validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant, may_open=False)
             return self.registry.workflows[workflow].normalise_input(value, seals)
+
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return schema_of(payloads.resolve(reference))
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
         with _validating("HF211", f"the {what}"):

@@ -20,6 +20,7 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    people,
     repairing,
     starting,
     telling,
@@ -41,6 +42,7 @@ _COMMANDS: Final = (
     capacity,
     finding,
     telling,
+    people,
     maintenance,
 )
 

@@ -74,6 +74,20 @@ def _paused(row: JsonRow) -> str:
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
 
 
+def questions(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
+    for row in map(_on_one_line, rows):
+        table.add_row(
+            row["question"],
+            row["title"],
+            row["assignee"],
+            ago(row["since"], now),
+            moment(row["until"]) if "until" in row else "",
+            row.get("claimed_by", ""),
+        )
+    return table
+
+
 def events(rows: list[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):

@@ -304,7 +304,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     frame, state, _ = found
     match state:
         case TaskState():
-            _complete(decision, frame, state, fact.output)
+            own = {"by": fact.by} if fact.by else {}
+            _complete(decision, frame, state, fact.output, **own)
         case MapState():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:

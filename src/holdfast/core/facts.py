@@ -45,11 +45,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """An attempt's result, or the answer to a callback or a person's task."""
+    """An attempt's result, or the answer to a callback or a person's task. `by`: the author of an
+    answer, "" for none.
+    """
 
     entry: int
     attempt: int
     output: Json
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,16 @@ class Client:
         """`answer`: output, or error and cause."""
         return self._post("/answers", {"token": token, **answer})
 
+    def questions(self, query: dict[str, AnyJson]) -> AnyJson:
+        return self._call("GET", "/questions" + (f"?{urlencode(query)}" if query else ""))
+
+    def question(self, identifier: str) -> AnyJson:
+        return self._call("GET", f"/questions/{quote(identifier, safe='')}")
+
+    def act_on_question(self, identifier: str, action: str, request: dict[str, AnyJson]) -> AnyJson:
+        """`action`: answer, claim, release or delegate."""
+        return self._post(f"/questions/{quote(identifier, safe='')}/{action}", request)
+
     def execution(self, identifier: str) -> AnyJson:
         return self._call("GET", _path(identifier))
 

@@ -159,7 +159,7 @@ def _answer(
             None if cause is None else str(cause),
         )
     output = yield from unstow(tenant, run, item)
-    return facts.Succeeded(entry, attempt, output)
+    return facts.Succeeded(entry, attempt, output, str(item.get("by", "")))
 
 
 # -- events ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from holdfast.runtime.commands import (
     pause,
     priority,
     queries,
+    questions,
     retry,
     scope_pause,
     skip,
@@ -28,6 +29,7 @@ from holdfast.runtime.commands import (
 )
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
+from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
@@ -118,6 +120,23 @@ class Front:
 
     def answer(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return answers.answer(self.known, tenant, request)
+
+    def questions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return questions.list_questions(tenant, request)
+
+    def question(self, tenant: str, identifier: str) -> JsonResult:
+        return questions.describe(self.known, tenant, identifier)
+
+    def form(self, token: str) -> JsonResult:
+        return questions.form(self.known, token)
+
+    def submit(self, token: str, output: Any) -> JsonResult:
+        return questions.submit(self.known, token, output)
+
+    def act_on_question(
+        self, action: QuestionAction, tenant: str, identifier: str, request: Mapping[str, Any]
+    ) -> JsonResult:
+        return questions.ACTIONS[action](self.known, tenant, identifier, request)
 
     def describe(self, tenant: str, identifier: str) -> JsonResult:
         return queries.describe(self.known, tenant, identifier)

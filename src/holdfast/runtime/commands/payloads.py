@@ -33,6 +33,9 @@ class Types(Protocol):
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
+    def schema_of(self, reference: str, /) -> dict[str, Any]:
+        """Return the JSON schema of the type. Raises GoneTypeError."""
+
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool, /) -> Json:
         """Return the value in the form of the result of a task or, with `is_workflow`, a workflow.
 
@@ -48,6 +51,9 @@ class Untyped:
 
     def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
         return value
+
+    def schema_of(self, _reference: str) -> dict[str, Any]:
+        return {}
 
     def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
         return value

@@ -36,6 +36,7 @@ from holdfast.core.commands import (
     Command,
     JoinQueue,
     OfferActivity,
+    OpenQuestion,
     ReadAnswer,
     RegisterForEvent,
     RunAttempt,
@@ -148,6 +149,7 @@ def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
             | OfferActivity()
             | ReadAnswer()
             | JoinQueue()
+            | OpenQuestion()
         ):
             return False
         case _:
