@@ -87,7 +87,7 @@ class Permits:
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """Return the limits of the attempt's task, in the order in which they are taken."""
-        uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
+        uses = () if attempt.kind == "pure" else self.memory.book.uses(attempt.target)
         return tuple(sorted(uses, key=_order))
 
     # -- before an execution begins ----------------------------------------------------------------

@@ -143,7 +143,9 @@ class LimitBook:
             yield from uses
 
     def uses(self, task: str) -> tuple[LimitUse, ...]:
-        return self.of_task.get(task, ())
+        """Return the limits of a task, or of an action of a service: `aws-sdk:dynamodb:putItem`."""
+        service = task.rpartition(":")[0]
+        return self.of_task.get(task) or self.of_task.get(service, ())
 
     def rule(self, limit: str) -> LimitRule | None:
         """Return the rule as the code declares it; None for a limit that this code does
