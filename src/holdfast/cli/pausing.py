@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
 
 def pause(arguments: argparse.Namespace) -> int:
     timers, by = arguments.timers, arguments.by or local_user()
-    told = client_of(arguments).pause(arguments.execution, arguments.reason, by, timers)
+    told = client_of(arguments).pause(arguments.execution, arguments.reason, by=by, timers=timers)
     if "since" in told:
         return say(arguments, told, f"{told['execution']} is paused since {told['since']}")
     how = "its timers stand still" if timers == "freeze" else "its timers run on"
@@ -51,12 +51,14 @@ def pause(arguments: argparse.Namespace) -> int:
 
 def resume(arguments: argparse.Namespace) -> int:
     by = arguments.by or local_user()
-    told = client_of(arguments).resume(arguments.execution, arguments.reason, by)
+    told = client_of(arguments).resume(arguments.execution, arguments.reason, by=by)
     return say(arguments, told, f"asked {told['execution']} to resume")
 
 
 def priority(arguments: argparse.Namespace) -> int:
     by = arguments.by or local_user()
     wanted = arguments.priority
-    told = client_of(arguments).change_priority(arguments.execution, wanted, arguments.reason, by)
+    told = client_of(arguments).change_priority(
+        arguments.execution, wanted, arguments.reason, by=by
+    )
     return say(arguments, told, f"asked {told['execution']} to go on with priority {wanted}")
