@@ -71,7 +71,7 @@ def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFaul
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         said = answer.get("message", "") if isinstance(answer, dict) else ""
         said = f": {said}" if said else ", which is no answer of Holdfast"
-        # A gateway's own 404 is no word on an execution.
+        # A 404 of a gateway says nothing of an execution.
         kind = kind if kind is Forbidden else RequestError
         return kind("HF272", f"{where} answered with HTTP status {status}{said}")
     code, message = str(error["code"]), str(error["message"])

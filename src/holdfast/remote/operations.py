@@ -66,6 +66,7 @@ Operation: TypeAlias = Generator[Effect, Any, T]
 def start(
     workflow: str, data: object, *, name: str | None = None, priority: int | None = None
 ) -> Operation[Started]:
+    """Start the workflow of a name. The same name and input give the same execution."""
     fields = {"workflow": workflow, "input": data, "name": name, "priority": priority}
     return cast("Started", (yield from _post("/executions", fields)))
 
@@ -147,7 +148,10 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
 
 
 def output(execution: str, timeout: float | None = None) -> Operation[Any]:
-    """Return the output. Raises ExecutionFailed, ResultTimeout, RequestError HF290."""
+    """Return the output as JSON when the execution has ended.
+
+    Raises ExecutionFailed, ResultTimeout, and RequestError HF290.
+    """
     ended = yield from wait(execution, timeout)
     match ended["status"]:
         case "SUCCEEDED":
@@ -272,6 +276,7 @@ def format() -> Operation[Json]:  # noqa: A001
 
 
 def ask_format(number: int) -> Operation[Json]:
+    """Ask for a newer format, which is never taken back."""
     return (yield from _post("/format", {"format": number}))
 
 

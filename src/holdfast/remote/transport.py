@@ -19,7 +19,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit
@@ -103,8 +102,11 @@ class Connections:
         return self._send(self._new(), method, target, body, headers)
 
     def __del__(self) -> None:
-        for connection, _ in self._idle:
-            connection.close()
+        self._close()
+
+    def _close(self) -> None:
+        while (kept := self._pop()) is not None:
+            kept[0].close()
 
     def _send(
         self,
@@ -130,16 +132,21 @@ class Connections:
 
     def _take(self) -> HTTPConnection:
         if self._process != os.getpid():
-            self._process, self._idle = os.getpid(), []
-        while True:
-            # `pop` and `append` of a list are atomic, so that threads need no lock.
-            with suppress(IndexError):
-                connection, since = self._idle.pop()
-                if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):
-                    return connection
-                connection.close()
-                continue
-            return self._new()
+            self._process = os.getpid()
+            self._close()  # of this process's copies alone: the parent's connections stay open
+        while (kept := self._pop()) is not None:
+            connection, since = kept
+            if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):
+                return connection
+            connection.close()
+        return self._new()
+
+    def _pop(self) -> tuple[HTTPConnection, float] | None:
+        try:
+            # `pop` and `append` of a list are atomic, so threads need no lock.
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def _keep(self, connection: HTTPConnection) -> None:
         if connection.sock is None or len(self._idle) >= IDLE_CONNECTIONS_MAX:
