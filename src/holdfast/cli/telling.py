@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from holdfast.cli.console import json_argument, say
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
 
 
@@ -21,7 +22,12 @@ def add(commands: Any) -> None:
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
-    answer_parser.add_argument("token", help="`holdfast show` prints it")
+    answer_parser.add_argument(
+        "token",
+        metavar="QUESTION|TOKEN",
+        help="or the id of a question, as `holdfast inbox` prints it",
+    )
+    answer_parser.add_argument("--by", help="your name; default: the user of this machine")
     how = answer_parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
     how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
@@ -38,12 +44,11 @@ def event(arguments: argparse.Namespace) -> int:
 
 
 def answer(arguments: argparse.Namespace) -> int:
+    reply = partial(client_of(arguments).answer, arguments.token, by=arguments.by or local_user())
     if arguments.error is not None:
-        error, cause = arguments.error, arguments.cause
-        told = client_of(arguments).answer(arguments.token, error=error, cause=cause)
+        told = reply(error=arguments.error, cause=arguments.cause)
     elif arguments.cause is not None:
         raise RequestError("HF282", "--cause belongs to --error")
     else:
-        output = json_argument(arguments.output, "--output")
-        told = client_of(arguments).answer(arguments.token, output)
+        told = reply(json_argument(arguments.output, "--output"))
     return say(arguments, told, f"answered {told['execution']}")

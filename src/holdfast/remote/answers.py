@@ -66,6 +66,13 @@ class Page(NamedTuple):
     after: str | None
 
 
+class QuestionPage(NamedTuple):
+    """Open questions to people. `after` is the place of the next page, None at the end."""
+
+    rows: list[Json]
+    after: str | None
+
+
 class Filters(TypedDict, total=False):
     """The filters of a list; see docs/how-to/find.md. None stands for no filter."""
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
 from holdfast.errors import RequestError, ServiceFault, is_passing
-from holdfast.remote.answers import Description, Filters, Json, Page, Started
+from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
 from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 from holdfast.remote.values import json_bytes
 
@@ -111,6 +111,14 @@ def pause(
 def resume(execution: str, reason: str, *, by: str | None = None) -> Operation[Json]:
     """Let a paused execution continue."""
     return (yield from _post(f"{_path(execution)}/resume", {"reason": reason, "by": by}))
+
+
+def skip(
+    execution: str, step: str, result: object, reason: str, *, by: str | None = None
+) -> Operation[Json]:
+    """Give an open or failed step its result by hand."""
+    fields = {"step": step, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
 
 
 def change_priority(
@@ -209,7 +217,7 @@ def _filter_text(value: object) -> str | None:
             return str(value)
 
 
-# -- events, answers, limits -----------------------------------------------------------------------
+# -- events and answers ----------------------------------------------------------------------------
 
 
 def event(name: str, key: str, data: object, *, id: str | None = None) -> Operation[Json]:  # noqa: A002
@@ -225,12 +233,61 @@ def events() -> Operation[list[Json]]:
 
 
 def answer(
-    token: str, output: object = None, *, error: str | None = None, cause: str | None = None
+    question: str,
+    output: object = None,
+    *,
+    error: str | None = None,
+    cause: str | None = None,
+    by: str | None = None,
 ) -> Operation[Json]:
-    """Answer a question of an execution with an output, or fail its wait with an error."""
-    if error is None:
-        return (yield from _post("/answers", {"token": token}, output=output))
-    return (yield from _post("/answers", {"token": token, "error": error, "cause": cause}))
+    """Answer a question with an output, or fail its wait with an error. `question`: its id, or a
+    token that `describe` shows.
+    """
+    fields = {"error": error, "cause": cause, "by": by}
+    kept = {"output": output} if error is None else {}
+    if ":" in question:
+        return (yield from _post(f"{_question(question)}/answer", fields, **kept))
+    return (yield from _post("/answers", {"token": question, **fields}, **kept))
+
+
+# -- questions to people ---------------------------------------------------------------------------
+
+
+def questions(
+    *,
+    assignee: str | None = None,
+    workflow: str | None = None,
+    limit: int | None = None,
+    after: str | None = None,
+) -> Operation[QuestionPage]:
+    """Return the open questions, the next `limit` after the place `after`."""
+    size = None if limit is None else str(limit)
+    asked = {"assignee": assignee, "workflow": workflow, "limit": size, "after": after}
+    found = yield from _get(f"/questions{_query(asked)}")
+    return QuestionPage(found["questions"], found.get("next"))
+
+
+def question(question: str) -> Operation[Json]:
+    """Return one question, with the schema of its answer."""
+    return (yield from _get(_question(question)))
+
+
+def claim(question: str, by: str) -> Operation[Json]:
+    """Note that `by` works on the question: others cannot answer it."""
+    return (yield from _post(f"{_question(question)}/claim", {"by": by}))
+
+
+def release(question: str, by: str) -> Operation[Json]:
+    """Let others answer a claimed question again."""
+    return (yield from _post(f"{_question(question)}/release", {"by": by}))
+
+
+def delegate(question: str, to: str, by: str) -> Operation[Json]:
+    """Give the question to another person or role."""
+    return (yield from _post(f"{_question(question)}/delegate", {"to": to, "by": by}))
+
+
+# -- limits ----------------------------------------------------------------------------------------
 
 
 def limits() -> Operation[list[Json]]:
@@ -329,3 +386,7 @@ def _query(parameters: Mapping[str, str | None]) -> str:
 
 def _path(execution: str) -> str:
     return f"/executions/{quote(execution, safe='')}"
+
+
+def _question(question: str) -> str:
+    return f"/questions/{quote(question, safe='')}"
