@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import Any
 
 from holdfast.cli.console import json_argument, say
@@ -44,11 +43,13 @@ def event(arguments: argparse.Namespace) -> int:
 
 
 def answer(arguments: argparse.Namespace) -> int:
-    reply = partial(client_of(arguments).answer, arguments.token, by=arguments.by or local_user())
-    if arguments.error is not None:
-        told = reply(error=arguments.error, cause=arguments.cause)
-    elif arguments.cause is not None:
+    if arguments.error is None and arguments.cause is not None:
         raise RequestError("HF282", "--cause belongs to --error")
+    by = arguments.by or local_user()
+    if arguments.error is None:
+        output = json_argument(arguments.output, "--output")
+        told = client_of(arguments).answer(arguments.token, output, by=by)
     else:
-        told = reply(json_argument(arguments.output, "--output"))
+        error, cause = arguments.error, arguments.cause
+        told = client_of(arguments).answer(arguments.token, error=error, cause=cause, by=by)
     return say(arguments, told, f"answered {told['execution']}")
