@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -163,24 +163,39 @@ class _StackApi:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
         from botocore.session import Session  # noqa: PLC0415
 
+        stack = self._name.partition("/")[0]
         try:
             formation = Session().create_client("cloudformation")
-            outputs = formation.describe_stacks(StackName=self._name)["Stacks"][0].get(
-                "Outputs", []
-            )
+            outputs = formation.describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", [])
         except (BotoCoreError, ClientError) as error:
             raise RequestError(
                 "HF276",
-                f"stack {self._name}: {error}",
+                f"stack {stack}: {error}",
                 help="name a deployed stack; region and credentials are those of the AWS CLI",
             ) from None
-        urls = [output["OutputValue"] for output in outputs if output["OutputKey"] == API_OUTPUT]
-        if not urls:
-            raise RequestError(
-                "HF276",
-                f"stack {self._name} has no output {API_OUTPUT}",
-                help="name a stack that was deployed from Holdfast's CDK app",
-            )
+        found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name
         sign: Sign = _Signer(region) if self._token is None else bearer(self._token)
-        return over_http(_require_url(urls[0]), sign)
+        return over_http(_require_url(_api_url(found, self._name)), sign)
+
+
+def _api_url(outputs: Mapping[str, str], name: str) -> str:
+    """Return the address of the only Holdfast of a stack, or of the one that `Shop/Flows` names.
+
+    The outputs of a construct begin with its name: `FlowsApiUrl`.
+    """
+    construct = name.partition("/")[2]
+    keys = [key for key in outputs if key.endswith(API_OUTPUT)]
+    found = [key for key in keys if key == f"{construct}{API_OUTPUT}"] if construct else keys
+    if len(found) == 1:
+        return outputs[found[0]]
+    stack = name.partition("/")[0]
+    several = ", ".join(f"{stack}/{key.removesuffix(API_OUTPUT)}" for key in keys)
+    if keys:
+        message = f"stack {stack} has the outputs {', '.join(keys)}; {name} names none of them"
+        raise RequestError("HF276", message, help=f"name one of {several}")
+    raise RequestError(
+        "HF276",
+        f"stack {name} has no output {API_OUTPUT}",
+        help="name a stack that was deployed from a CDK app with Holdfast in it",
+    )
