@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
 from holdfast.cli.console import FINE, print_json
+from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.core.state import STATUSES
 from holdfast.remote.answers import Filters
@@ -55,9 +56,9 @@ def list_executions(arguments: argparse.Namespace) -> int:
         return _list_events(arguments)
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows, after = client_of(arguments).page(
-        limit=arguments.limit, after=arguments.after, **_filters(arguments)
-    )
+    client = client_of(arguments)
+    rows, after = client.page(limit=arguments.limit, after=arguments.after, **_filters(arguments))
+    note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
     elif rows:

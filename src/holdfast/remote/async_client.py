@@ -120,6 +120,8 @@ class AsyncClient:
     claim = awaited(operations.claim)
     release = awaited(operations.release)
     delegate = awaited(operations.delegate)
+    change_pause = awaited(operations.change_pause)
+    pauses = awaited(operations.pauses)
     limits = awaited(operations.limits)
     limit = awaited(operations.limit)
     change_limit = awaited(operations.change_limit)

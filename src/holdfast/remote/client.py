@@ -122,6 +122,8 @@ class Client:
     claim = blocking(operations.claim)
     release = blocking(operations.release)
     delegate = blocking(operations.delegate)
+    change_pause = blocking(operations.change_pause)
+    pauses = blocking(operations.pauses)
     limits = blocking(operations.limits)
     limit = blocking(operations.limit)
     change_limit = blocking(operations.change_limit)

@@ -287,6 +287,37 @@ def delegate(question: str, to: str, by: str) -> Operation[Json]:
     return (yield from _post(f"{_question(question)}/delegate", {"to": to, "by": by}))
 
 
+# -- pauses of a task, a workflow or the stack -----------------------------------------------------
+
+
+def change_pause(
+    reason: str,
+    *,
+    paused: bool,
+    task: str | None = None,
+    workflow: str | None = None,
+    all: bool | None = None,  # noqa: A002
+    until: datetime | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Pause or resume one task, one workflow, or with `all` the whole stack."""
+    fields = {
+        "reason": reason,
+        "paused": paused,
+        "task": task,
+        "workflow": workflow,
+        "all": all,
+        "until": None if until is None else until.astimezone().isoformat(),
+        "by": by,
+    }
+    return (yield from _post("/pauses", fields))
+
+
+def pauses() -> Operation[list[Json]]:
+    """Return what is paused: tasks, workflows, the stack."""
+    return list((yield from _get("/pauses"))["pauses"])
+
+
 # -- limits ----------------------------------------------------------------------------------------
 
 
