@@ -24,6 +24,7 @@ from holdfast.cli import (
     pausing,
     people,
     repairing,
+    schedules,
     starting,
     telling,
 )
@@ -39,6 +40,7 @@ _COMMANDS: Final = (
     authoring,
     local,
     starting,
+    schedules,
     pausing,
     repairing,
     limits,
