@@ -16,7 +16,15 @@ import pytest
 
 from holdfast.local import new_project
 from tests.infra.deployed import HOST_SETTINGS, ROOT, Deployment, cdk, deployed
-from tests.infra.ministack import ACCOUNT, REGION, grant_batches, grant_taking_on, running, wait_for
+from tests.infra.ministack import (
+    ACCOUNT,
+    REGION,
+    grant_batches,
+    grant_taking_on,
+    name_secrets,
+    running,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
 
@@ -81,6 +89,7 @@ def test_tasks_reach_what_the_stack_grants_them_and_nothing_else(tmp_path: Path)
         cdk(cloud, tmp_path, *deploy, project=project)
         grant_batches(cloud, "Shop")
         grant_taking_on(cloud, "Shop")
+        name_secrets(cloud, "Shop")
         found = json.loads(outputs.read_text())["Shop"]
         shop = deployed(cloud, {name.removeprefix("Flows"): value for name, value in found.items()})
 
