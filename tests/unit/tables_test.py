@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -83,24 +83,23 @@ def test_a_pipe_gets_long_lines_and_no_styles(capsys: pytest.CaptureFixture[str]
     assert tables.PIPE_COLUMNS == 200
 
 
-#: What the wheel brings without extras, and what it does not.
+#: What the wheel brings without extras has neither of the two.
 WITHOUT_EXTRAS = """
 import sys
-for name in ("rich", "moto"):
-    sys.modules[name] = None
+sys.modules |= {"rich": None, "moto": None}
 from holdfast.cli import main
-sys.exit(main(sys.argv[1:]))
+for words in ("list", "show order-17", "history order-17", "limits"):
+    assert main([*words.split(), "--endpoint", sys.argv[1]]) == 0
 """
 
 
-@pytest.mark.parametrize("words", [("list",), ("show", "order-17"), ("history", "order-17")])
-def test_commands_that_call_an_api_need_no_extras(words: tuple[str, ...], tmp_path: Any) -> None:
+def test_commands_that_call_an_api_need_no_extras(tmp_path: Path) -> None:
     stack = MemoryStack("tests.unit.client_flows")
     order = {"id": "17", "cents": 1_250, "due": "2027-01-15"}
     Client.of(stack.api).start("fulfil", {"order": order}, name="order-17")
     with served(stack) as api:
         ran = subprocess.run(
-            [sys.executable, "-c", WITHOUT_EXTRAS, *words, "--endpoint", api.url],
+            [sys.executable, "-c", WITHOUT_EXTRAS, api.url],
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -108,4 +107,4 @@ def test_commands_that_call_an_api_need_no_extras(words: tuple[str, ...], tmp_pa
             check=False,
         )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "order-17" in ran.stdout or "TaskSucceeded" in ran.stdout
+    assert {"order-17", "SUCCEEDED", "TaskSucceeded"} <= set(ran.stdout.split())
