@@ -88,6 +88,10 @@ class Client:
         """`words`: reason, by."""
         return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
 
+    def fork(self, identifier: str, request: Mapping[str, AnyJson]) -> AnyJson:
+        """`request`: step, input?, set?, reason, by."""
+        return self._post(f"{_path(identifier)}/fork", dict(request))
+
     def change_pause(self, changed: Mapping[str, AnyJson]) -> AnyJson:
         """`changed`: task, workflow or all; paused, until?, reason, by."""
         return self._post("/pauses", dict(changed))
