@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from holdfast import cli
 from holdfast.errors import RequestError
+from holdfast.remote import client
+from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast_simulator.world import CrashAt
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
+from tests.unit.host_kit import Site
 from tests.unit.pausing_test import settle
 
 WORDS = {"reason": "wrong price", "by": "ann"}
@@ -154,3 +159,26 @@ def test_a_step_inside_of_branches_is_refused_and_the_block_is_named() -> None:
         fork(shop, run, "one")
     assert caught.value.help == "a fork may begin at: first, both"
     assert shop.describe(fork(shop, run, "both")["execution"])["status"] == "SUCCEEDED"
+
+
+def test_the_command_line_forks_and_says_what_is_not_taken_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop, run, _ = done()
+    site = Site(shop)
+
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        status, answer = site.request(method, target, json.loads(body or b"{}"))
+        return status, json.dumps(answer).encode()
+
+    monkeypatch.setattr(client, "connect", lambda *_, **__: Api(carry, "here"))
+    line = ["fork", run, "--at", "charge", "--set", "pence=5", "--reason", "why", "--json"]
+    assert cli.main(line) == 0
+    forked = json.loads(capsys.readouterr().out)["execution"]
+    settle(shop)
+    assert shop.describe(forked)["output"] == {"id": "o-7", "pence": 5}
+    assert cli.main(["fork", run, "--at", "price", "--reason", "why"]) == 0
+    told = capsys.readouterr().out
+    assert told.endswith(f"{run} has done since, not taken back: tasks: price, charge\n")
+    assert cli.main(["show", run]) == 0
+    assert forked in capsys.readouterr().out

@@ -53,18 +53,19 @@ def _words(arguments: argparse.Namespace) -> dict[str, str]:
 def skip(arguments: argparse.Namespace) -> int:
     result = json_argument(arguments.result, "--result")
     client, step = client_of(arguments), arguments.step
-    told = client.skip(arguments.execution, step, result, _words(arguments))
+    told = client.skip(arguments.execution, step, result, **_words(arguments))
     return say(arguments, told, f"asked {told['execution']} to go on after {told['step']}")
 
 
 def fork(arguments: argparse.Namespace) -> int:
-    request: dict[str, Any] = {"step": arguments.at, **_words(arguments)}
+    changes: dict[str, Any] = {}
     if arguments.input is not None:
-        request["input"] = json_argument(arguments.input, "--input")
+        changes["input"] = json_argument(arguments.input, "--input")
     if arguments.set:
         pairs = (text.partition("=") for text in arguments.set)
-        request["set"] = {name: json_argument(value, "--set") for name, _, value in pairs}
-    told = client_of(arguments).fork(arguments.execution, request)
+        changes["set"] = {name: json_argument(value, "--set") for name, _, value in pairs}
+    client, words = client_of(arguments), _words(arguments)
+    told = client.fork(arguments.execution, arguments.at, **words, changes=changes)
     kept = told["not_taken_back"]
     texts = [f"{name}: {', '.join(values)}" for name, values in kept.items()]
     more = f"; {told['fork_of']} has done since, not taken back: {'; '.join(texts)}" if kept else ""
