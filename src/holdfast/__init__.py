@@ -17,6 +17,7 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
 
 __all__ = [
+    "Approval",
     "Batch",
     "BlockTimeout",
     "CompensationFailed",
@@ -63,8 +65,10 @@ __all__ = [
     "InvalidResult",
     "Limit",
     "Pure",
+    "Rejected",
     "Retry",
     "Step",
+    "StepType",
     "Task",
     "TaskContext",
     "TaskError",
@@ -97,6 +101,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "step",
+    "step_type",
     "task",
     "task_context",
     "timeout",
