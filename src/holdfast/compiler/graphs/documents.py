@@ -117,7 +117,7 @@ class _Reading:
     def _step(self, row: Any, path: DocumentPath) -> Step | None:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
-        kind = row.get("type")
+        kind = str(row.get("type"))
         if kind not in self.kinds:  # a kind of the project's own has fields of its own
             self._known_fields(row, path, _APPROVAL if kind == HUMAN_APPROVAL else _STEP)
         id_ = self._text(row, path, "id", '"id": "extract"')
