@@ -142,6 +142,7 @@ GATE_PROBE_MS: Final = 30_000  # a slowed limit doubles its speed so long after 
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # of one tick
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400  # a replaced change of a limit
+RESUME_PER_SECOND: Final = 50  # of what a pause of a task, a workflow or the stack has held
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read
 
 # -- Answers of services ---------------------------------------------------------------------------

@@ -286,6 +286,11 @@ class Attempts:
                 self.taken.discard(ticket)
                 known.append(facts.TaskUnknown(*ticket))
                 continue
+            held = yield from self.permits.hold_back(attempt, state.workflow, now_ms)
+            if held is not None:
+                self.taken.discard(ticket)
+                known.append(held)
+                continue
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
