@@ -17,6 +17,7 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
@@ -76,6 +77,7 @@ __all__ = [
     "Rejected",
     "ResultTimeout",
     "Retry",
+    "Schedule",
     "Step",
     "StepType",
     "Task",
