@@ -76,6 +76,20 @@ def test_a_wait_that_is_over_before_the_execution_is_says_so(shell: Shell) -> No
     assert "still running after 0 s" in shell.complaints
 
 
+def test_the_log_and_the_trace_of_an_execution(shell: Shell) -> None:
+    start = ("start", "order_fulfilment", "--name", "a06", "--input", order("a06"))
+    assert shell(*start, "--wait", "10") == 0
+
+    assert shell("logs", "a06") == 0
+    assert (shell.printed, "logged nothing" in shell.complaints) == ("", True)
+    assert shell.json("logs", "a06") == []
+    assert shell("trace", "a06") == 0
+    assert shell.printed.startswith("trace ")
+    assert "order_fulfilment" in shell.printed
+    (resource,) = shell.json("trace", "a06", "--format", "otlp")["resourceSpans"]
+    assert resource["scopeSpans"][0]["spans"][0]["name"] == "order_fulfilment"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
@@ -85,6 +99,8 @@ def test_a_wait_that_is_over_before_the_execution_is_says_so(shell: Shell) -> No
         (("start", "loan_approval", "--name", "a b", "--input", loan("x")), 2, "is not a name"),
         (("show", "nobody"), 1, "error[HF207]: there is no execution 'nobody'"),
         (("history", "nobody"), 1, "error[HF207]"),
+        (("logs", "nobody"), 1, "error[HF207]"),
+        (("trace", "nobody"), 1, "error[HF207]"),
         (("stop", "nobody"), 1, "error[HF207]"),
         (("show", "a b"), 2, "error[HF201]"),
         (("show", "a/b?c"), 1, "error[HF208]"),

@@ -22,6 +22,7 @@ from holdfast.cli import (
     pausing,
     starting,
     telling,
+    watching,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
@@ -38,6 +39,7 @@ _COMMANDS: Final = (
     limits,
     capacity,
     finding,
+    watching,
     telling,
     maintenance,
 )

@@ -117,6 +117,12 @@ class Client:
                 return found
             asked = f"?{urlencode({'after': answer['next']})}"
 
+    def logs(self, run: str) -> list[AnyJson]:
+        """Return what the tasks of an execution and of those that it called have logged; `serve`
+        alone answers.
+        """
+        return list(self._call("GET", f"{_path(run)}/logs")["lines"])
+
     def executions(
         self,
         workflow: str | None = None,
