@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.api import payloads
-from holdfast.api.boundary import Misfit, normalise_payload
+from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
@@ -215,6 +215,9 @@ class Deployment:
             seals = Seals(self.vault, tenant, may_open=False)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return schema_of(payloads.resolve(reference))
+
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
         with _validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=False)
@@ -224,6 +227,20 @@ class Deployment:
                 raise RequestError(
                     "HF211",
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
+                ) from None
+
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
+        functions = self.registry.workflows if is_workflow else self.registry.tasks
+        function = functions.get(name)
+        if function is None:
+            raise GoneTypeError(name)
+        with _validating("HF211", f"the result of {name}"):
+            seals = Seals(self.vault, tenant, may_open=False)
+            try:
+                return function.boundary.dump_result(value, seals)
+            except Misfit as misfit:
+                raise RequestError(
+                    "HF211", f"the result does not fit what {name} returns: {misfit}"
                 ) from None
 
 

@@ -79,6 +79,7 @@ POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end 
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
 
 # -- The sweeper -----------------------------------------------------------------------------------
+QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # of the rows of started executions of one state machine
 STARTS_DUE_SHARDS: Final = 8  # of the rows by which the sweeper finds lost starts

@@ -134,7 +134,7 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
-def test_an_answer_costs_itself_and_one_record() -> None:
+def test_an_answer_costs_itself_one_record_and_the_row_of_its_question() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(ask()))
     bill = Bill(shop)
@@ -143,8 +143,8 @@ def test_an_answer_costs_itself_and_one_record() -> None:
     shop.answer(run, output={"approved": True})
     shop.world.run()
 
-    # One more that the sweeper writes for all the starts of a minute.
-    assert bill.usage().write_units - short.write_units == 2
+    # The row is put and deleted; one more that the sweeper writes for all the starts of a minute.
+    assert bill.usage().write_units - short.write_units == 4
     assert bill.usage().sqs_send_requests == 2
 
 

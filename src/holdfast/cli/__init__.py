@@ -20,6 +20,8 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    people,
+    repairing,
     starting,
     telling,
     watching,
@@ -36,11 +38,13 @@ _COMMANDS: Final = (
     local,
     starting,
     pausing,
+    repairing,
     limits,
     capacity,
     finding,
     watching,
     telling,
+    people,
     maintenance,
 )
 

@@ -74,6 +74,20 @@ def _paused(row: JsonRow) -> str:
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
 
 
+def questions(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
+    for row in map(_on_one_line, rows):
+        table.add_row(
+            row["question"],
+            row["title"],
+            row["assignee"],
+            ago(row["since"], now),
+            moment(row["until"]) if "until" in row else "",
+            row.get("claimed_by", ""),
+        )
+    return table
+
+
 def events(rows: list[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):
@@ -348,6 +362,12 @@ def history(rows: list[JsonRow]) -> Table:
     return table
 
 
+#: Events that say who asked for them, and why.
+_BY_HAND: Final = frozenset(
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+)
+
+
 def _style(row: JsonRow) -> str:
     if row["type"].endswith(("Failed", "TimedOut", "Aborted")):
         return "red"
@@ -366,9 +386,9 @@ def _what(row: JsonRow) -> str:
         parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
-    if row["type"] == "ExecutionRedriven":
+    if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
-        parts += [f"{word} {text}" for word, text in words.items() if text is not None]
+        parts += [f"{word} {text}" for word, text in words.items() if text]
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
     if not row["type"].endswith(("StateEntered", "StateExited")):

@@ -46,7 +46,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, map_run, pausing, steps
+from holdfast.core import cancelling, facts, map_run, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
     event_type,
@@ -132,7 +132,8 @@ def _offer_open(decision: Decision, fact: Fact) -> None:
     if not decision.is_started:
         is_open = isinstance(fact, facts.Started)
     else:
-        is_open = not decision.state.is_ended or isinstance(fact, facts.RedriveRequested)
+        may_reopen = isinstance(fact, facts.RedriveRequested | facts.SkipRequested)
+        is_open = may_reopen or not decision.state.is_ended
     if is_open:
         _offer(decision, fact)
         _settle(decision)
@@ -208,6 +209,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.resume(decision, fact)
         case facts.PriorityRequested():
             _prioritise(decision, fact)
+        case facts.SkipRequested():
+            _skip(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():
@@ -302,7 +305,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     frame, state, _ = found
     match state:
         case TaskState():
-            _complete(decision, frame, state, fact.output)
+            own = {"by": fact.by} if fact.by else {}
+            _complete(decision, frame, state, fact.output, **own)
         case MapState():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
@@ -586,7 +590,24 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
     return fact.control_id > state.last_control and (fact.now or not is_asked_for)
 
 
-def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
+def is_skipped_by(state: Execution, fact: facts.SkipRequested) -> bool:
+    """The step is open, or it is open again once the ended execution continues."""
+    if fact.control_id <= state.last_control or skipping.step_of(state, fact) is None:
+        return False
+    return not state.is_ended or is_redriven_by(state, fact)
+
+
+def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
+    if not is_skipped_by(decision.state, fact):
+        return
+    if decision.state.is_ended:
+        _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
+        if decision.state.is_ended:
+            return  # The end is in this very record; see `_redrive`
+    skipping.skip(decision, fact)
+
+
+def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRequested) -> bool:
     """A redrive is for the present end. A request that came while the execution ran, or for an
     earlier end, does not wait for the next end. Ids of control messages begin with their time.
     """

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import unquote
 
+from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
@@ -47,6 +48,7 @@ HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
 
+_JSON_HEADERS: Final = {"Content-Type": "application/json"}
 #: A route of `serve` alone: the lines of a deployed stack are in CloudWatch.
 _LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 
@@ -162,7 +164,8 @@ class _Request(BaseHTTPRequestHandler):
                 rows = self.server.lines.of(unquote(logged[1]))
                 self._answer(HTTPStatus.OK, json.dumps({"lines": rows}).encode())
                 return
-            self._answer(*self.server.stack.request(self.command, self.path, body, headers))
+            found = self.server.stack.request(self.command, self.path, body, headers)
+            self._answer(found.status, found.body, found.headers)
         except RequestError as error:
             # The rest of a refused body must not be read as the next request.
             self.close_connection = True
@@ -232,6 +235,8 @@ class _Request(BaseHTTPRequestHandler):
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
         # A browser names no origin when it only fetches, and some services act on a GET.
         site = self.headers.get("Sec-Fetch-Site", "none")
+        if self.command == "GET" and self.path.startswith(FORMS):
+            site = "none"  # a link in a mail leads here, and showing a form changes nothing
         if (
             (host not in own and not is_own)
             or (origin is not None and origin.removeprefix("http://") not in own)
@@ -267,9 +272,10 @@ class _Request(BaseHTTPRequestHandler):
         shown = {name: text for name, text in problem.items() if text}
         self._answer(status, json.dumps({"error": shown}).encode())
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def _answer(self, status: int, body: bytes, headers: Mapping[str, str] = _JSON_HEADERS) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")
