@@ -81,8 +81,8 @@ def test_the_log_and_the_trace_of_an_execution(shell: Shell) -> None:
     assert shell(*start, "--wait", "10") == 0
 
     assert shell("logs", "a06") == 0
-    assert (shell.printed, "logged nothing" in shell.complaints) == ("", True)
-    assert shell.json("logs", "a06") == []
+    assert " charge " in shell.printed
+    assert {row["execution_name"] for row in shell.json("logs", "a06")} == {"a06"}
     assert shell("trace", "a06") == 0
     assert shell.printed.startswith("trace ")
     assert "order_fulfilment" in shell.printed
@@ -257,9 +257,11 @@ def test_a_list_of_nothing_says_so(shell: Shell) -> None:
 def test_a_history_is_a_table_with_a_row_for_each_event(shell: Shell) -> None:
     shell("start", "order_fulfilment", "--name", "d03", "--input", order("d03"), "--wait", "10")
     assert shell("history", "d03") == 0
-    lines = shell.printed.splitlines()
+    found = shell.printed.splitlines()
+    lines = [line for line in found if not line.startswith(" " * 30)]  # tracebacks are below
     events = shell.json("history", "d03")
     assert len(lines) == 1 + len(events)
+    assert any('File "statemachines/' in line for line in found)
     assert [event["id"] for event in events if "id" in event] == list(
         range(1, 1 + sum("id" in event for event in events))
     )
