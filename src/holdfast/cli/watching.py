@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
 
 def logs(arguments: argparse.Namespace) -> int:
     client = client_of(arguments)
-    execution = client.execution(arguments.execution)
+    execution = client.describe(arguments.execution)
     if arguments.stack is not None:
         from holdfast.local.cloud_logs import read_lines  # noqa: PLC0415
 
@@ -63,7 +63,7 @@ def trace(arguments: argparse.Namespace) -> int:
     from holdfast.local import traces  # noqa: PLC0415
 
     client = client_of(arguments)
-    execution = client.execution(arguments.execution)
+    execution = client.describe(arguments.execution)
     run = str(execution["execution"])
     spans = traces.spans_of(execution, client.history(run), datetime.now(UTC))
     if arguments.export is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ _WORKER: Final = "Worker"
 _LATE: Final = timedelta(minutes=15)
 
 
-def read_lines(stack: str, execution: dict[str, Any]) -> list[dict[str, Any]]:
+def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the lines of an execution, as the API describes it, and of those that it called.
 
     Raises RequestError HF276, HF293.
@@ -56,7 +56,7 @@ def _groups(session: Any, stack: str) -> list[str]:
     return groups
 
 
-def _lines(logs: Any, groups: list[str], execution: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _lines(logs: Any, groups: list[str], execution: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     span = {"startTime": _ms(execution.get("started"), timedelta())}
     span["endTime"] = _ms(execution.get("stopped"), _LATE)
     for group in groups:
