@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.console import harmless
+from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
@@ -369,6 +370,21 @@ def _go_on(wait: JsonRow) -> str | None:
     if wait["kind"] == "event":
         return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
     return None
+
+
+# -- trace ---------------------------------------------------------------------------------------
+
+
+def spans(found: list[Span]) -> Table:
+    table = plain_table("step", "after", "took", "error", right=("after", "took"))
+    begin_ms = found[0].start_ms if found else 0
+    for span in found:
+        end_ms = span.start_ms if span.end_ms is None else span.end_ms
+        name = Text(harmless(f"{'  ' * span.depth}{span.name}"), "red" if span.error else "")
+        after = timedelta(milliseconds=span.start_ms - begin_ms)
+        took = timedelta(milliseconds=end_ms - span.start_ms)
+        table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
+    return table
 
 
 # -- history ---------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ class AsyncClient:
     page = awaited(operations.page)
     describe = awaited(operations.describe)
     history = awaited(operations.history)
+    logs = awaited(operations.logs)
     wait = awaited(operations.wait)
     output = awaited(operations.output)
     stop = awaited(operations.stop)

@@ -106,6 +106,7 @@ class Client:
     page = blocking(operations.page)
     describe = blocking(operations.describe)
     history = blocking(operations.history)
+    logs = blocking(operations.logs)
     wait = blocking(operations.wait)
     output = blocking(operations.output)
     stop = blocking(operations.stop)

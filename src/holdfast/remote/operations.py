@@ -81,6 +81,13 @@ def history(execution: str) -> Operation[list[Json]]:
     return (yield from _pages(f"{_path(execution)}/history", "events"))
 
 
+def logs(execution: str) -> Operation[list[Json]]:
+    """Return the lines that tasks of the execution, and of those that it called, have logged. Only
+    `serve` answers: the lines of a deployed stack are in CloudWatch.
+    """
+    return list((yield from _get(f"{_path(execution)}/logs"))["lines"])
+
+
 def stop(
     execution: str, error: str | None = None, cause: str | None = None, *, now: bool = False
 ) -> Operation[Json]:
