@@ -258,6 +258,10 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", f"{shown['retries']} times")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "fork_of" in shown:
+        table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
+    if "forks" in shown:
+        table.add_row("forks", ", ".join(shown["forks"]))
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
     if "stopped" in shown:
@@ -406,7 +410,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 
 #: Events that say who asked for them, and why.
 _BY_HAND: Final = frozenset(
-    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued"}
 )
 
