@@ -14,6 +14,7 @@ from typing import Any, Final
 from holdfast.cli import tables
 from holdfast.cli.console import harmless
 from holdfast.cli.tables import Column, Shown, Table, Text, plain_table
+from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
@@ -234,6 +235,10 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", f"{shown['retries']} times")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "fork_of" in shown:
+        table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
+    if "forks" in shown:
+        table.add_row("forks", ", ".join(shown["forks"]))
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
     if "stopped" in shown:
@@ -344,6 +349,21 @@ def _go_on(wait: JsonRow) -> str | None:
     return None
 
 
+# -- trace ---------------------------------------------------------------------------------------
+
+
+def spans(found: list[Span]) -> Table:
+    table = plain_table("step", "after", "took", "error", right=("after", "took"))
+    begin_ms = found[0].start_ms if found else 0
+    for span in found:
+        end_ms = span.start_ms if span.end_ms is None else span.end_ms
+        name = Text(harmless(f"{'  ' * span.depth}{span.name}"), "red" if span.error else "")
+        after = timedelta(milliseconds=span.start_ms - begin_ms)
+        took = timedelta(milliseconds=end_ms - span.start_ms)
+        table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
+    return table
+
+
 # -- history ---------------------------------------------------------------------------------------
 
 
@@ -367,7 +387,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 
 #: Events that say who asked for them, and why.
 _BY_HAND: Final = frozenset(
-    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued"}
 )
 
