@@ -93,6 +93,12 @@ def test_tasks_reach_what_the_stack_grants_them_and_nothing_else(tmp_path: Path)
         found = json.loads(outputs.read_text())["Shop"]
         shop = deployed(cloud, {name.removeprefix("Flows"): value for name, value in found.items()})
 
+        secrets = cloud.client("secretsmanager")
+        [key] = [
+            one["ARN"] for one in secrets.list_secrets()["SecretList"] if "BankKey" in one["Name"]
+        ]
+        secrets.put_secret_value(SecretId=key, SecretString="key of the bank")
+
         kept = ended(shop, "keep", {"order_id": "o1"})
         assert kept["status"] == "SUCCEEDED", json.dumps(kept)
         assert kept["output"] == "o1"
@@ -103,7 +109,7 @@ def test_tasks_reach_what_the_stack_grants_them_and_nothing_else(tmp_path: Path)
             if "receipts" in bucket["Name"]
         ]
         stored = buckets.get_object(Bucket=receipts, Key="o1")["Body"].read().decode()
-        assert stored == "receipt of o1\nsigned with 32 characters"
+        assert stored == "receipt of o1\nsigned with 15 characters"
 
         buckets.create_bucket(Bucket="not-granted")
         refused = ended(shop, "pry", {"bucket": "not-granted"})
