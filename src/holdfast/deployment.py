@@ -119,8 +119,14 @@ class Deployment:
     # -- tasks -------------------------------------------------------------------------------------
 
     def knows(self, name: str, is_pure: bool) -> bool:
-        task = self.registry.tasks.get(name)
+        task = self.registry.task(name)
         return task is not None and task.is_pure == is_pure
+
+    def _task(self, name: str) -> Task[..., Any]:
+        task = self.registry.task(name)
+        if task is None:
+            raise KeyError(name)
+        return task
 
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
@@ -142,9 +148,9 @@ class Deployment:
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
                 if effect.is_batch:
-                    found = self.registry.tasks[effect.name].call_batch_json(arguments, seals)
+                    found = self._task(effect.name).call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
-                output = self.registry.tasks[effect.name].call_json(arguments, seals)
+                output = self._task(effect.name).call_json(arguments, seals)
         except KeyboardInterrupt:
             raise  # the user pressed Ctrl-C; the task did not fail
         except VaultFault as fault:
@@ -152,7 +158,7 @@ class Deployment:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             cause = printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX]
-            task = self.registry.tasks[effect.name]
+            task = self._task(effect.name)
             limits = task.limits if isinstance(task, Task) else ()
             pause = retry_after(error, limits, datetime.now(UTC))
             if pause is not None:

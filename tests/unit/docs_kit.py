@@ -14,6 +14,9 @@ _SPAN: Final = re.compile(r"`([^`]+)`")
 MODULE: Final = """
 from __future__ import annotations
 
+import json
+import logging
+import math
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -31,6 +34,7 @@ from holdfast import (
 )
 
 VAT_PERCENT = 20
+log = logging.getLogger("shop")
 
 class Colour(Enum):
     RED = "red"

@@ -44,6 +44,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF044": "a field that does not exist",
         "HF045": "a model that cannot be built exactly",
         "HF046": "a value of unknown type where the type decides",
+        "HF047": "a log line that is not a text and its values",
         "HF048": "a comparison that Python and JSON answer differently",
         "HF049": "an order between values that have none",
         "HF050": "a context manager that the language does not have",

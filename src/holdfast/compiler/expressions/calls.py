@@ -15,6 +15,7 @@ from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.annotations import is_model
+from holdfast.compiler.types.failures import is_own_name
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -88,6 +89,11 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
         return refuse_call(
             expressions, node, "has no JSONata form", "call it inside a @pure function"
         )
+    module = getattr(found, "__module__", None)
+    if isinstance(module, str) and not is_own_name(module):
+        message = f"`{name}` is a function of a library: a workflow cannot call it"
+        help_ = "call it in a @task (I/O, time, chance), or inside a @pure function"
+        return expressions.unit.refused(node, "HF005", message, help_)
     return expressions.unit.refused(
         node,
         "HF005",

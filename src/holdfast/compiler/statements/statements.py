@@ -112,6 +112,8 @@ from holdfast.compiler.steps.helpers import (
     keeps_parameters,
 )
 from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
+from holdfast.compiler.steps.logs import logger_of, lower_log
+from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
 from holdfast.compiler.types.types import NEVER, Type, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -411,6 +413,8 @@ class Statements:
                 return  # a docstring, or an empty body
             case ast.Call() if (function := self.durable(value)) is not None:
                 self.step(value, function, (), node)
+            case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
+                self._log(value, logger)
             case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper):
                 self.prepare(value)
                 if self.hoisted[value].type == NEVER:
@@ -423,6 +427,15 @@ class Statements:
                 lower_change(self, node, value, name)
             case _:
                 self._without_effect(node, value)
+
+    def _log(self, node: ast.Call, logger: str) -> None:
+        hoist_inside(self, node)
+        try:
+            action = lower_log(self.expressions, node, logger)
+        except StepRefused:
+            self.lose(node)
+        else:
+            self.emit(StepStatement(self.origin(node), action, ()))
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
         if isinstance(value, ast.Call | ast.Await):

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from holdfast.compiler.context import Helper, Unit
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import kept_by_statements
+from holdfast.compiler.statements.aliases import changes_in_place, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
@@ -164,7 +164,7 @@ def _helper(
     is_recursive = node in around
     called = () if is_recursive else _called(unit, scope, node, around)
     is_plain = not is_recursive and _is_plain(node.body)
-    is_quiet = not is_recursive and not any(isinstance(part, _LOUD) for part in own_parts(node))
+    is_quiet = not is_recursive and not any(_is_loud(part) for part in own_parts(node))
     return Helper(
         node,
         unit,
@@ -173,6 +173,13 @@ def _helper(
         is_expression=is_plain and all(one is not None and one.is_expression for one in called),
         is_quiet=is_quiet and all(one is not None and one.is_quiet for one in called),
     )
+
+
+def _is_loud(node: ast.AST) -> bool:
+    """Return True for a statement that may do more than compute: it raises, or writes a log."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and not changes_in_place(node)
+    return isinstance(node, _LOUD)
 
 
 _LOUD: Final = (ast.Raise, ast.Assert, ast.While, ast.With)
