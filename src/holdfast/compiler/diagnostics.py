@@ -54,6 +54,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF055": "steps of a graph that wait for each other",
         "HF056": "a step or task of a graph that does not exist, or is there twice",
         "HF057": "a graph that is not written in its form",
+        "HF059": "a task called inside a @pure function",
         "HF060": "an inline task with too long a timeout",
         "HF061": "retry settings that no state machine can keep",
         "HF064": "for `--target stepfunctions`: what only Holdfast's engine can run",
