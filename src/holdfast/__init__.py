@@ -44,6 +44,7 @@ from holdfast.api.surface import (
     wait_for_event,
     workflow,
 )
+from holdfast.api.tools import Tools, choice
 
 if TYPE_CHECKING:
     from holdfast.boto import client
@@ -64,11 +65,13 @@ __all__ = [
     "TaskContext",
     "TaskError",
     "Throttled",
+    "Tools",
     "Trip",
     "Undo",
     "WaitTimeout",
     "Workflow",
     "ask",
+    "choice",
     "client",
     "compensating",
     "dag",

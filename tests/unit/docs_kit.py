@@ -29,8 +29,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
-    Retry, TaskError, WaitTimeout, ask, compensating, days, each, first, hours, minutes, parallel,
-    pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
+    Retry, TaskError, WaitTimeout, ask, choice, compensating, days, each, first, hours, minutes,
+    parallel, pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
 )
 
 VAT_PERCENT = 20
@@ -107,6 +107,8 @@ def vat(cents: int) -> int:
 @pure
 def total_of(cents: list[int]) -> int:
     return sum(cents)
+
+TOOLS = choice(charge, vat)
 
 @workflow
 def pack(order_id: str, quick: bool = False) -> str:

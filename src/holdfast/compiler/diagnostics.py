@@ -57,6 +57,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF059": "a task called inside a @pure function",
         "HF060": "an inline task with too long a timeout",
         "HF061": "retry settings that no state machine can keep",
+        "HF062": "a choice of tasks that is not called by name",
         "HF064": "for `--target stepfunctions`: what only Holdfast's engine can run",
         "HF065": "for `--target stepfunctions`: what is beyond a limit of AWS",
         "HF066": "a secret where none can be kept",

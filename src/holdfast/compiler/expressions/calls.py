@@ -13,7 +13,7 @@ from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.steps.durable import find_durable
-from holdfast.compiler.steps.helpers import find_helper
+from holdfast.compiler.steps.helpers import find_helper, find_tools
 from holdfast.compiler.types.annotations import is_model
 from holdfast.compiler.types.failures import is_own_name
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     function = node.func
-    if find_durable(expressions.unit, expressions.scope, node) is not None:
+    if (
+        find_durable(expressions.unit, expressions.scope, node) is not None
+        or find_tools(expressions.unit, expressions.scope, node) is not None
+    ):
         return _misplaced(expressions, node)
     helper = find_helper(expressions.unit, expressions.scope, node)
     if helper is not None:

@@ -55,6 +55,7 @@ from types import EllipsisType
 from typing import Any, Final
 
 from holdfast.api.surface import first
+from holdfast.api.tools import Tools
 from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Environment,
@@ -102,6 +103,7 @@ from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
+from holdfast.compiler.statements.tools import lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
@@ -217,6 +219,9 @@ class Statements:
         """
         if isinstance(function, Helper):
             found = self.hoisted[node] = inline(self, node, function)
+            return found
+        if isinstance(function, Tools):
+            found = self.hoisted[node] = lower_tools(self, node, function)
             return found
         name = getattr(function, "name", None) or getattr(function, "__name__", "step")
         variable = self.scope.name(f"{name}_result", (node, "result"))
@@ -415,7 +420,7 @@ class Statements:
                 self.step(value, function, (), node)
             case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
                 self._log(value, logger)
-            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper):
+            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper | Tools):
                 self.prepare(value)
                 if self.hoisted[value].type == NEVER:
                     self.flow.environment = None
