@@ -23,14 +23,15 @@ from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from random import randint
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, choice, compensating, days, each, first, hours, minutes,
-    parallel, pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
+    parallel, pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event,
+    workflow,
 )
 
 VAT_PERCENT = 20
@@ -64,6 +65,10 @@ class Transfer(BaseModel):
 
 @dataclass
 class Point:
+    x: int
+    y: int = 0
+
+class Spot(NamedTuple):
     x: int
     y: int = 0
 

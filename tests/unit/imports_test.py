@@ -24,6 +24,7 @@ AUTHORING = {
     "holdfast.api.sealing",
     "holdfast.api.surface",
     "holdfast.api.tasks",
+    "holdfast.api.tools",
     "holdfast.errors",
     "holdfast.limits",
     "holdfast.sealed",

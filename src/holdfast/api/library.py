@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -143,4 +142,5 @@ def _parameter(text: str) -> inspect.Parameter:
 
 
 def _log(logger: str, level: str, message: str) -> None:
+    logging = importlib.import_module("logging")
     logging.getLogger(logger).log(getattr(logging, level.upper()), "%s", message)

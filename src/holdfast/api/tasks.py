@@ -35,8 +35,11 @@ class WaitTimeout(TaskError):  # noqa: N818
     """An event, a human task or a task was not answered in time (`States.Timeout`)."""
 
 
-class HeartbeatMissed(WaitTimeout):
-    """A task was silent for longer than its `heartbeat` (`States.HeartbeatTimeout`)."""
+class HeartbeatMissed(Exception):  # noqa: N818
+    """A task was silent for longer than its `heartbeat`.
+
+    A workflow sees `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
+    """
 
 
 class BlockTimeout(WaitTimeout):

@@ -12,9 +12,10 @@ from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.named_tuples import construct_named_tuple
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper, find_tools
-from holdfast.compiler.types.annotations import is_model
+from holdfast.compiler.types.annotations import is_model, is_named_tuple
 from holdfast.compiler.types.failures import is_own_name
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return _unknown_function(expressions, node)
     if is_model(found):
         return construct(expressions, node, found)
+    if is_named_tuple(found):
+        return construct_named_tuple(expressions, node, found)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 
@@ -93,7 +96,8 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
             expressions, node, "has no JSONata form", "call it inside a @pure function"
         )
     module = getattr(found, "__module__", None)
-    if isinstance(module, str) and not is_own_name(module):
+    is_ours = isinstance(module, str) and module.startswith("holdfast.")
+    if isinstance(module, str) and not is_ours and not is_own_name(module):
         message = f"`{name}` is a function of a library: a workflow cannot call it"
         help_ = "call it in a @task (I/O, time, chance), or inside a @pure function"
         return expressions.unit.refused(node, "HF005", message, help_)

@@ -92,7 +92,7 @@ from holdfast.compiler.statements.assignments import (
     lower_assignment,
     lower_augmented_assignment,
 )
-from holdfast.compiler.statements.changes import lower_change
+from holdfast.compiler.statements.changes import change_inside, lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.compiler.statements.flow import Flow
@@ -443,6 +443,10 @@ class Statements:
             self.emit(StepStatement(self.origin(node), action, ()))
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
+        change = change_inside(self.unit, value)
+        if change is not None:
+            self.unit.refuse(node, *change)
+            return
         if isinstance(value, ast.Call | ast.Await):
             # The error in the call is more useful than the unused result.
             before = len(self.unit.diagnostics)

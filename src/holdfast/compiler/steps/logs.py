@@ -7,7 +7,7 @@ the step runs; a workflow itself is not run again, so the line does not appear a
 from __future__ import annotations
 
 import ast
-import logging
+from types import ModuleType
 from typing import Final
 
 from holdfast.api.library import LEVELS, LOG, library_task
@@ -20,6 +20,7 @@ from holdfast.compiler.steps.step_arguments import refuse, require_value
 from holdfast.compiler.types.models import secret_in
 from holdfast.compiler.types.types import NONE, is_refused, is_text
 
+_LOGGERS: Final = frozenset({"logging.Logger", "aws_lambda_powertools.logging.logger.Logger"})
 _HELP: Final = 'log.info("order %s has %s lines", order.id, len(order.lines))'
 
 
@@ -33,13 +34,11 @@ def logger_of(unit: Unit, node: ast.AST) -> str | None:
             found = unit.outside(base)
         case _:
             return None
-    if isinstance(found, logging.Logger):
-        return found.name
-    if found is logging:
-        return logging.root.name
-    if type(found).__module__.startswith("aws_lambda_powertools.logging"):
-        return str(found.name)
-    return None
+    if isinstance(found, ModuleType):
+        return "root" if found.__name__ == "logging" else None
+    # By name, because a logger is a thing of the outside world that no compiler imports.
+    kinds = {f"{cls.__module__}.{cls.__name__}" for cls in type(found).__mro__}
+    return None if kinds.isdisjoint(_LOGGERS) else str(found.name)
 
 
 def lower_log(expressions: Expressions, node: ast.Call, logger: str) -> TaskAction:
