@@ -23,6 +23,7 @@ SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
+TRACEBACK_CHARACTERS_MAX: Final = 4_096  # a failed attempt's, in its event
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
@@ -78,6 +79,7 @@ POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end 
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
 
 # -- The sweeper -----------------------------------------------------------------------------------
+QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # of the rows of started executions of one state machine
 STARTS_DUE_SHARDS: Final = 8  # of the rows by which the sweeper finds lost starts

@@ -134,7 +134,7 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
-def test_an_answer_costs_itself_and_one_record() -> None:
+def test_an_answer_costs_itself_one_record_and_the_row_of_its_question() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(ask()))
     bill = Bill(shop)
@@ -143,8 +143,8 @@ def test_an_answer_costs_itself_and_one_record() -> None:
     shop.answer(run, output={"approved": True})
     shop.world.run()
 
-    # One more that the sweeper writes for all the starts of a minute.
-    assert bill.usage().write_units - short.write_units == 2
+    # The row is put and deleted; one more that the sweeper writes for all the starts of a minute.
+    assert bill.usage().write_units - short.write_units == 4
     assert bill.usage().sqs_send_requests == 2
 
 
@@ -161,6 +161,31 @@ def test_a_retry_costs_one_record_and_one_delayed_message() -> None:
 
     assert twice.write_units - once.write_units == 1
     assert twice.sqs_send_requests - once.sqs_send_requests == 1
+
+
+#: Of three frames, as `holdfast.api.tracebacks` writes them.
+TRACEBACK = "\n".join(
+    f'  File "shop/{file}.py", line {line}, in {function}\n    {source}'
+    for file, line, function, source in (
+        ("payments", 41, "charge", "return bank.transfer(order.account, order.total_pence)"),
+        ("bank", 117, "transfer", "answer = self.call('POST', '/transfers', body, timeout=5)"),
+        ("bank", 63, "call", "raise BankUnavailable(f'{method} {path}: {answer.status}')"),
+    )
+)
+
+
+def test_a_traceback_of_usual_length_costs_no_write_unit() -> None:
+    def failing(traceback: str | None) -> int:
+        def flaky(effect: Any) -> Any:
+            if effect.attempt <= 3:
+                return TaskFailed("BankUnavailable", "POST /transfers: 503", traceback)
+            return TaskSucceeded({"n": 1})
+
+        retry = [{"ErrorEquals": ["BankUnavailable"], "MaxAttempts": 5}]
+        definition = machine({"first": call("add", Arguments={"n": 1}, Retry=retry)})
+        return int(bill_of(definition, tasks=flaky)[0].write_units)
+
+    assert failing(TRACEBACK) == failing(None)
 
 
 def test_a_stop_costs_its_inbox_message_and_one_record() -> None:

@@ -35,6 +35,9 @@ NAP = {"nap": {"Type": "Wait", "Seconds": 30 * DAY, "End": True}}
 class Strict(AnyTypes):
     """Payloads are objects with an amount."""
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return {"title": reference}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         if not isinstance(value, dict) or "pence" not in value:
             raise RequestError("HF211", f"the {what} does not fit {reference}: pence is missing")
@@ -708,6 +711,9 @@ class Sealing(AnyTypes):
 
     def __init__(self) -> None:
         self.times = 0
+
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return {"title": reference}
 
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         self.times += 1

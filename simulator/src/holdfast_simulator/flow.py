@@ -142,8 +142,16 @@ class AnyTypes:
         del tenant, workflow
         return value
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        del reference
+        return {}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         del tenant, reference, what
+        return value
+
+    def normalise_result(self, tenant: str, name: str, value: Any, is_workflow: bool) -> Any:
+        del tenant, name, is_workflow
         return value
 
 

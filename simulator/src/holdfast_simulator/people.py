@@ -30,6 +30,7 @@ from holdfast_simulator.queues import AnyQueueName
 from holdfast_simulator.scenarios import Brought
 from holdfast_simulator.services import DEAD_LETTERS
 from holdfast_simulator.simulation import SWEEP_MS, Simulation
+from holdfast_simulator.skipping import Skipping
 
 TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
@@ -53,6 +54,7 @@ class People:
         self._front = front
         self._meddlers = Meddlers(simulation, front, self.insist)
         self._pausing = Pausing(simulation, front, self.insist)
+        self._skipping = Skipping(simulation, front, self.insist)
         self._pollers = Pollers(simulation, front, self.insist)
         self._answered: set[tuple[str, str]] = set()
         self._looks: set[tuple[str, str]] = set()
@@ -100,6 +102,7 @@ class People:
             if run is not None:
                 self._maybe_stop(tenant, run)
                 self._pausing.maybe_pause(tenant, run)
+                self._skipping.maybe_skip(tenant, run)
 
         chance = self._chance()
         make = lambda: self._front.start(tenant, request, chance)  # noqa: E731

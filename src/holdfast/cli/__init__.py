@@ -20,6 +20,8 @@ from holdfast.cli import (
     local,
     maintenance,
     pausing,
+    people,
+    repairing,
     starting,
     telling,
 )
@@ -35,10 +37,12 @@ _COMMANDS: Final = (
     local,
     starting,
     pausing,
+    repairing,
     limits,
     capacity,
     finding,
     telling,
+    people,
     maintenance,
 )
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from holdfast.cli.console import json_argument, say
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
 
 
@@ -21,7 +21,12 @@ def add(commands: Any) -> None:
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
-    answer_parser.add_argument("token", help="`holdfast show` prints it")
+    answer_parser.add_argument(
+        "token",
+        metavar="QUESTION|TOKEN",
+        help="or the id of a question, as `holdfast inbox` prints it",
+    )
+    answer_parser.add_argument("--by", help="your name; default: the user of this machine")
     how = answer_parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
     how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
@@ -45,5 +50,10 @@ def answer(arguments: argparse.Namespace) -> int:
     else:
         texts = {"error": arguments.error, "cause": arguments.cause}
         answer = {name: text for name, text in texts.items() if text is not None}
-    told = client_of(arguments).answer(arguments.token, answer)
+    answer["by"] = arguments.by or local_user()
+    client = client_of(arguments)
+    if ":" in arguments.token:
+        told = client.act_on_question(arguments.token, "answer", answer)
+    else:
+        told = client.answer(arguments.token, answer)
     return say(arguments, told, f"answered {told['execution']}")

@@ -177,6 +177,7 @@ class _Walk:
         self._paused_ms = 0
         self._is_frozen = False
         self._entered: dict[str, int] = {}
+        self._skipped: set[str] = set()
         #: For each line, the entries of the lanes that are, or were, inside its state.
         self._inside: dict[str, list[int]] = {}
 
@@ -215,6 +216,9 @@ class _Walk:
             self._forget(frame, event)
             if kind.endswith(_ENDS_OF_LANES):
                 self._give_up_all(frame, event)
+        elif kind == "StepSkipped":
+            self._forget(frame, event)
+            self._skipped.add(frame)
         elif kind == "TimerSet":
             self._set(event, frame, "timer", own["due"])
         elif kind == "RetryDelayed":
@@ -258,11 +262,12 @@ class _Walk:
 
     def _moved(self, frame: str, event: Event) -> None:
         if event.type == "WaitStateExited":
-            is_at_once = self._entered.get(frame) == event.at_ms
+            is_at_once = frame in self._skipped or self._entered.get(frame) == event.at_ms
             if not self._come((frame, "timer", 0), event) and not is_at_once:
                 self.dues.problems.append(f"{self._run}: a wait ended that no timer was set for")
         if event.type.endswith("Entered"):
             self._entered[frame] = event.at_ms
+            self._skipped.discard(frame)
         for number in event.holdfast.get("over", ()):
             self._give_up((frame, "deadline", number), event)
 

@@ -17,6 +17,7 @@ from holdfast.core.facts import (
     PriorityRequested,
     RedriveRequested,
     ResumeRequested,
+    SkipRequested,
     StopRequested,
 )
 from holdfast.core.run_ids import child_run
@@ -219,7 +220,7 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
-            case PauseRequested() | ResumeRequested() | PriorityRequested():
+            case PauseRequested() | ResumeRequested() | PriorityRequested() | SkipRequested():
                 is_due = True  # `stored_control` gives those alone that still mean something
             case _:
                 assert_never(fact)

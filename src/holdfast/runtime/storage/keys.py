@@ -27,6 +27,7 @@ from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
     DUE_SHARDS,
     NAME_CHARACTERS_MAX,
+    QUESTION_SHARDS,
     RUN_CHARACTERS_MAX,
     START_SHARDS,
 )
@@ -251,6 +252,24 @@ def definition_texts(tenant: str, definition_hash: str) -> str:
 
 def activities(tenant: str) -> str:
     return f"{tenant}#ac"
+
+
+def questions(tenant: str, shard: int) -> str:
+    """One of the partitions of the open questions to people, by assignee and age."""
+    return f"{tenant}#ask#{shard}"
+
+
+def question_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % QUESTION_SHARDS
+
+
+def questions_of(assignee: str) -> str:
+    """The beginning of the sort keys of one assignee's questions."""
+    return f"{text_hash(assignee)}#"
+
+
+def question(assignee: str, since_ms: int, run: str, entry: int, attempt: int) -> str:
+    return f"{questions_of(assignee)}{since_ms:015d}#{run}#{entry}.{attempt}"
 
 
 def activity_tasks(tenant: str, activity_name: str) -> str:
