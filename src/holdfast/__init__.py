@@ -8,7 +8,15 @@ from holdfast.api.batches import Batch
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
-from holdfast.api.limits import Limit, Throttled, Trip, per_hour, per_minute, per_second
+from holdfast.api.limits import (
+    Limit,
+    Throttled,
+    Trip,
+    limit_service,
+    per_hour,
+    per_minute,
+    per_second,
+)
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -48,17 +56,29 @@ from holdfast.api.tools import Tools, choice
 
 if TYPE_CHECKING:
     from holdfast.boto import client
+    from holdfast.remote.async_client import AsyncClient, AsyncHandle
+    from holdfast.remote.client import Client, Handle
+    from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "AsyncClient",
+    "AsyncHandle",
     "Batch",
     "BlockTimeout",
+    "Client",
     "CompensationFailed",
     "Dag",
+<<<<<<< HEAD
     "HeartbeatMissed",
+=======
+    "ExecutionFailed",
+    "Handle",
+>>>>>>> main
     "InvalidArguments",
     "InvalidResult",
     "Limit",
     "Pure",
+    "ResultTimeout",
     "Retry",
     "Step",
     "Task",
@@ -83,6 +103,7 @@ __all__ = [
     "heartbeat",
     "hours",
     "lambda_handler",
+    "limit_service",
     "minutes",
     "parallel",
     "per_hour",
@@ -103,10 +124,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`client` alone is found at its first use: the rest of this package needs no boto3."""
-    if name == "client":
-        from holdfast.boto import client  # noqa: PLC0415
+#: What is found at its first use: a module of workflows needs neither boto3 nor an HTTP client.
+_LATER = {
+    "AsyncClient": "holdfast.remote.async_client",
+    "AsyncHandle": "holdfast.remote.async_client",
+    "Client": "holdfast.remote.client",
+    "ExecutionFailed": "holdfast.remote.errors",
+    "Handle": "holdfast.remote.client",
+    "ResultTimeout": "holdfast.remote.errors",
+    "client": "holdfast.boto",
+}
 
-        return client
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(module), name)

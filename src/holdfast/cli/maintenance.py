@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
+from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
 
 
@@ -50,7 +51,8 @@ def doctor(arguments: argparse.Namespace) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)
-    found = client.doctor(arguments.execution, is_repairing=arguments.repair)
+    found = client.doctor(arguments.execution, repair=arguments.repair)
+    note_pauses(arguments, client)
     if arguments.json:
         print_json(found)
     elif found:

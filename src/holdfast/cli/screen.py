@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Any, Final
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from holdfast.cli.console import harmless
 from holdfast.proofs.capacity import Capacity
+from holdfast.runtime.gates.scopes import is_scope, scope_of
 
 PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
@@ -54,7 +55,7 @@ def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def executions(rows: list[JsonRow], now: datetime) -> Table:
+def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -73,7 +74,7 @@ def _paused(row: JsonRow) -> str:
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
 
 
-def questions(rows: list[JsonRow], now: datetime) -> Table:
+def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -87,7 +88,7 @@ def questions(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def events(rows: list[JsonRow], now: datetime) -> Table:
+def events(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):
         kept = duration(_span(now, row["expires"]))
@@ -95,7 +96,7 @@ def events(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
+def put_findings(rows: Sequence[JsonRow], now: datetime, *, is_repaired: bool) -> None:
     """Print one paragraph for each finding: the finding, its age, and the repair that is possible
     or done.
     """
@@ -115,7 +116,7 @@ def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> No
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
-def limits(rows: list[JsonRow], now: datetime) -> Table:
+def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table(
         "limit",
         "allows",
@@ -284,6 +285,12 @@ def _waits_for(wait: JsonRow) -> str:
             return "the time to pass"
         case "limit":
             return _waits_at_limit(wait)
+        case "paused" if "paused_since" in wait:
+            by = f" by {wait['paused_by']}" if "paused_by" in wait else ""
+            since = moment(wait["paused_since"])
+            return f"the resume of {wait['scope']}, paused{by} since {since}: {wait['reason']}"
+        case "paused":
+            return f"its turn after the pause of {wait['scope']}"
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
@@ -328,7 +335,7 @@ def _go_on(wait: JsonRow) -> str | None:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def history(rows: list[JsonRow]) -> Table:
+def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
     table.columns[-1].no_wrap = False
@@ -349,6 +356,7 @@ def history(rows: list[JsonRow]) -> Table:
 #: Events that say who asked for them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+    | {"AttemptQueued", "ExecutionQueued"}
 )
 
 
@@ -367,7 +375,9 @@ def _what(row: JsonRow) -> str:
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if "gate" in own:
-        parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
+        gate = own["gate"].partition("#")[0]
+        held = f"held by the pause of {scope_of(gate)}" if is_scope(gate) else ""
+        parts.append(held or f"waits for limit {gate}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
     if row["type"] in _BY_HAND:
