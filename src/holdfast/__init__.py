@@ -68,12 +68,9 @@ __all__ = [
     "Client",
     "CompensationFailed",
     "Dag",
-<<<<<<< HEAD
-    "HeartbeatMissed",
-=======
     "ExecutionFailed",
     "Handle",
->>>>>>> main
+    "HeartbeatMissed",
     "InvalidArguments",
     "InvalidResult",
     "Limit",

@@ -9,12 +9,8 @@ from itertools import chain
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-<<<<<<< HEAD
 from holdfast.api.library import library_task
-from holdfast.api.limits import Limit
-=======
 from holdfast.api.limits import Limit, ServiceLimits
->>>>>>> main
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
