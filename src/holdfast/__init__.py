@@ -17,6 +17,8 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.schedules import Schedule
+from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "Approval",
     "AsyncClient",
     "AsyncHandle",
     "Batch",
@@ -75,9 +78,12 @@ __all__ = [
     "InvalidResult",
     "Limit",
     "Pure",
+    "Rejected",
     "ResultTimeout",
     "Retry",
+    "Schedule",
     "Step",
+    "StepType",
     "Task",
     "TaskContext",
     "TaskError",
@@ -113,6 +119,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "step",
+    "step_type",
     "task",
     "task_context",
     "timeout",

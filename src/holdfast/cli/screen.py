@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.console import harmless
+from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
@@ -139,6 +140,41 @@ def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
             _limit_change(row, now),
         )
     return table
+
+
+def schedules(rows: Sequence[JsonRow]) -> Table:
+    table = plain_table("schedule", "workflow", "when", "next", "overlap", "started", "skipped")
+    for row in map(_on_one_line, rows):
+        when = f"{row['cron']} {row['zone']}" if "cron" in row else f"every {_every(row)}"
+        coming = "paused" if "paused" in row else row.get("next", "never")
+        counts = (str(row["started"]), str(row["skipped"]))
+        table.add_row(row["name"], row["workflow"], when, coming, row["overlap"], *counts)
+    return table
+
+
+def schedule_details(found: JsonRow) -> Iterable[RenderableType]:
+    """What the table has no column for."""
+    lines = [f"declared {found['declared']}"]
+    if "paused" in found:
+        paused = found["paused"]
+        lines.append(f"paused since {paused['since']} by {paused['by']}: {paused['reason']}")
+    if found.get("times"):
+        lines.append(f"next times: {', '.join(found['times'])}")
+    lines.append(f"late: {found['late']}, missed as too old: {found['missed']}")
+    if found["running"]:
+        lines.append(f"running: {', '.join(found['running'])}")
+    if "queued" in found:
+        lines.append(f"waiting for a running execution: {found['queued']}")
+    if "backfill" in found:
+        filled = found["backfill"]
+        lines.append(f"backfill: reached {filled['reached']} of {filled['until']}")
+    if "refused" in found:
+        lines.append(f"not started: {found['refused']}, the last one {found['fault']}")
+    return [Text(harmless(line).replace("\n", " ")) for line in lines]
+
+
+def _every(row: JsonRow) -> str:
+    return duration(timedelta(seconds=row["every"]))
 
 
 def capacity(found: Capacity) -> Iterable[RenderableType]:
@@ -330,6 +366,21 @@ def _go_on(wait: JsonRow) -> str | None:
     if wait["kind"] == "event":
         return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
     return None
+
+
+# -- trace ---------------------------------------------------------------------------------------
+
+
+def spans(found: list[Span]) -> Table:
+    table = plain_table("step", "after", "took", "error", right=("after", "took"))
+    begin_ms = found[0].start_ms if found else 0
+    for span in found:
+        end_ms = span.start_ms if span.end_ms is None else span.end_ms
+        name = Text(harmless(f"{'  ' * span.depth}{span.name}"), "red" if span.error else "")
+        after = timedelta(milliseconds=span.start_ms - begin_ms)
+        took = timedelta(milliseconds=end_ms - span.start_ms)
+        table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
+    return table
 
 
 # -- history ---------------------------------------------------------------------------------------
