@@ -23,6 +23,7 @@ AUTHORING = {
     "holdfast.api.schedules",
     "holdfast.api.scopes",
     "holdfast.api.sealing",
+    "holdfast.api.step_types",
     "holdfast.api.surface",
     "holdfast.api.tasks",
     "holdfast.api.tools",
