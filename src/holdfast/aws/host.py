@@ -17,7 +17,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
 from holdfast.aws.names import ResourceNames
-from holdfast.aws.ports import AwsPorts
+from holdfast.aws.ports import Ports
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
 from holdfast.limits import (
@@ -65,7 +65,7 @@ class Host:
     `payload_bytes_max` bounds the data of the API's state machines; None lifts AWS's limit.
     """
 
-    ports: AwsPorts
+    ports: Ports
     setting: WorkerConfig
     front: Front
     metrics: Metrics

@@ -22,7 +22,7 @@ from typing import Any, Final
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
-from holdfast.local import endpoint, intercept
+from holdfast.local import endpoint, wall
 from holdfast.local.clock import SystemClock
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
@@ -68,7 +68,7 @@ def serving(
         _server(stack, port) as server,
     ):
         stop, ended = threading.Event(), threading.Event()
-        intercept.let_through(f"{LOOPBACK}:{server.server_address[1]}")
+        wall.let_through(f"{LOOPBACK}:{server.server_address[1]}")
         threads = [
             threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,)),
             threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended)),
@@ -99,7 +99,7 @@ def _log_bug(what: str, error: Exception) -> None:
     _logger.debug("%s", what, exc_info=error)
 
 
-def _server(stack: LocalStack, port: int) -> _Server:
+def _server(stack: LocalStack[Any], port: int) -> _Server:
     try:
         return _Server(stack, port)
     except (OSError, OverflowError) as error:
@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # a burst of clients is not to be turned away
 
-    def __init__(self, stack: LocalStack, port: int) -> None:
+    def __init__(self, stack: LocalStack[Any], port: int) -> None:
         self.stack = stack
         super().__init__((LOOPBACK, port), _Request)
 
