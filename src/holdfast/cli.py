@@ -9,16 +9,14 @@ import argparse
 import io
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from holdfast.core.state import PAUSE_TIMERS, STATUSES
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
-from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project, remote
 from holdfast.local.client import LISTED_MAX
 from holdfast.local.console import (
@@ -28,14 +26,12 @@ from holdfast.local.console import (
     WRONG_USAGE,
     harmless,
     print_json,
-    say,
 )
 from holdfast.resources import WORKER
 
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
 PORT_DEFAULT: Final = 8080
-SIGNAL_SECONDS: Final = 0.5
 TARGETS: Final = ("holdfast", "stepfunctions")
 
 
@@ -182,13 +178,30 @@ def _add_local(commands: Any) -> None:
     demo = _command(commands, "demo", _demo, "Run real orders through the local cloud.")
     demo.add_argument("--orders", type=Path, metavar="FILE", help="one JSON order per line")
     demo.add_argument("--json", action="store_true", help="print one line of JSON")
-    serve = _command(commands, "serve", _serve, "Serve the API and AWS's beside a local cloud.")
+    serve = _command(
+        commands, "serve", _serve, "Run workflows on this machine, with the API and AWS's."
+    )
     serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
     serve.add_argument("--json", action="store_true", help="print where it listens as JSON")
     serve.add_argument(
         "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"
     )
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=_MODULES_HELP)
+    where = serve.add_mutually_exclusive_group()
+    where.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
+    where.add_argument("--in-memory", action="store_true", help="forget everything at the end")
+    serve.add_argument(
+        "--clock", type=_lead, metavar="+SPAN", help="run the clock ahead: +90min, +36h, +3d"
+    )
+    serve.add_argument(
+        "--reload", action="store_true", help="start again when a source file changes"
+    )
+    advance = _remote(commands, "advance", remote.advance, "Move the clock of a `serve` on.")
+    advance.add_argument("span", type=_lead, metavar="SPAN", help="90min, 36h, 3d")
+    backup = _command(commands, "backup", _backup, "Copy the file of `serve` while it runs.")
+    backup.add_argument("target", type=Path, metavar="PATH", help="a file that does not exist yet")
+    backup.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
+    backup.add_argument("--json", action="store_true", help="print one line of JSON")
 
 
 def _add_starting(commands: Any) -> None:
@@ -331,6 +344,13 @@ def _time(text: str) -> datetime | timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
 
 
+def _lead(text: str) -> timedelta:
+    span = _SPAN.fullmatch(text.removeprefix("+"))
+    if span is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span: write 90min, 36h or 3d")
+    return timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+
+
 def _add_seeing(commands: Any) -> None:
     listing = _remote(commands, "list", remote.list_executions, "List the newest executions.")
     listing.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
@@ -396,6 +416,7 @@ def _add_telling(commands: Any) -> None:
 _NAMED: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
 #: A number as `--rate` takes it.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_DATA_HELP: Final = "the file of the executions; default: .holdfast/holdfast.db of the project"
 _MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 
 
@@ -526,42 +547,18 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from holdfast.local import serve, stack  # noqa: PLC0415
+    from holdfast.local import serving  # noqa: PLC0415
 
-    deployment = stack.deployment_of(project.modules_or_none(arguments.modules))
-    root = project.project_root()
-    payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
-    with serve.serving(deployment, arguments.port, payload_bytes_max) as served:
-        announced = project.Serving(served.url, os.getpid())
-        project.announce(announced, root)
-        for ending in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(ending, _interrupt)
-        names = list(deployment.definitions)
-        say(
-            arguments,
-            {"url": served.url, "workflows": names},
-            f"serving {', '.join(names) or 'no workflows'} at {served.url}; Ctrl-C ends it",
-        )
-        sys.stdout.flush()
-        try:
-            # A wait without a timeout can miss a signal that arrives as it begins.
-            while not served.ended.wait(SIGNAL_SECONDS):
-                pass
-        except KeyboardInterrupt:
-            return FINE
-        finally:
-            project.withdraw(announced, root)
-    raise HoldfastBug("the local cloud stopped by itself; stderr says why")
+    return serving.serve(arguments)
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from holdfast.local import serving  # noqa: PLC0415
+
+    return serving.backup(arguments)
 
 
 def _limit(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= LISTED_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {LISTED_MAX:,}")
     return int(text)
-
-
-def _interrupt(*_: Any) -> NoReturn:
-    """The first signal ends `serve` in order; a second one must not cut that order short."""
-    for ending in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(ending, signal.SIG_IGN)
-    raise KeyboardInterrupt

@@ -167,6 +167,10 @@ class Client:
                 return found
             asked = {"after": answer["next"]}
 
+    def advance(self, milliseconds: int) -> AnyJson:
+        """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
+        return self._post("/clock", {"milliseconds": milliseconds})
+
     def events(self) -> list[AnyJson]:
         return list(self._call("GET", "/events")["events"])
 

@@ -97,6 +97,9 @@ class LocalCloud:
             found = _backend("dynamodb").get_item(table, key)
             return None if found is None else item_of(found.to_json()["Attributes"])
 
+    def health(self) -> dict[str, Any]:
+        return {"data": "memory"}
+
     def receive(self, queue: str, messages_max: int) -> list[dict[str, Any]]:
         answer = self.clients.get("queues").receive_message(
             QueueUrl=queue,

@@ -79,6 +79,9 @@ class Cloud(Protocol):
     @property
     def meter(self) -> Meter: ...
 
+    def health(self) -> JsonObject:
+        """Return what `GET /health` shows. Raises ServiceFault when nothing can be stored."""
+
     def receive(self, queue: str, messages_max: int) -> list[JsonObject]:
         """Return messages as SQS's ReceiveMessage does."""
 
@@ -320,7 +323,7 @@ def _failed_ids(
 
 
 def _queue_event(source: _Source, batch: list[JsonObject]) -> JsonObject:
-    name = source.url.rsplit("/", 1)[1]
+    name = source.url.rpartition("/")[2]
     return {
         "Records": [
             {

@@ -42,6 +42,12 @@ def start(arguments: argparse.Namespace) -> int:
     return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
 
 
+def advance(arguments: argparse.Namespace) -> int:
+    answer = _client(arguments).advance(arguments.span // timedelta(milliseconds=1))
+    lead = timedelta(seconds=answer["clock_lead_seconds"])
+    return say(arguments, answer, f"the clock of `serve` is {lead} ahead")
+
+
 def _exists(started: Any) -> str:
     """Return a line about the execution that has the name already, and has not succeeded."""
     name, status = started["name"], started["status"]

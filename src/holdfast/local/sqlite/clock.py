@@ -1,7 +1,7 @@
-"""The clock of a file: the machine's, and a lead that `holdfast advance` adds to.
+"""The clock of a file. Its lead over the machine's clock is stored in the file.
 
-The lead is stored in the file. A later `serve` without it would read times of the future in its own
-log, and its timers would stand still for as long as the lead.
+A later `serve` without the lead would read times of the future in its own log, and its timers would
+stand still for as long as the lead.
 """
 
 from __future__ import annotations
@@ -10,27 +10,24 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
+from holdfast.local.clock import LeadClock
 from holdfast.local.sqlite.database import Database
 
 _LEAD: Final = "clock_lead_ms"
 
 
-class FileClock:
+class FileClock(LeadClock):
     """Result: milliseconds since the epoch."""
 
     def __init__(self, database: Database, machine: Callable[[], int]) -> None:
+        super().__init__(machine)
         self._database = database
-        self._machine = machine
         self.lead_ms = int(database.setting(_LEAD, b"0"))
-
-    def __call__(self) -> int:
-        return self._machine() + self.lead_ms
 
     def advance(self, milliseconds: int) -> None:
         def advance(writer: sqlite3.Connection) -> None:
             writer.execute(
-                "UPDATE settings SET value = CAST(CAST(value AS INTEGER) + ? AS BLOB) "
-                "WHERE name = ?",
+                "UPDATE settings SET value = CAST(CAST(value AS TEXT) + ? AS BLOB) WHERE name = ?",
                 (milliseconds, _LEAD),
             )
 

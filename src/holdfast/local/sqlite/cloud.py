@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from holdfast import resources
 from holdfast.errors import ServiceFault
 from holdfast.local.meter import Meter
 from holdfast.local.sqlite.clock import FileClock
@@ -71,6 +72,20 @@ class SqliteCloud:
         return SigningKeys(
             "local", {"local": self.database.setting("signing_key", os.urandom(_KEY_BYTES))}
         )
+
+    def health(self) -> dict[str, Any]:
+        """Return what `GET /health` shows. Raises ServiceFault when the file cannot be written."""
+        now = str(self.clock()).encode()
+        self.database.write(
+            lambda writer: writer.execute(
+                "INSERT OR REPLACE INTO settings VALUES ('checked_ms', ?)", (now,)
+            )
+        )
+        return {
+            "data": str(self.database.path),
+            "queued": {queue.name: self.queues.depth(queue.name) for queue in resources.QUEUES},
+            "clock_lead_seconds": self.clock.lead_ms // 1_000,
+        }
 
     # -- for the pump ------------------------------------------------------------------------------
 

@@ -170,7 +170,7 @@ class _Change(Generic[Result]):
     def fail(self, path: Path, error: sqlite3.Error, *, is_committing: bool) -> None:
         self.is_done = True
         fault = _fault(path, error)
-        is_known = not is_committing or error.sqlite_errorcode & 0xFF in _NOT_STORED
+        is_known = not is_committing or _code(error) in _NOT_STORED
         is_in_doubt = self._is_conditional and not is_known
         self._error = Doubt(fault.message) if is_in_doubt else fault
 
@@ -186,10 +186,14 @@ _NOT_STORED: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sq
 
 def _fault(path: Path, error: sqlite3.Error) -> ServiceFault:
     """The message names the file and SQLite's reason, never a value."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    if _code(error) == sqlite3.SQLITE_FULL:
         return ServiceFault("HF284", f"the disk of {path} is full: make room", retry="later")
     return ServiceFault("HF285", f"{path} cannot be used: {error}", retry="later")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code. Errors of Python's module, such as a closed file, have none."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
 
 
 # -- opening ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 NAME_BYTES: Final = 6
+_SUFFIX: Final = ".process"
 
 
 class Presence:
@@ -21,8 +22,19 @@ class Presence:
     def __init__(self, database: Path) -> None:
         self._database = database
         self.name = os.urandom(NAME_BYTES).hex()
-        self._file = os.open(self._path(self.name), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file = self._locked()
+        for left in database.parent.glob(f"{database.name}-*{_SUFFIX}"):
+            self.is_gone(left.name.removeprefix(f"{database.name}-").removesuffix(_SUFFIX))
+
+    def _locked(self) -> int:
+        """Another process that starts now may remove the file before its lock is taken."""
+        path = self._path(self.name)
+        while True:
+            opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if path.exists():
+                return opened
+            os.close(opened)
 
     def is_gone(self, name: str) -> bool:
         """Return True for a process that has ended; its file is removed."""
@@ -47,4 +59,4 @@ class Presence:
         os.close(self._file)
 
     def _path(self, name: str) -> Path:
-        return self._database.with_name(f"{self._database.name}-{name}.process")
+        return self._database.with_name(f"{self._database.name}-{name}{_SUFFIX}")
