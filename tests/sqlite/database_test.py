@@ -17,6 +17,7 @@ from holdfast.local.clock import VirtualClock
 from holdfast.local.sqlite.backup import back_up
 from holdfast.local.sqlite.blobs import SqliteBlobs
 from holdfast.local.sqlite.clock import FileClock
+from holdfast.local.sqlite.cloud import SqliteCloud
 from holdfast.local.sqlite.database import Database
 from holdfast.local.sqlite.presence import Presence
 from holdfast.local.sqlite.queues import SqliteQueues
@@ -220,6 +221,16 @@ def test_a_file_that_cannot_be_written_is_a_clear_fault(database: Database) -> N
         put(database, 2)
     assert fault.value.code == "HF285"
     assert found(database, 1) == item(1)
+
+
+def test_a_stack_whose_file_cannot_be_written_is_not_healthy(path: Path) -> None:
+    with SqliteCloud(path, VirtualClock(START_MS)) as cloud:
+        assert cloud.health()["data"] == str(path)
+        cloud.database._writer.execute("PRAGMA query_only = ON")
+        with pytest.raises(ServiceFault, match="readonly"):
+            cloud.health()
+        assert cloud.receive("work", 10) == []
+        cloud.delete("work", ["1/1"])
 
 
 def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
