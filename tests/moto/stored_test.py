@@ -77,7 +77,14 @@ def test_the_clock_moves_on_by_whole_milliseconds(data: Path) -> None:
             200,
             {"clock_lead_seconds": 3_600},
         )
-        for wrong in ({"milliseconds": 0}, {"milliseconds": "1"}, {"milliseconds": 10**15}, {}, []):
+        refused: tuple[Any, ...] = (
+            {"milliseconds": 0},
+            {"milliseconds": "1"},
+            {"milliseconds": 10**15},
+            {},
+            [],
+        )
+        for wrong in refused:
             status, answer = call(served.url, "/clock", wrong)
             assert (status, answer["error"]["code"]) == (400, "HF286")
     assert served.clock.lead_ms == 3_600_000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import Begin, TaskFailed, TaskResult, TaskSucceeded
-from holdfast.runtime.gates.rules import BatchRule
+from holdfast.runtime.effects import Begin, TaskFailed, TaskResult, TaskSucceeded, TaskThrottled
+from holdfast.runtime.gates.rules import BatchRule, LimitRule, LimitUse
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
 
 RULE = BatchRule("send", most=100, wait_ms=5_000)
@@ -18,9 +19,17 @@ MINUTE_MS = 60_000
 class Batches:
     """A world with one batch task. `calls`: the sizes of the batches; `seen`: each item's runs."""
 
-    def __init__(self, faults: Faults | None = None, seed: int = 1, *, retry: bool = True) -> None:
+    def __init__(
+        self,
+        faults: Faults | None = None,
+        seed: int = 1,
+        *,
+        retry: bool = True,
+        limit: LimitRule | None = None,
+    ) -> None:
         definition = machine(("send",), 20, retry=retry)
-        self.world = FlowWorld({}, definition, seed=seed, faults=faults, batches={"send": RULE})
+        uses = {} if limit is None else {"send": (LimitUse(limit),)}
+        self.world = FlowWorld(uses, definition, seed=seed, faults=faults, batches={"send": RULE})
         self.world.act = self.act
         self.calls: list[int] = []
         self.seen: Counter[str] = Counter()
@@ -122,3 +131,31 @@ def test_with_faults_each_item_is_done_and_its_result_is_applied_once(seed: int)
     assert batches.ends() == {"SUCCEEDED": 60}, f"seed {seed}"
     assert batches.world.stored("~wait") == [], f"seed {seed}"
     assert set(batches.seen) == {f"c{number}" for number in range(60)}
+
+
+# -- limits beside a batch -------------------------------------------------------------------------
+
+SLOW = LimitRule("post", interval_us=20_000_000, burst=1)  # a call in twenty seconds
+
+
+def test_a_limit_bounds_the_calls_and_not_the_items() -> None:
+    batches = Batches(limit=SLOW)
+    batches.run(350)
+    assert batches.ends() == {"SUCCEEDED": 350}
+    assert sorted(batches.calls) == [50, 100, 100, 100]
+    began = sorted(run.began.at_ms for run in batches.world.task_runs)
+    assert all(later - earlier >= 19_900 for earlier, later in pairwise(began))
+    assert began[-1] - began[0] <= 3 * 26_000
+
+
+class Throttling(Batches):
+    def result(self, items: list[Any]) -> TaskResult:
+        return TaskThrottled(30_000, "429") if len(self.calls) == 1 else super().result(items)
+
+
+def test_a_throttled_call_leaves_its_items_for_a_later_one_and_counts_no_attempt() -> None:
+    batches = Throttling(retry=False, limit=LimitRule("post", interval_us=100_000, burst=1))
+    batches.run(20)
+    assert batches.ends() == {"SUCCEEDED": 20}
+    first, second = sorted(run.began.at_ms for run in batches.world.task_runs)
+    assert second - first >= 30_000

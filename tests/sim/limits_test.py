@@ -13,15 +13,19 @@ import pytest
 from holdfast.runtime.effects import (
     Begin,
     Condition,
+    Delete,
     Put,
+    PutIfAbsent,
     TaskFailed,
     TaskResult,
     TaskSucceeded,
     TaskThrottled,
+    Update,
 )
 from holdfast.runtime.gates import dispense, gate, permits, queue
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import Breaker, LimitRule, LimitUse
+from holdfast.runtime.storage import tables
 from holdfast_simulator import flow_worlds
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
 
@@ -70,6 +74,16 @@ def test_a_concurrency_limit_is_full_and_never_overfull() -> None:
     assert list(flow_worlds._holders(world, [LEDGER])) == []
     busy_seconds = sum((one.ended_ms or 0) - one.began.at_ms for one in world.task_runs) / 1_000
     assert busy_seconds / (starts_of(world)[-1] + 2) / 5 >= 0.94
+
+
+def test_two_slow_rates_of_one_task_are_both_kept_and_the_slower_one_is_used_to_the_full() -> None:
+    slow = LimitUse(LimitRule("slow", interval_us=15_000_000, burst=1))
+    slower = LimitUse(LimitRule("slower", interval_us=20_000_000, burst=1))
+    world = ran(world_of(slow, slower), [Work(number * 10) for number in range(20)])
+    starts = starts_of(world)
+    assert len(starts) == 20
+    assert all(later - earlier >= 19.9 for earlier, later in pairwise(starts))
+    assert starts[-1] <= 19 * 20 * 1.05
 
 
 def test_each_key_has_a_limit_of_its_own() -> None:
@@ -362,7 +376,8 @@ def test_an_uncontended_start_costs_one_write_for_a_rate_and_two_for_concurrency
 
 
 def test_an_idle_limit_costs_nothing() -> None:
-    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=1)
+    # By then the sweeper has checked the start.
+    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=20)
     before = world.services.usage.write_units, world.services.usage.sqs_send_requests
     world.run(START_MS + 60 * MINUTE_MS)
     assert (world.services.usage.write_units, world.services.usage.sqs_send_requests) == before
@@ -376,6 +391,58 @@ def test_five_thousand_starts_a_second_are_spread_over_gates() -> None:
     wide = LimitRule("many", concurrency=101)
     places = [wide.of_shard(shard).concurrency or 0 for shard in range(wide.shards)]
     assert sum(places) == 101
+
+
+def _writes_of_hottest_partition(world: FlowWorld) -> Counter[tuple[str, int]]:
+    """Count, from now on, the writes of each partition of the mail table in each second."""
+    writes: Counter[tuple[str, int]] = Counter()
+    perform = world.services.perform
+
+    def counting(effect: Any) -> Any:
+        match effect:
+            case Update(table=tables.MAIL, pk=pk) | Delete(table=tables.MAIL, pk=pk):
+                writes[pk, world.now_ms // 1_000] += 1
+            case Put(table=tables.MAIL, item=item) | PutIfAbsent(table=tables.MAIL, item=item):
+                writes[str(item["pk"]), world.now_ms // 1_000] += 1
+            case _:
+                pass
+        return perform(effect)
+
+    world.services.perform = counting  # type: ignore[method-assign]
+    return writes
+
+
+def test_a_queue_before_a_fast_limit_heats_no_partition() -> None:
+    """A gate of 200/s, the most that one gate has, with 250 arrivals a second before it."""
+    world = world_of(LimitUse(LimitRule("wide", interval_us=5_000, burst=1)))
+    writes = _writes_of_hottest_partition(world)
+    ran(world, [Work(number * 4, seconds=0.05) for number in range(600)], minutes=3)
+    assert world.open_runs() == []
+    assert max(writes.values()) <= 500, writes.most_common(3)
+
+
+@pytest.mark.slow
+def test_five_thousand_starts_a_second_keep_every_partition_cool() -> None:
+    world = world_of(LimitUse(LimitRule("wide", interval_us=200, burst=5_000)))
+    writes = _writes_of_hottest_partition(world)
+    ran(world, [Work(number // 6, seconds=0.05) for number in range(30_000)], minutes=3)
+    assert world.open_runs() == []
+    began = Counter(int(second) for second in starts_of(world))
+    print(began, writes.most_common(3))
+    assert max(writes.values()) <= 500
+    assert began[2] + began[3] >= 0.95 * 10_000
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_keys_keep_every_partition_cool() -> None:
+    each = LimitUse(replace(LEDGER, concurrency=1), key="customer")
+    world = world_of(each)
+    writes = _writes_of_hottest_partition(world)
+    works = [Work(n // 5, customer=f"c{n % 100_000}", seconds=0.05) for n in range(110_000)]
+    ran(world, works, minutes=10)
+    assert world.open_runs() == []
+    print(writes.most_common(3))
+    assert max(writes.values()) <= 50
 
 
 # -- random worlds, and bugs that they find --------------------------------------------------------

@@ -60,10 +60,13 @@ def test_a_function_that_does_not_take_one_list_is_refused(function: Any) -> Non
         task(batch=Batch())(function)
 
 
-def test_a_batch_that_cannot_be_and_limits_beside_it_are_refused() -> None:
+def test_a_batch_that_cannot_be_and_limits_that_it_cannot_keep_are_refused() -> None:
     for wrong in ({"max": 0}, {"max": 1_001}, {"wait": seconds(901)}):
         with pytest.raises(WorkflowError, match="HF069"):
             Batch(**wrong)
     make: Any = task
-    with pytest.raises(WorkflowError, match="HF069"):
-        make(batch=Batch(), limits=[Limit("bank", rate=per_second(1))])(notify.batch_function)
+    bank = Limit("bank", rate=per_second(1))
+    for limit in (Limit("ledger", concurrency=1), bank.by("items")):
+        with pytest.raises(WorkflowError, match="HF069"):
+            make(batch=Batch(), limits=[limit])(notify.batch_function)
+    assert make(batch=Batch(), limits=[bank])(notify.batch_function).limits == (bank,)

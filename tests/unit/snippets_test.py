@@ -35,6 +35,7 @@ RUN_BY: Final = {
     "cookbook-practice.md": "tests/unit/snippets_test.py",
     "cookbook-undo.md": "tests/unit/snippets_test.py",
     "cookbook-work.md": "tests/unit/snippets_test.py",
+    "construct.md": "tests/infra/construct_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
@@ -222,7 +223,7 @@ def test_a_command_of_a_page_is_one(
     monkeypatch.chdir(ROOT)
     if words == ("test",):
         pytest.skip("the script `./holdfast` alone knows it")
-    parsed: argparse.Namespace = cli._parser().parse_args(words)
+    parsed: argparse.Namespace = cli.parser().parse_args(words)
     if words[0] == "start" and page != TUTORIAL:  # its module has a test of its own
         registry = Registry.from_modules(project.modules_or_default([]))
         registry.workflows[parsed.workflow].normalise_input(json.loads(parsed.input))
@@ -235,7 +236,7 @@ def test_a_command_that_a_sentence_names_is_one(
     named = set(re.findall(r"`(?:uv run )?(?:\./)?holdfast ([^ `]+)", PAGES[page]))
     for name in named - {"test"}:
         with pytest.raises(SystemExit):
-            cli._parser().parse_args([name, "--help"])
+            cli.parser().parse_args([name, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: holdfast {name} ")
 
 

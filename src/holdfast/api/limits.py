@@ -86,7 +86,7 @@ class Limit:
     `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
     task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
     turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
-    breaker.
+    breaker. `throttled_by`: errors of the dependency's client that mean the same as `Throttled`.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Limit:
     fair: str | None = None
     weights: Mapping[str, int] = field(default_factory=dict)
     trip: Trip | None = None
+    throttled_by: tuple[type[BaseException], ...] = ()
     key: str | None = None
 
     def __post_init__(self) -> None:
@@ -114,6 +115,11 @@ class Limit:
             raise _bad(self.name, "has weights and no fair", "name the parameter: fair='tenant'")
         if any(not 1 <= weight <= 100 for weight in self.weights.values()):
             raise _bad(self.name, f"has weights={dict(self.weights)}", "whole numbers, 1 to 100")
+
+    @property
+    def is_plain_rate(self) -> bool:
+        """Return True for a rate that is the same for every attempt and has no circuit breaker."""
+        return self.rate is not None and not (self.key or self.fair or self.trip)
 
     def _check_rate(self, rate: Rate) -> None:
         is_slow = rate.count <= 0 or rate.seconds / rate.count > _DAY_SECONDS

@@ -156,11 +156,12 @@ class Task(_Declared[P, R]):
             function = of_one(function, TaskError)
         super().__init__(function, name)
         self.limits = tuple(limits)
-        if batch is not None and self.limits:
+        if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(
                 "HF069",
-                f"the batch task {self.name} has limits",
-                help="a batch bounds its calls itself: one at a time; leave `limits` out",
+                f"a limit of the batch task {self.name} is not a plain rate",
+                help="a call has items of many executions, and a tenant has one at a time: "
+                "limit the calls with a rate, without concurrency, by(), fair and trip",
             )
         require_limits(self.name, inspect.signature(function).parameters, self.limits)
         self.retry = retry

@@ -5,30 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from holdfast.errors import GONE, ServiceFault
+from holdfast.limits import AWS_THROTTLING_CODES
 from holdfast.runtime.effects import Doubt
 
 THROTTLED: Final = "HF321"
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 MESSAGE_CHARACTERS_MAX: Final = 200
 
-_THROTTLED: Final = frozenset(
-    {
-        "BandwidthLimitExceeded",
-        # SQS's error when the key of an encrypted queue is used too often.
-        "KMS.ThrottlingException",
-        "KmsThrottled",
-        "LimitExceededException",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "ThrottledException",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-    }
-)
 #: A status of 400, but it says that the body of the request did not come in time.
 _TIMED_OUT: Final = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
@@ -82,7 +65,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
         return ServiceFault("HF323", f"{operation}: {told}", retry="never")
     code = error_code(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _THROTTLED or status == 429:
+    if code in AWS_THROTTLING_CODES or status == 429:
         return ServiceFault(THROTTLED, f"{operation} was throttled: {code}", retry="later")
     if status >= 500 or code in _TIMED_OUT:
         return _unanswered(f"{operation} answered {status} {code}", is_conditional_put)

@@ -82,6 +82,12 @@ class Client:
     def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
         return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
 
+    def skip(
+        self, identifier: str, step: str, result: AnyJson, words: Mapping[str, str]
+    ) -> AnyJson:
+        """`words`: reason, by."""
+        return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
+
     def limits(self) -> list[AnyJson]:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found
@@ -102,6 +108,16 @@ class Client:
     def answer(self, token: str, answer: dict[str, AnyJson]) -> AnyJson:
         """`answer`: output, or error and cause."""
         return self._post("/answers", {"token": token, **answer})
+
+    def questions(self, query: dict[str, AnyJson]) -> AnyJson:
+        return self._call("GET", "/questions" + (f"?{urlencode(query)}" if query else ""))
+
+    def question(self, identifier: str) -> AnyJson:
+        return self._call("GET", f"/questions/{quote(identifier, safe='')}")
+
+    def act_on_question(self, identifier: str, action: str, request: dict[str, AnyJson]) -> AnyJson:
+        """`action`: answer, claim, release or delegate."""
+        return self._post(f"/questions/{quote(identifier, safe='')}/{action}", request)
 
     def execution(self, identifier: str) -> AnyJson:
         return self._call("GET", _path(identifier))
@@ -279,7 +295,9 @@ def _of_stack(name: str) -> Client:
     try:
         session = Session()
         formation = session.create_client("cloudformation")
-        outputs = formation.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
+        outputs = formation.describe_stacks(StackName=name.partition("/")[0])["Stacks"][0].get(
+            "Outputs", []
+        )
         credentials = session.get_credentials()
     except (BotoCoreError, ClientError) as error:
         raise RequestError(
@@ -294,11 +312,27 @@ def _of_stack(name: str) -> Client:
         SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region).add_auth(request)
         return dict(request.headers.items())
 
-    urls = [output["OutputValue"] for output in outputs if output["OutputKey"] == API_OUTPUT]
-    if not urls:
-        raise RequestError(
-            "HF276",
-            f"stack {name} has no output {API_OUTPUT}",
-            help="name a stack that was deployed from Holdfast's CDK app",
-        )
-    return Client(_over_http(_require_url(urls[0]), sign), f"stack {name}")
+    url = _api_url({output["OutputKey"]: output["OutputValue"] for output in outputs}, name)
+    return Client(_over_http(_require_url(url), sign), f"stack {name}")
+
+
+def _api_url(outputs: Mapping[str, str], name: str) -> str:
+    """Return the address of the only Holdfast of a stack, or of the one that `Shop/Flows` names.
+
+    The outputs of a construct begin with its name: `FlowsApiUrl`.
+    """
+    construct = name.partition("/")[2]
+    keys = [key for key in outputs if key.endswith(API_OUTPUT)]
+    found = [key for key in keys if key == f"{construct}{API_OUTPUT}"] if construct else keys
+    if len(found) == 1:
+        return outputs[found[0]]
+    stack = name.partition("/")[0]
+    several = ", ".join(f"{stack}/{key.removesuffix(API_OUTPUT)}" for key in keys)
+    if keys:
+        message = f"stack {stack} has the outputs {', '.join(keys)}; {name} names none of them"
+        raise RequestError("HF276", message, help=f"name one of {several}")
+    raise RequestError(
+        "HF276",
+        f"stack {name} has no output {API_OUTPUT}",
+        help="name a stack that was deployed from a CDK app with Holdfast in it",
+    )

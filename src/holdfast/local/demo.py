@@ -231,7 +231,8 @@ def _start(stack: LocalStack[LocalCloud], client: Client, order: OrderRequest) -
 def _carry(
     stack: LocalStack[LocalCloud], method: str, target: str, body: bytes
 ) -> tuple[int, bytes]:
-    return stack.request(method, target, body)
+    answer = stack.request(method, target, body)
+    return answer.status, answer.body
 
 
 # -- reading back ----------------------------------------------------------------------------------

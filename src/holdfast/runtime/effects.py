@@ -287,8 +287,11 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
+    """`traceback`: the author's frames, of an exception in the author's code."""
+
     error: str | None
     cause: str | None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,7 @@ class TaskThrottled:
 
     retry_after_ms: int
     cause: str | None
+    traceback: str | None = None
 
 
 TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled

@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task
+from holdfast.api.throttling import retry_after
 from holdfast.core.arguments import argument_text
 from holdfast.testing.places import WaitingPlace
 
@@ -111,12 +112,17 @@ class LimitGates:
             again += gate.next_of_queue()
         return again
 
-    def throttle(self, place: WaitingPlace, retry_after: timedelta, now_ms: int) -> bool:
-        """Close the limits of the attempt. Return False for an attempt without limits: there
-        `Throttled` is an error like any other.
+    def throttle(self, place: WaitingPlace, error: BaseException, now_ms: int) -> bool:
+        """Close the limits of the attempt if its error says that the dependency is called too
+        often. Return False for any other error, and for an attempt without limits.
         """
         gates = self._gates_of(place)
-        until_ms = now_ms + retry_after // timedelta(milliseconds=1)
+        task = place.subject
+        limits = task.limits if isinstance(task, Task) else ()
+        pause = retry_after(error, limits, datetime.fromtimestamp(now_ms / 1_000, UTC))
+        if pause is None:
+            return False
+        until_ms = now_ms + pause // timedelta(milliseconds=1)
         for gate in gates:
             gate.closed_until_ms = max(gate.closed_until_ms, until_ms)
         return bool(gates)

@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.api.limits import Throttled
 from holdfast.testing.ends import End
 from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
@@ -145,9 +144,7 @@ class Timeline:
     def _is_throttled(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> bool:
         """Return True when the attempt waits for its limits again, under the same number."""
         error = None if answer is None else answer.error
-        if not isinstance(error, Throttled):
-            return False
-        if not self._limits.throttle(place, error.retry_after, self.now_ms):
+        if error is None or not self._limits.throttle(place, error, self.now_ms):
             return False
         self._leave_limits(place)
         self._push(self.now_ms, _Entry(place, is_beginning=True))

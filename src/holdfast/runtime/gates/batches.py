@@ -14,6 +14,7 @@ Rules of this file:
   task and tenant run one after the other.
 * The answer is stored, then its wake is sent, then its row deleted: after a crash the rows are
   there.
+* A call takes one token of each limit of the task, the next one that comes: its items have waited.
 * A tick that comes again runs one row alone, and counts that on the row first. So an input that
   kills its worker costs the others two minutes, and fails after three workers.
 """
@@ -60,7 +61,9 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates.gate import gate_from
-from holdfast.runtime.gates.rules import BatchRule, GateId
+from holdfast.runtime.gates.memory import GateMemory
+from holdfast.runtime.gates.permits import slow_down, take_next_token
+from holdfast.runtime.gates.rules import BatchRule, GateId, LimitRule, gate_of
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
@@ -68,6 +71,8 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 WORKER_LOST: Final = "Holdfast.WorkerLost"
 _TICKET: Final = (0, 0)
 _ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
+#: So long a batch whose limit is full waits before it asks for a token again.
+_FULL_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,41 +98,75 @@ def join(tenant: str, run: str, command: JoinQueue, state: Execution, now_ms: in
     yield from dispense.join(tenant, run, command, now_ms, stowed)
 
 
-def collect(
-    rule: BatchRule, body: Any, message: str, receive_count: int
-) -> Generator[Effect, Any, bool]:
-    """-> True when the tick may be deleted."""
-    gate_id, number = GateId.parse(body["gate"]), int(body["chain"])
-    gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
-    now_ms = yield Clock()
-    is_again = gate.chain_message == message and gate.chain == number + 1
-    if not gate.has_waiters or not (is_again or gate.chain == number):
-        return True
-    if not is_again:
-        mine = Condition("tn", "=", number)
-        deadline_ms = now_ms + 1_000 * (rule.timeout_seconds or CLAIM_SECONDS_DEFAULT)
-        put: dict[str, str | int] = {"tm": message, "nx": deadline_ms}
-        written = yield gates.update(
-            gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
-        )
-        if not written.is_done:
-            return True  # another tick has the queue
-    while True:
-        rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """The work of one tick on the queue of a batch task: `gate_id` is that of one tenant."""
+
+    memory: GateMemory
+    rule: BatchRule
+    gate_id: GateId
+
+    def collect(
+        self, number: int, message: str, receive_count: int
+    ) -> Generator[Effect, Any, bool]:
+        """Return True when the tick may be deleted. `number` is the tick's, of its chain."""
+        gate_id, rule = self.gate_id, self.rule
+        gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         now_ms = yield Clock()
-        wait_ms = _wait_ms(rule, rows, now_ms)
-        if not rows:
-            yield from dispense.empty(gate_id, number + 1, now_ms)
+        is_again = gate.chain_message == message and gate.chain == number + 1
+        if not gate.has_waiters or not (is_again or gate.chain == number):
             return True
-        if wait_ms > 0 or (yield Deadline()) - now_ms < 1_000 * (rule.timeout_seconds or 60):
-            yield from _next_tick(gate_id, number + 1, wait_ms)
+        if not is_again:
+            mine = Condition("tn", "=", number)
+            deadline_ms = now_ms + 1_000 * (rule.timeout_seconds or CLAIM_SECONDS_DEFAULT)
+            put: dict[str, str | int] = {"tm": message, "nx": deadline_ms}
+            written = yield gates.update(
+                gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
+            )
+            if not written.is_done:
+                return True  # another tick has the queue
+        while True:
+            rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
+            now_ms = yield Clock()
+            wait_ms = _wait_ms(rule, rows, now_ms)
+            if not rows:
+                yield from dispense.empty(gate_id, number + 1, now_ms)
+                return True
+            if wait_ms <= 0 and (yield Deadline()) - now_ms >= 1_000 * (rule.timeout_seconds or 60):
+                chosen = rows[:1] if is_again or receive_count > 1 else rows
+                wait_ms = yield from self._run(chosen)
+                is_again, receive_count = False, 1
+                if wait_ms == 0:
+                    continue
+            yield from _next_tick(gate_id, number + 1, max(0, wait_ms))
             return True
-        chosen = rows[:1] if is_again or receive_count > 1 else rows
-        taken = list[_Row]()
-        for item in chosen:
-            taken += [(yield from _row(item))]
-        yield from _run(rule, gate_id, taken, now_ms)
-        is_again, receive_count = False, 1
+
+    def _run(self, items: list[Item]) -> Generator[Effect, Any, int]:
+        """Run one batch. Return for how many ms the next one has to wait: its limits are full, or
+        the dependency asked for a pause; then the rows stay, and no attempt is counted.
+        """
+        run, uses = str(items[0]["run"]), self.memory.book.uses(self.rule.task)
+        limits: list[tuple[GateId, LimitRule]] = []
+        for use in uses:
+            rule = yield from self.memory.rule(use.rule, (yield Clock()))
+            gate_id = gate_of(use, rule, None, run)
+            part = rule.of_shard(gate_id.shard)
+            if rule.is_paused or not (yield from take_next_token(self.memory, gate_id, part)):
+                return _FULL_MS
+            limits.append((gate_id, rule))
+        rows = list[_Row]()
+        for item in items:
+            rows += [(yield from _row(item))]
+        result = yield from _result(self.rule, self.gate_id, rows)
+        if limits and isinstance(result, TaskThrottled):
+            for gate_id, rule in limits:
+                yield from slow_down(self.memory, gate_id, rule, result.retry_after_ms)
+            return max(1, result.retry_after_ms)
+        if result is not None:
+            now_ms = yield Clock()
+            for row, given in zip(rows, _answers(self.rule, result, len(rows)), strict=True):
+                yield from _answer(self.gate_id, row, given, now_ms)
+        return 0
 
 
 def _wait_ms(rule: BatchRule, rows: list[Item], now_ms: int) -> int:
@@ -161,7 +200,11 @@ def _row(item: Item) -> Generator[Effect, Any, _Row]:
     )
 
 
-def _run(rule: BatchRule, gate_id: GateId, rows: list[_Row], now_ms: int) -> NoResult:
+def _result(
+    rule: BatchRule, gate_id: GateId, rows: list[_Row]
+) -> Generator[Effect, Any, TaskResult | None]:
+    """Call the function. None: the only row has lost too many workers, and has got its answer."""
+    now_ms = yield Clock()
     if len(rows) == 1:
         (row,) = rows
         place = keys.queue(str(gate_id))
@@ -169,7 +212,7 @@ def _run(rule: BatchRule, gate_id: GateId, rows: list[_Row], now_ms: int) -> NoR
         if row.lost > TAKEOVERS_MAX:
             cause = f"{row.lost} workers in a row were lost while they ran {rule.task}"
             yield from _answer(gate_id, row, {"error": WORKER_LOST, "cause": cause}, now_ms)
-            return
+            return None
     first = rows[0]
     timeout_ms = 1_000 * (rule.timeout_seconds or CLAIM_SECONDS_DEFAULT)
     yield Begin(
@@ -189,9 +232,7 @@ def _run(rule: BatchRule, gate_id: GateId, rows: list[_Row], now_ms: int) -> NoR
         ),
     )
     done = yield Finished(now_ms + timeout_ms)
-    result: TaskResult = done[0][1] if done else TaskFailed("States.Timeout", None)
-    for row, given in zip(rows, _answers(rule, result, len(rows)), strict=True):
-        yield from _answer(gate_id, row, given, now_ms)
+    return done[0][1] if done else TaskFailed("States.Timeout", None)
 
 
 _PRESENT: Final = Condition("pk", "present")
@@ -202,9 +243,9 @@ def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, 
     match result:
         case TaskSucceeded(list() as outcomes) if len(outcomes) == count:
             return list(outcomes)
-        case TaskFailed(error, cause):
+        case TaskFailed(error, cause, _):
             return [{"error": error, "cause": cause}] * count
-        case TaskThrottled(_, cause):
+        case TaskThrottled(_, cause, _):
             return [{"error": "Throttled", "cause": cause}] * count
         case _:
             cause = f"{rule.task} returned no list of {count} results"

@@ -203,12 +203,12 @@ class Permits:
                 return granted
             if granted.owner:
                 return (yield from self._keep(granted, attempt, now_ms))
-            return (yield from self._take_late(gate_id, part))
+            return (yield from self._take_next(gate_id, part))
         if rule.is_paused:
             return None
         if granted is not None and part.is_rate:
             # Tokens cannot be kept: between two queues it would give up one for the other.
-            return (yield from self._take_late(gate_id, part))
+            return (yield from self._take_next(gate_id, part))
         # An attempt that was let in elsewhere, or taken over, may have its permit here already.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
@@ -231,24 +231,9 @@ class Permits:
                 return None
         return None
 
-    def _take_late(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
-        """Take the next token, ahead of waiting attempts, when it is free within seconds.
-
-        F13: if workers were slow for long, every wake would be too late, and no attempt would
-        begin.
-        """
-        for _ in range(_TRIES_MAX):
-            now_ms = yield Clock()
-            gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
-            slot_ms = gates.slot_ms(rule, gate, gate.tat_us, now_ms)
-            if gate.is_closed(now_ms) or slot_ms - now_ms > 2 * GATE_AHEAD_MS:
-                return None
-            written = yield gates.reserve_token(gate_id, rule, gate, now_ms)
-            self.memory.see(gate_id, written.item, now_ms)
-            if written.is_done:
-                yield from _wait_for_slot(slot_ms - now_ms)
-                return Held(gate_id, "")
-        return None
+    def _take_next(self, gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, Held | None]:
+        is_taken = yield from take_next_token(self.memory, gate_id, rule)
+        return Held(gate_id, "") if is_taken else None
 
     def _take_permit(
         self, gate_id: GateId, rule: LimitRule, attempt: Attempt, now_ms: int
@@ -371,7 +356,7 @@ class Permits:
         for use in chosen:
             rule = yield from self.memory.rule(use.rule, now_ms)
             gate_id = gate_of(use, rule, attempt.arguments, self.run)
-            yield from self._slow_down(gate_id, rule, retry_after_ms)
+            yield from slow_down(self.memory, gate_id, rule, retry_after_ms)
             if first is None:
                 place = self._place(gate_id, use, attempt.arguments, now_ms)
                 first = Refused(attempt.entry, attempt.attempt, place)
@@ -407,22 +392,44 @@ class Permits:
             if written.is_done:
                 yield from dispense.reopen(gate_id, gate, now_ms)
 
-    def _slow_down(self, gate_id: GateId, rule: LimitRule, hold_ms: int) -> NoResult:
-        """F20: the first refusal slows the limit; those of calls that were under way correct it."""
-        part = rule.of_shard(gate_id.shard)
-        for _ in range(_TRIES_MAX):
-            now_ms = yield Clock()
-            gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
-            is_first = not gates.is_slowing(gate, now_ms)
-            if not is_first and not part.is_rate:
-                return
-            slower = gates.slow_down if is_first else gates.slow_further
-            written = yield slower(gate_id, part, gate, now_ms, hold_ms)
-            gate = self.memory.see(gate_id, written.item, now_ms)
-            if is_first and written.is_done:
-                yield from dispense.reopen(gate_id, gate, now_ms)
-            if written.is_done or not is_first:
-                return
+
+def take_next_token(
+    memory: GateMemory, gate_id: GateId, rule: LimitRule
+) -> Generator[Effect, Any, bool]:
+    """Take the next token, ahead of waiting attempts, when it is free within seconds; wait for it.
+
+    F13: if workers were slow for long, every wake would be too late, and no attempt would begin.
+    """
+    for _ in range(_TRIES_MAX):
+        now_ms = yield Clock()
+        gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+        slot_ms = gates.slot_ms(rule, gate, gate.tat_us, now_ms)
+        if gate.is_closed(now_ms) or slot_ms - now_ms > 2 * GATE_AHEAD_MS:
+            return False
+        written = yield gates.reserve_token(gate_id, rule, gate, now_ms)
+        memory.see(gate_id, written.item, now_ms)
+        if written.is_done:
+            yield from _wait_for_slot(slot_ms - now_ms)
+            return True
+    return False
+
+
+def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int) -> NoResult:
+    """F20: the first refusal slows the limit; those of calls that were under way correct it."""
+    part = rule.of_shard(gate_id.shard)
+    for _ in range(_TRIES_MAX):
+        now_ms = yield Clock()
+        gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
+        is_first = not gates.is_slowing(gate, now_ms)
+        if not is_first and not part.is_rate:
+            return
+        slower = gates.slow_down if is_first else gates.slow_further
+        written = yield slower(gate_id, part, gate, now_ms, hold_ms)
+        gate = memory.see(gate_id, written.item, now_ms)
+        if is_first and written.is_done:
+            yield from dispense.reopen(gate_id, gate, now_ms)
+        if written.is_done or not is_first:
+            return
 
 
 def _wait_for_slot(left_ms: int) -> NoResult:

@@ -49,7 +49,7 @@ from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
-from holdfast.core.commands import Command, JoinQueue
+from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.state import BATCH_PREFIX, Execution
@@ -116,7 +116,8 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     limit = GateId.parse(body["gate"]).limit
     batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
     if limit.startswith(BATCH_PREFIX) and batch is not None:
-        is_done = yield from batches.collect(batch, body, message, delivery.receive_count)
+        collector = batches.Collector(setting.gates, batch, GateId.parse(body["gate"]))
+        is_done = yield from collector.collect(body["chain"], message, delivery.receive_count)
     else:
         is_done = yield from dispense.tick(setting.gates, body, message, delivery.owner)
     if not is_done:
@@ -430,8 +431,8 @@ class Processing:
         """After the record: gives back the permits of attempts that are over, leaves queues."""
         if self.attempts.permits.held:
             yield from self.attempts.release()
-        if any(isinstance(command, JoinQueue) for command in asked_before):
-            yield from follow_ups.leave_queues(self.log, asked_before, asked)
+        if any(isinstance(command, JoinQueue | OpenQuestion) for command in asked_before):
+            yield from follow_ups.withdraw(self.log, asked_before, asked)
 
     def _with_opened(self, step: Transition, now_ms: int) -> Transition:
         opened = facts.Opened(self.log.sequence + 1)

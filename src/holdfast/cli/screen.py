@@ -1,0 +1,435 @@
+"""The output of the command line: executions, one execution, its history, the demo's report.
+
+Everything is text that a terminal of 80 columns can hold, and that a pipe gets unbroken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from shlex import quote
+from typing import Any, Final
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli.console import harmless
+from holdfast.proofs.capacity import Capacity
+
+PIPE_COLUMNS: Final = 200
+VALUE_CHARACTERS_MAX: Final = 400
+STYLES: Final = {
+    "RUNNING": "cyan",
+    "SUCCEEDED": "green",
+    "FAILED": "red",
+    "TIMED_OUT": "red",
+    "ABORTED": "yellow",
+}
+
+JsonRow = Mapping[str, Any]
+
+
+def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
+    """Prints to stdout. A pipe gets wide lines: what reads it wants whole ids."""
+    width = None if sys.stdout.isatty() else PIPE_COLUMNS
+    console = Console(width=width, highlight=False, emoji=False, markup=False)
+    with console.capture() as captured:
+        for item in shown:
+            console.print(item, soft_wrap=not is_wrapped)
+    lines = captured.get().splitlines()
+    # Tables pad their lines with spaces, which disturb copies and comparisons.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+    return table
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def executions(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
+    for row in map(_on_one_line, rows):
+        table.add_row(
+            row["name"] or row["execution"],
+            Text(row["status"], STYLES[row["status"]]),
+            row["workflow"],
+            ago(row["started"], now),
+            duration(_span(row["started"], row.get("stopped", now))),
+            row.get("waits_for", row.get("error", _paused(row))),
+        )
+    return table
+
+
+def _paused(row: JsonRow) -> str:
+    pause = row.get("paused")
+    return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
+
+
+def questions(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
+    for row in map(_on_one_line, rows):
+        table.add_row(
+            row["question"],
+            row["title"],
+            row["assignee"],
+            ago(row["since"], now),
+            moment(row["until"]) if "until" in row else "",
+            row.get("claimed_by", ""),
+        )
+    return table
+
+
+def events(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("event", "key", "id", "kept for", "refused")
+    for row in map(_on_one_line, rows):
+        kept = duration(_span(now, row["expires"]))
+        table.add_row(row["name"], row["key"], row["event"], kept, row.get("refused", ""))
+    return table
+
+
+def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
+    """Print one paragraph for each finding: the finding, its age, and the repair that is possible
+    or done.
+    """
+    for row in map(harmless, rows):
+        named = row.get("name") or row.get("execution") or "a dead letter"
+        title = Text(str(named), "bold") + Text(f"  {row['reason']}", "red")
+        late = duration(_span(row["since"], now))
+        lines = [row["says"], f"since {moment(row['since'])}, {late}"]
+        if row.get("state"):
+            lines.append(f"in state {row['state']}")
+        if row.get("name"):
+            lines.append(f"execution {row['execution']}")
+        if row.get("repair"):
+            lines.append(f"{'repaired' if is_repaired else '--repair'}: {row['repair']}")
+        if row.get("advice"):
+            lines.append(f"help: {row['advice']}")
+        put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
+
+
+def limits(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table(
+        "limit",
+        "allows",
+        "in use",
+        "waiting",
+        "oldest",
+        "the last begins",
+        "changed",
+        right=("in use", "waiting"),
+    )
+    for row in map(_on_one_line, rows):
+        last = row.get("seconds")
+        table.add_row(
+            row["name"],
+            _allows(row),
+            str(row.get("in_use", "")),
+            str(row.get("waiting", f"by {row['key']}" if "key" in row else "")),
+            ago(row["oldest"], now) if "oldest" in row else "",
+            "" if last is None else f"in about {duration(timedelta(seconds=last))}",
+            _limit_change(row, now),
+        )
+    return table
+
+
+def capacity(found: Capacity) -> Iterable[RenderableType]:
+    """What binds first: each limit and the workers, the tightest first."""
+    table = plain_table("what", "allows", "used", "makes room", right=("used",))
+    for use in found.uses:
+        style = "red" if use.part > 1 else ""
+        table.add_row(use.name, use.allows, Text(f"{use.part:.0%}", style), use.change)
+    yield f"{found.workflow} at {found.starts_per_second:g} starts a second"
+    yield table
+    if found.highest is not None:
+        first = found.uses[0].name
+        yield f"{first} binds first, at {found.highest:.3g} starts a second"
+    if found.unknown:
+        tasks = ", ".join(found.unknown)
+        yield f"run times not given: {tasks}; add --seconds {found.unknown[0]}=0.3"
+    yield "counted: one call for each state; rounds, items of lists and retries come on top"
+
+
+def limit_changes(changes: list[JsonRow], now: datetime) -> Iterable[RenderableType]:
+    """The changes of one limit that later ones have replaced, newest first."""
+    for change in map(_on_one_line, changes):
+        yield f"before: {_limit_change({'changed': change}, now)}"
+
+
+def _allows(row: JsonRow) -> str:
+    if not row.get("declared", True):
+        return "the code no longer declares it"
+    closed = f", closed until {moment(row['closed_until'])}" if "closed_until" in row else ""
+    if "concurrency" in row:
+        return f"{row['concurrency']} at once{closed}"
+    slowed = f", slowed to {row['speed']:.0%}" if "speed" in row else ""
+    return f"{row['rate']:g}/s, burst {row['burst']}{slowed}{closed}"
+
+
+def _limit_change(row: JsonRow, now: datetime) -> str:
+    change = row.get("changed")
+    if change is None:
+        return ""
+    what = "paused" if change.get("paused") else _set_values(change)
+    by = f" by {change['by']}" if "by" in change else ""
+    return f"{what}{by} {ago(change['at'], now)}: {change['reason']}"
+
+
+def _set_values(change: JsonRow) -> str:
+    values = {"rate": "{:g}/s", "burst": "burst {}", "concurrency": "{} at once"}
+    shown = [form.format(change[name]) for name, form in values.items() if name in change]
+    return f"set to {', '.join(shown)}" if shown else "cleared"
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def put_execution(shown: JsonRow, now: datetime) -> None:
+    shown = harmless(dict(shown))
+    put(_execution(shown, now))
+    if "last_failure" in shown:
+        # Not in the table: it would wrap lines of source code.
+        put(*_failure(shown["last_failure"], now), is_wrapped=False)
+    waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
+    for wait, line in waits:
+        # With several tokens, each line says which wait its token answers.
+        which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
+        # Not in the table: a wrapped line cannot be copied.
+        put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
+
+
+def _execution(shown: JsonRow, now: datetime) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    status = Text(shown["status"], STYLES[shown["status"]])
+    title = Text(str(shown.get("name") or shown["execution"]), "bold")
+    table.add_row("execution", title + Text("  ") + status)
+    table.add_row("id", shown["execution"])
+    if "workflow" in shown:
+        table.add_row("workflow", shown["workflow"])
+    if "arn" in shown:
+        table.add_row("ARN", shown["arn"])
+    if "retries" in shown:
+        table.add_row("retried", f"{shown['retries']} times")
+    if "parent" in shown:
+        table.add_row("called by", shown["parent"])
+    if "started" in shown:
+        table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
+    if "stopped" in shown:
+        took = duration(_span(shown["started"], shown["stopped"]))
+        table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
+    if "paused" in shown:
+        pause = shown["paused"]
+        by = f" by {pause['by']}" if "by" in pause else ""
+        since = f"{moment(pause['since'])}, {ago(pause['since'], now)}"
+        table.add_row("paused", f"since {since}{by}; timers {pause['timers']}")
+        table.add_row("because", pause["reason"])
+    for wait in shown.get("waits", ()):
+        table.add_row()
+        for label, value in _wait(wait, now):
+            table.add_row(label, value)
+    table.add_row()
+    for label in ("input", "output", "error", "cause"):
+        if shown.get(label) is not None:
+            table.add_row(label, value_text(shown[label]))
+    for label in shown.get("omitted", ()):
+        table.add_row(label, "too large to be shown here")
+    return table
+
+
+def _failure(failure: JsonRow, now: datetime) -> Iterable[Text]:
+    yield Text(f"\nlast failure of {failure['task']}, {ago(failure['at'], now)}", "dim")
+    yield Text(failure["traceback"])
+    words = [str(failure[key]) for key in ("error", "cause") if key in failure]
+    yield Text(_cut(": ".join(words), VALUE_CHARACTERS_MAX), "red")
+
+
+def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
+    yield "waits for", Text(_waits_for(wait), "bold")
+    if wait.get("assignee"):
+        yield "asked", str(wait["assignee"])
+    if "details" in wait:
+        yield "details", value_text(wait["details"])
+    if wait["kind"] == "quarantined":
+        yield "reason", str(wait["reason"])
+    if "since" in wait:
+        yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    for label in ("until", "retry_at"):
+        if label in wait:
+            left = duration(_span(now, wait[label]))
+            yield label.replace("_", " "), f"{moment(wait[label])}, {left} from now"
+    if "source" in wait:
+        source = wait["source"]
+        yield "at", f"{source['file']}:{source['line']}"
+        yield "", Text(source["text"], "italic")
+
+
+def _waits_for(wait: JsonRow) -> str:
+    match wait["kind"]:
+        case "start":
+            return "a worker that takes it up"
+        case "event":
+            return f"event {wait['event']}, key {wait['key']}"
+        case "ask":
+            return f"an answer: {wait.get('title', '')}"
+        case "timer":
+            return "the time to pass"
+        case "limit":
+            return _waits_at_limit(wait)
+        case "task" if "retry_at" in wait:
+            return f"attempt {wait['attempt']} of task {wait['task']}"
+        case "task":
+            return f"task {wait['task']}, attempt {wait['attempt']}"
+        case "workflow":
+            return f"workflow {wait['workflow']}, execution {wait['execution']}"
+        case "execution":
+            return f"the end of execution {wait['execution']}"
+        case "quarantined":
+            return "somebody to look: it is quarantined"
+        case "unknown_workflow":
+            return f"a worker that knows the workflow {wait['workflow']}"
+        case "unknown_task":
+            return f"a worker that knows the task {wait['task']}"
+        case kind:
+            return str(kind)
+
+
+def _waits_at_limit(wait: JsonRow) -> str:
+    limit, ahead = f"limit {wait['limit']}", wait["ahead"]
+    if "paused_since" in wait:
+        by = f" by {wait['paused_by']}" if "paused_by" in wait else ""
+        return f"{limit}, paused{by} since {moment(wait['paused_since'])}"
+    place = f"{ahead} before it" if ahead < _COUNTED_MAX else f"{ahead} or more before it"
+    soon = f", about {duration(timedelta(seconds=wait['seconds']))}" if "seconds" in wait else ""
+    return f"{limit}: {place}{soon}"
+
+
+#: The API counts no more of a queue.
+_COUNTED_MAX: Final = 1_000
+
+
+def _go_on(wait: JsonRow) -> str | None:
+    """The line to type that ends the wait."""
+    if "token" in wait:
+        return f"holdfast answer {wait['token']} --output '…'"
+    if wait["kind"] == "event":
+        return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
+    return None
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def history(rows: list[JsonRow]) -> Table:
+    table = plain_table("id", "after", "event", "what", right=("id", "after"))
+    # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
+    table.columns[-1].no_wrap = False
+    for row in map(harmless, rows):
+        style = _style(row)
+        what = Text(_what(row), style, no_wrap=True, overflow="ellipsis")
+        if "traceback" in row.get("holdfast", {}):
+            what.append(f"\n{row['holdfast']['traceback']}")
+        table.add_row(
+            str(row.get("id", "")),
+            duration(_span(rows[0]["timestamp"], row["timestamp"])),
+            Text(row["type"], style),
+            what,
+        )
+    return table
+
+
+#: Events that say who asked for them, and why.
+_BY_HAND: Final = frozenset(
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+)
+
+
+def _style(row: JsonRow) -> str:
+    if row["type"].endswith(("Failed", "TimedOut", "Aborted")):
+        return "red"
+    is_quiet = "id" not in row or row["type"].endswith(("StateExited", "TaskStarted"))
+    return "dim" if is_quiet else ""
+
+
+def _what(row: JsonRow) -> str:
+    """Return the state, the task, the error, and the input and output of tasks alone, on
+    one line.
+    """
+    details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
+    own = row.get("holdfast", {})
+    parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
+    if "gate" in own:
+        parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
+    if own.get("attempt", 1) > 1:
+        parts.append(f"attempt {own['attempt']}")
+    if row["type"] in _BY_HAND:
+        words = {"by": own.get("by"), "because": own.get("reason")}
+        parts += [f"{word} {text}" for word, text in words.items() if text]
+    if "due" in own:
+        parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
+    if not row["type"].endswith(("StateEntered", "StateExited")):
+        values = [str(details[key]) for key in ("output", "parameters", "input") if key in details]
+        parts += values[:1]
+    return "  ".join(parts).replace("\n", " ")
+
+
+def _on_one_line(row: JsonRow) -> JsonRow:
+    """Return the row with each text on one line, so that it does not look like several rows."""
+    shown = harmless(dict(row))
+    return {
+        key: text.replace("\n", " ") if isinstance(text, str) else text
+        for key, text in shown.items()
+    }
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def value_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _cut(text, VALUE_CHARACTERS_MAX)
+
+
+def _cut(text: str, characters_max: int) -> str:
+    return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
+
+
+def when(time: str | datetime) -> datetime:
+    return time if isinstance(time, datetime) else datetime.fromisoformat(time)
+
+
+def moment(time: str | datetime) -> str:
+    return when(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _span(start: str | datetime, end: str | datetime) -> timedelta:
+    return max(when(end) - when(start), timedelta(0))
+
+
+def ago(time: str | datetime, now: datetime) -> str:
+    seconds = round(_span(time, now).total_seconds())
+    return f"{duration(timedelta(seconds=seconds))} ago" if seconds else "just now"
+
+
+def duration(span: timedelta) -> str:
+    """The two greatest units: "3 d 6 h", "4 min 10 s", "1.2 s", "15 ms"."""
+    seconds = span.total_seconds()
+    if seconds < 1:
+        return f"{round(seconds * 1_000)} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    left = round(seconds)
+    parts: list[tuple[int, str]] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in parts[:2] if count)

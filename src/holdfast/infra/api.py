@@ -1,0 +1,109 @@
+"""The HTTP API: all its routes to one function, none of them without an authoriser."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from aws_cdk import ArnFormat, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from holdfast import resources
+
+from .compute import log_group
+from .settings import JwtIssuer, Settings
+
+_REQUESTS_PER_SECOND: Final = 500
+_REQUESTS_BURST: Final = 1_000
+# No path, query or body: business keys and tokens do not belong in an access log.
+_ACCESS_LOG: Final = {
+    "requestId": "$context.requestId",
+    "time": "$context.requestTime",
+    "route": "$context.routeKey",
+    "status": "$context.status",
+    "latencyMs": "$context.responseLatency",
+    "responseBytes": "$context.responseLength",
+    "sourceIp": "$context.identity.sourceIp",
+    "caller": "$context.identity.userArn",
+    "subject": "$context.authorizer.claims.sub",
+    "error": "$context.error.message",
+    "integrationError": "$context.integrationErrorMessage",
+}
+
+
+class Api(Construct):
+    """Callers are verified by IAM signatures, or by a JWT when its issuer is given.
+
+    `key` encrypts the access log; None: CloudWatch's own.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        function: lambda_.IFunction,
+        settings: Settings,
+        key: kms.IKey | None,
+    ) -> None:
+        self._key = key
+        self._settings = settings
+        super().__init__(scope, construct_id)
+        self.http_api = apigateway.HttpApi(
+            self,
+            "HttpApi",
+            description="Holdfast: its own routes, and the protocol of Step Functions at /",
+            create_default_stage=False,
+            default_authorizer=_authorizer(settings.jwt),
+        )
+        integration = HttpLambdaIntegration("Handler", function, scope_permission_to_route=False)
+        for route in resources.ROUTES:
+            method, path = route.split(" ")
+            self.http_api.add_routes(
+                path=path, methods=[apigateway.HttpMethod[method]], integration=integration
+            )
+        # The stage as CloudFormation defines it: CDK's own construct accepts no log format from
+        # Python.
+        apigateway.CfnStage(
+            self,
+            "Stage",
+            api_id=self.http_api.api_id,
+            stage_name="$default",
+            auto_deploy=True,
+            default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
+                throttling_rate_limit=_REQUESTS_PER_SECOND, throttling_burst_limit=_REQUESTS_BURST
+            ),
+            access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
+                destination_arn=self._access_log_arn(),
+                format=json.dumps(_ACCESS_LOG),
+            ),
+        )
+
+    def _access_log_arn(self) -> str:
+        # The construct's own ARN ends with `:*`, which suits a policy and is refused by a stage.
+        return Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=log_group(self, "AccessLog", self._key, self._settings).log_group_name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def arn_of(self, route: str) -> str:
+        """-> the ARN of `GET /executions/*`, as a policy names it."""
+        method, path = route.split(" ")
+        return self.http_api.arn_for_execute_api(method, path, "$default")
+
+    @property
+    def url(self) -> str:
+        return self.http_api.api_endpoint
+
+
+def _authorizer(jwt: JwtIssuer | None) -> apigateway.IHttpRouteAuthorizer:
+    if jwt is None:
+        return HttpIamAuthorizer()
+    return HttpJwtAuthorizer("Jwt", jwt.issuer, jwt_audience=[jwt.audience])

@@ -1,0 +1,168 @@
+"""One Lambda function with its log group and a role of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import resources
+
+from .settings import Settings
+
+#: Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC": the
+#: rights of a role whose function is in a VPC. None of them can name a resource.
+_NETWORK_RIGHTS: Final = (
+    *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses"),
+    "ec2:UnassignPrivateIpAddresses",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The VPC of the functions that run tasks, and their security groups."""
+
+    vpc: ec2.IVpc
+    subnets: ec2.SubnetSelection | None
+    security_groups: tuple[ec2.ISecurityGroup, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRuntime:
+    """What the user gives the functions that run tasks, and no other function."""
+
+    policy_arns: tuple[str, ...] = ()
+    layers: tuple[lambda_.ILayerVersion, ...] = ()
+    network: Network | None = None
+
+
+class HoldfastFunction(Construct):
+    """A Lambda function with its log group and its role. `rights` is all that the role may do,
+    besides writing its own log.
+
+    Code in the function has the rights of the managed policies in `runtime`. `key` encrypts its
+    log; None: CloudWatch's own.
+
+    CDK's own grants are switched off for the function: they are wider than the calls of the code.
+    The grants of users go to `role`, by `Tasks`.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        shape: resources.LambdaFunction,
+        code: lambda_.Code,
+        settings: Settings,
+        key: kms.IKey | None,
+        environment: Mapping[str, str],
+        rights: Sequence[iam.PolicyStatement],
+        runtime: TaskRuntime,
+        failed_events: sqs.IQueue | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._settings = settings
+        self._shape = shape
+        sized = settings.functions[shape.name]
+        network = runtime.network
+        self.log_group = log_group(self, "Log", key, settings)
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            managed_policies=[
+                iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
+                for number, arn in enumerate(runtime.policy_arns, 1)
+            ],
+            # Inline, so that the role is complete before an event source mapping is made with it.
+            inline_policies={
+                "Rights": iam.PolicyDocument(
+                    statements=[
+                        allow(
+                            "logs:CreateLogStream",
+                            "logs:PutLogEvents",
+                            on=[self.log_group.log_group_arn],
+                        ),
+                        *([] if network is None else [allow(*_NETWORK_RIGHTS, on=["*"])]),
+                        *rights,
+                    ]
+                )
+            },
+        )
+        self.function = lambda_.Function(
+            self,
+            "Lambda",
+            description=f"Holdfast {shape.name}",
+            runtime=lambda_.Runtime(f"python{settings.python}", lambda_.RuntimeFamily.PYTHON),
+            architecture=_architecture(settings),
+            code=code,
+            handler=f"functions.{shape.module}.app.handler",
+            timeout=Duration.seconds(sized.timeout_seconds),
+            memory_size=sized.memory_mb,
+            reserved_concurrent_executions=(
+                sized.reserved_concurrency if settings.caps_concurrency else None
+            ),
+            # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            environment=dict(environment),
+            log_group=self.log_group,
+            role=self.role.without_policy_updates(),
+            dead_letter_queue=failed_events,
+            layers=list(runtime.layers),
+            vpc=None if network is None else network.vpc,
+            vpc_subnets=None if network is None else network.subnets,
+            security_groups=None if network is None else list(network.security_groups),
+        )
+
+    def consume(
+        self, source_id: str, queue: sqs.IQueue, shape: resources.Queue, batch_size: int
+    ) -> None:
+        """Feed the function from `queue`; the rights to do so stand among the role's."""
+        lambda_.EventSourceMapping(
+            self,
+            source_id,
+            target=self.function,
+            event_source_arn=queue.queue_arn,
+            batch_size=batch_size,
+            # Without this cap the poller would take messages that the concurrency then throttles,
+            # and each throttle counts as a delivery on the way to the dead letters.
+            max_concurrency=self._settings.concurrency(self._shape, shape),
+            report_batch_item_failures=True,
+        )
+
+
+def allow(*actions: str, on: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(on))
+
+
+def log_group(
+    scope: Construct, construct_id: str, key: kms.IKey | None, settings: Settings
+) -> logs.LogGroup:
+    made = logs.LogGroup(
+        scope, construct_id, encryption_key=key, removal_policy=RemovalPolicy.DESTROY
+    )
+    # CDK's construct accepts only some numbers of days, each as a name; the setting may be any
+    # number.
+    found = made.node.default_child
+    assert isinstance(found, logs.CfnLogGroup)
+    found.retention_in_days = settings.log_retention_days
+    return made
+
+
+def _architecture(settings: Settings) -> lambda_.Architecture:
+    match settings.architecture:
+        case "arm64":
+            return lambda_.Architecture.ARM_64
+        case "x86_64":
+            return lambda_.Architecture.X86_64

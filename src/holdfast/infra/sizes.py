@@ -1,0 +1,133 @@
+"""The sizes of the functions that a deployment may change: memory, time-out, concurrency, batches.
+
+`holdfast.resources` has the default of each function. The context key `functions` of `cdk.json`
+replaces some of them:
+
+    "functions": {"worker": {"memory_mb": 1024, "concurrency": 200}, "api": {"timeout_seconds": 10}}
+
+With `cdk deploy -c functions=…` the value is the same JSON as text. In Python it is
+`functions={"worker": Size(memory_mb=1024, concurrency=200)}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from holdfast import resources
+from holdfast.resources import LambdaFunction
+
+from .unfit import Unfit
+
+#: The functions of `resources.FUNCTIONS`.
+FunctionName: TypeAlias = Literal["worker", "worker-single", "events", "sweeper", "api"]
+
+_KEY: Final = "functions"
+_NAMES: Final = get_args(FunctionName)
+#: The setting -> the field of `LambdaFunction` that it replaces.
+_FIELDS: Final = {
+    "memory_mb": "memory_mb",
+    "timeout_seconds": "timeout_seconds",
+    "concurrency": "reserved_concurrency",
+}
+#: Lambda quotas: memory per function; an event source has at least two batches at once.
+_BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
+#: The worker has two event sources: that of the work under way and that of starts.
+_WORKER_CONCURRENCY_BOUNDS: Final = (4, 10_000)
+#: A worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
+#: sweeper ends before the next one begins, and the API before API Gateway stops waiting for it.
+_TIMEOUT_BOUNDS: Final = {
+    resources.EVENTS.name: (5, 900),
+    resources.SWEEPER.name: (10, 58),
+    resources.API.name: (3, 29),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a function has in place of its defaults; None keeps the default."""
+
+    memory_mb: int | None = None
+    timeout_seconds: int | None = None
+    concurrency: int | None = None
+
+    def changes(self) -> dict[str, int]:
+        return {
+            name: value for name, value in dataclasses.asdict(self).items() if value is not None
+        }
+
+
+def read_sizes(value: object) -> dict[str, LambdaFunction]:
+    """Return every function by name, with the sizes that `value` asks for.
+
+    `value` is the context key `functions`: an object, the same object as JSON text, or None.
+    Raises Unfit, which names the function, the setting and its bounds.
+    """
+    wanted = _object(value)
+    unknown = sorted(set(wanted) - set(_NAMES))
+    if unknown:
+        raise _refused(unknown[0], f"one of {', '.join(_NAMES)}")
+    return {
+        function.name: _sized(function, wanted.get(function.name, {}))
+        for function in resources.FUNCTIONS
+    }
+
+
+def sizes_of(functions: Mapping[str, LambdaFunction]) -> dict[FunctionName, Size]:
+    """Return what `read_sizes` has read."""
+    return {
+        name: Size(
+            memory_mb=functions[name].memory_mb,
+            timeout_seconds=functions[name].timeout_seconds,
+            concurrency=functions[name].reserved_concurrency,
+        )
+        for name in get_args(FunctionName)
+    }
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise _refused(str(value), "a JSON object") from None
+    if not isinstance(value, Mapping):
+        raise _refused(value, "a JSON object")
+    return value
+
+
+def _sized(function: LambdaFunction, wanted: object) -> LambdaFunction:
+    place = f"{_KEY}.{function.name}"
+    if not isinstance(wanted, Mapping):
+        raise _refused(wanted, "an object such as {'memory_mb': 1024}", place)
+    unknown = sorted(set(wanted) - set(_FIELDS))
+    if unknown:
+        raise _refused(unknown[0], f"one of {', '.join(_FIELDS)}", place)
+    changes: dict[str, Any] = {
+        _FIELDS[name]: _number(function, name, number) for name, number in wanted.items()
+    }
+    return dataclasses.replace(function, **changes)
+
+
+def _number(function: LambdaFunction, name: str, number: object) -> int:
+    place = f"{_KEY}.{function.name}.{name}"
+    bounds = _BOUNDS.get(name) or _TIMEOUT_BOUNDS.get(function.name)
+    if name == "concurrency" and function.name == resources.WORKER.name:
+        bounds = _WORKER_CONCURRENCY_BOUNDS
+    if bounds is None and number == function.timeout_seconds:
+        return function.timeout_seconds
+    if bounds is None:
+        raise _refused(number, "no value: a task may run for 14 minutes in a worker", place)
+    least, most = bounds
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        raise _refused(number, f"a whole number from {least} to {most}", place)
+    return number
+
+
+def _refused(found: object, expected: str, place: str = _KEY) -> Unfit:
+    return Unfit(place, found, expected)

@@ -1,0 +1,101 @@
+"""Storage that outlives the stack: the tables, the bucket of large values, the signing secret."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from holdfast import limits, resources
+
+from .acknowledged import acknowledge_storage
+
+_SECRET_CHARACTERS: Final = 64
+_KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.AttributeType.STRING}
+
+
+class Storage(Construct):
+    """Deleting the stack leaves all of this in place: it is the history of running business.
+
+    `key` None: AWS's own keys encrypt it.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None) -> None:
+        super().__init__(scope, construct_id)
+        self._key = key
+        self.executions = self._table(resources.EXECUTIONS)
+        self.mail = self._table(resources.MAIL)
+        self.blobs = s3.Bucket(
+            self,
+            "Blobs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            # One data key serves many objects: a call of KMS for each would cost more than S3.
+            bucket_key_enabled=True if key else None,
+            enforce_ssl=True,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    expiration=Duration.days(limits.BLOB_RETENTION_DAYS),
+                )
+            ],
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        secret = self._secret()
+        self.secret_arn = secret.attr_id
+        acknowledge_storage(self.blobs, secret)
+
+    @property
+    def list_arn(self) -> str:
+        assert resources.EXECUTIONS.index is not None
+        return f"{self.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"
+
+    def _table(self, shape: resources.Table) -> dynamodb.Table:
+        table = dynamodb.Table(
+            self,
+            shape.name.capitalize(),
+            partition_key=_attribute(shape.partition_key, "S"),
+            sort_key=_attribute(shape.sort_key, shape.sort_key_type),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
+            encryption_key=self._key,
+            time_to_live_attribute=shape.ttl_attribute,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        if shape.index is not None:
+            table.add_global_secondary_index(
+                index_name=shape.index.name,
+                partition_key=_attribute(shape.index.partition_key, "S"),
+                sort_key=_attribute(shape.index.sort_key, "S"),
+                projection_type=dynamodb.ProjectionType.INCLUDE,
+                non_key_attributes=list(shape.index.projected),
+            )
+        return table
+
+    def _secret(self) -> secretsmanager.CfnSecret:
+        secret = secretsmanager.CfnSecret(
+            self,
+            "Secret",
+            description="Signs Holdfast's callback tokens and execution ids",
+            kms_key_id=self._key.key_arn if self._key else None,
+            generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
+                password_length=_SECRET_CHARACTERS, exclude_punctuation=True
+            ),
+        )
+        secret.apply_removal_policy(RemovalPolicy.RETAIN)
+        return secret
+
+
+def _attribute(name: str, key_type: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=_KEY_TYPES[key_type])

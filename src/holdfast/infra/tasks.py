@@ -1,0 +1,113 @@
+"""The role that calls services for state machines: the user's policies, without the stack itself;
+and `Tasks`, which every role that a task runs with is one principal in.
+
+The author of a state machine chooses the calls and their arguments. So it is not the functions
+that call: their roles read every tenant's history, and the key that signs tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jsii
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from holdfast.errors import HoldfastError
+
+
+class TasksRole(Construct):
+    """`callers` may take it on; `policy_arns` are managed policies that the user wrote.
+
+    `barred`: services, with the ARNs of the stack's own resources. Whatever the policies allow, no
+    task touches them with this role. One that may make or take on other roles, or give them to
+    something else, gets round that: `iam:PassRole` with `lambda:CreateFunction` does.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        callers: Sequence[iam.IRole],
+        policy_arns: Sequence[str],
+        barred: Mapping[str, Sequence[str]],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        role = iam.Role(
+            self,
+            "Role",
+            description="The role of the service calls of Holdfast's state machines",
+            # Named one by one, they need no right of their own to take it on.
+            assumed_by=iam.CompositePrincipal(
+                *(iam.ArnPrincipal(caller.role_arn) for caller in callers)
+            ),
+            managed_policies=[
+                iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
+                for number, arn in enumerate(policy_arns, 1)
+            ],
+        )
+        # Not inline: it names the functions, whose environment names the role.
+        iam.Policy(
+            self,
+            "Barred",
+            roles=[role],
+            statements=[
+                iam.PolicyStatement(
+                    effect=iam.Effect.DENY, actions=[f"{service}:*"], resources=list(arns)
+                )
+                for service, arns in barred.items()
+            ],
+        )
+        self.role = role
+        self.arn = role.role_arn
+
+
+@jsii.implements(iam.IPrincipal, ec2.IConnectable)
+class Tasks:
+    """Gives tasks rights: `bucket.grant_read(flows.tasks)`, `secret.grant_read(flows.tasks)`.
+
+    A task in Python runs with the role of its function, and a service call of a state machine with
+    the role for tasks, so a grant goes to each of these roles.
+    """
+
+    def __init__(self, roles: Sequence[iam.Role], groups: Sequence[ec2.ISecurityGroup]) -> None:
+        self._roles = tuple(roles)
+        self._groups = tuple(groups)
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        return self
+
+    @property
+    def assume_role_action(self) -> str:
+        return self._roles[0].assume_role_action
+
+    @property
+    def principal_account(self) -> str | None:
+        return self._roles[0].principal_account
+
+    @property
+    def policy_fragment(self) -> iam.PrincipalPolicyFragment:
+        return iam.PrincipalPolicyFragment({"AWS": [role.role_arn for role in self._roles]})
+
+    def add_to_principal_policy(
+        self, statement: iam.PolicyStatement
+    ) -> iam.AddToPrincipalPolicyResult:
+        for role in self._roles:
+            role.add_to_principal_policy(statement)
+        return iam.AddToPrincipalPolicyResult(
+            statement_added=True, policy_dependable=self._roles[0]
+        )
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """`database.connections.allow_default_port_from(flows.tasks)`."""
+        if not self._groups:
+            raise HoldfastError(
+                "HF408",
+                "the functions that run tasks are in no VPC, so nothing there can let them in",
+                help="give `vpc=` to Holdfast(...)",
+            )
+        return ec2.Connections(security_groups=list(self._groups))
