@@ -88,6 +88,14 @@ class Client:
         """`words`: reason, by."""
         return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
 
+    def change_pause(self, changed: Mapping[str, AnyJson]) -> AnyJson:
+        """`changed`: task, workflow or all; paused, until?, reason, by."""
+        return self._post("/pauses", dict(changed))
+
+    def pauses(self) -> list[AnyJson]:
+        found: list[AnyJson] = self._call("GET", "/pauses")["pauses"]
+        return found
+
     def limits(self) -> list[AnyJson]:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found
