@@ -53,16 +53,25 @@ from holdfast.api.surface import (
 
 if TYPE_CHECKING:
     from holdfast.boto import client
+    from holdfast.remote.async_client import AsyncClient, AsyncHandle
+    from holdfast.remote.client import Client, Handle
+    from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "AsyncClient",
+    "AsyncHandle",
     "Batch",
     "BlockTimeout",
+    "Client",
     "CompensationFailed",
     "Dag",
+    "ExecutionFailed",
+    "Handle",
     "InvalidArguments",
     "InvalidResult",
     "Limit",
     "Pure",
+    "ResultTimeout",
     "Retry",
     "Step",
     "Task",
@@ -105,10 +114,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`client` alone is found at its first use: the rest of this package needs no boto3."""
-    if name == "client":
-        from holdfast.boto import client  # noqa: PLC0415
+#: What is found at its first use: a module of workflows needs neither boto3 nor an HTTP client.
+_LATER = {
+    "AsyncClient": "holdfast.remote.async_client",
+    "AsyncHandle": "holdfast.remote.async_client",
+    "Client": "holdfast.remote.client",
+    "ExecutionFailed": "holdfast.remote.errors",
+    "Handle": "holdfast.remote.client",
+    "ResultTimeout": "holdfast.remote.errors",
+    "client": "holdfast.boto",
+}
 
-        return client
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(module), name)

@@ -90,12 +90,14 @@ ALLOWED = {
         "limits",
     },
     "testing": {"api", "compiler", "asl", "core", "sealed", "errors", "limits"},
+    # `local.project` knows the `serve` that runs.
+    "remote": {"api", "local", "sealed", "errors", "limits"},
     "deployment": {"api", "compiler", "asl", "runtime", "errors", "limits"},
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")
 #: Nothing in the engine may depend on these: they only connect it.
-WIRING = {"local", "cli", "deployment", "infra"}
+WIRING = {"local", "cli", "remote", "deployment", "infra"}
 PURE = ("api", "asl", "compiler", "core", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {

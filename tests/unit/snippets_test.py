@@ -30,6 +30,7 @@ PAGES: Final = {
 #: The test that runs the Python of each page. Code that needs an account is only compiled.
 RUN_BY: Final = {
     "README.md": "tests/moto/readme_test.py",
+    "call-workflows.md": "tests/unit/client_doc_test.py",
     "cookbook.md": "tests/unit/snippets_test.py",
     "cookbook-people.md": "tests/unit/snippets_test.py",
     "cookbook-practice.md": "tests/unit/snippets_test.py",

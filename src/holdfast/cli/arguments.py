@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from holdfast.local.client import LISTED_MAX
+from holdfast.remote.operations import LISTED_MAX
 
 #: The function of a command -> the exit code.
 Run: TypeAlias = Callable[[argparse.Namespace], int]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Any, Final
@@ -55,7 +55,7 @@ def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def executions(rows: list[JsonRow], now: datetime) -> Table:
+def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -74,7 +74,7 @@ def _paused(row: JsonRow) -> str:
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
 
 
-def questions(rows: list[JsonRow], now: datetime) -> Table:
+def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -88,7 +88,7 @@ def questions(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def events(rows: list[JsonRow], now: datetime) -> Table:
+def events(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):
         kept = duration(_span(now, row["expires"]))
@@ -96,7 +96,7 @@ def events(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
+def put_findings(rows: Sequence[JsonRow], now: datetime, *, is_repaired: bool) -> None:
     """Print one paragraph for each finding: the finding, its age, and the repair that is possible
     or done.
     """
@@ -116,7 +116,7 @@ def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> No
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
-def limits(rows: list[JsonRow], now: datetime) -> Table:
+def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table(
         "limit",
         "allows",
@@ -335,7 +335,7 @@ def _go_on(wait: JsonRow) -> str | None:
 # -- history ---------------------------------------------------------------------------------------
 
 
-def history(rows: list[JsonRow]) -> Table:
+def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
     table.columns[-1].no_wrap = False
