@@ -17,6 +17,7 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.schedules import Schedule
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -73,6 +74,7 @@ __all__ = [
     "Pure",
     "ResultTimeout",
     "Retry",
+    "Schedule",
     "Step",
     "Task",
     "TaskContext",

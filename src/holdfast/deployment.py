@@ -20,12 +20,14 @@ from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
+from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
 from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
+from holdfast.core.schedules import Rule
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
@@ -41,6 +43,7 @@ from holdfast.runtime.gates.rules import (
     LimitUse,
     interval_us_of,
 )
+from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
@@ -113,6 +116,14 @@ class Deployment:
         found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
         batches = {name: batch for name, batch in found.items() if batch is not None}
         return LimitBook(of_task, of_workflow, batches)
+
+    @property
+    def schedules(self) -> dict[str, Plan]:
+        """The schedules that the code declares, by the names of their workflows."""
+        found = self.registry.workflows.items()
+        return {
+            name: _plan_of(name, one.schedule) for name, one in found if one.schedule is not None
+        }
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
@@ -238,6 +249,31 @@ def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
     seconds = None if task.timeout is None else int(task.timeout.total_seconds())
     wait_ms = int(batch.wait / timedelta(milliseconds=1))
     return BatchRule(name, batch.max, wait_ms, seconds)
+
+
+def rule_of(schedule: Schedule) -> Rule:
+    millisecond = timedelta(milliseconds=1)
+    return Rule(
+        schedule.cron or "",
+        schedule.zone,
+        0 if schedule.every is None else schedule.every // millisecond,
+        schedule.missing,
+        schedule.repeated,
+        schedule.jitter // millisecond,
+    )
+
+
+def _plan_of(workflow: str, schedule: Schedule) -> Plan:
+    millisecond = timedelta(milliseconds=1)
+    return Plan(
+        workflow,
+        rule_of(schedule),
+        dict(schedule.input),
+        schedule.time_as or "",
+        schedule.overlap,
+        schedule.catch_up // millisecond,
+        schedule.pause_on_failure,
+    )
 
 
 def _breaker_of(trip: Trip) -> Breaker:

@@ -90,9 +90,9 @@ ALLOWED = {
         "limits",
     },
     "testing": {"api", "compiler", "asl", "core", "sealed", "errors", "limits"},
+    "deployment": {"api", "compiler", "asl", "core", "runtime", "errors", "limits"},
     # `local.project` knows the `serve` that runs.
     "remote": {"api", "local", "sealed", "errors", "limits"},
-    "deployment": {"api", "compiler", "asl", "runtime", "errors", "limits"},
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")

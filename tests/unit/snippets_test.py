@@ -40,6 +40,7 @@ RUN_BY: Final = {
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
+    "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",

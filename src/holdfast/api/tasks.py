@@ -16,6 +16,7 @@ from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
+from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
@@ -267,11 +268,16 @@ class Workflow(_Declared[P, R]):
         name: str | None = None,
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
+        schedule: Schedule | None = None,
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
         self.limits = tuple(limits)
-        require_limits(self.name, inspect.signature(function).parameters, self.limits)
+        self.schedule = schedule
+        parameters = inspect.signature(function).parameters
+        require_limits(self.name, parameters, self.limits)
+        if schedule is not None:
+            require_startable(self.name, parameters, schedule)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Start a child execution, inside another workflow. Its error is raised here by
@@ -374,7 +380,11 @@ def pure(function: Callable[P, R], /) -> Pure[P, R]:
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, timeout: timedelta | None = None, limits: Sequence[Limit] = ()
+    *,
+    name: str | None = None,
+    timeout: timedelta | None = None,
+    limits: Sequence[Limit] = (),
+    schedule: Schedule | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -383,10 +393,12 @@ def workflow(
     name: str | None = None,
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
+    schedule: Schedule | None = None,
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
+    `schedule` starts executions by itself.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits)
+    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
     return make if function is None else make(function)

@@ -79,6 +79,7 @@ def make_host(keys: SigningKeys) -> Host:
         deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
+        schedules=deployment.schedules,
     )
     return host
 

@@ -22,6 +22,7 @@ from holdfast.cli import (
     pausing,
     people,
     repairing,
+    schedules,
     starting,
     telling,
 )
@@ -36,6 +37,7 @@ _COMMANDS: Final = (
     authoring,
     local,
     starting,
+    schedules,
     pausing,
     repairing,
     limits,

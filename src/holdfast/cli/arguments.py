@@ -36,11 +36,17 @@ def rate(text: str) -> float:
     return float(count) / seconds[unit]
 
 
+def span(text: str) -> timedelta:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time span: write 30min, 6h or 1d")
+    return timedelta(seconds=int(found[1]) * _SPAN_SECONDS[found[2]])
+
+
 def time_or_span(text: str) -> datetime | timedelta:
     """Return a span before now, or a moment; one without a zone is in the local zone."""
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+    if _SPAN.fullmatch(text):
+        return span(text)
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):
@@ -48,11 +54,9 @@ def time_or_span(text: str) -> datetime | timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
 
 
-def span(text: str) -> timedelta:
-    found = _SPAN.fullmatch(text.removeprefix("+"))
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span: write 90min, 36h or 3d")
-    return timedelta(seconds=int(found[1]) * _SPAN_SECONDS[found[2]])
+def lead(text: str) -> timedelta:
+    """Return a span that may begin with a plus."""
+    return span(text.removeprefix("+"))
 
 
 def listed_count(text: str) -> int:

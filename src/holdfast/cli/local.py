@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from holdfast.cli.arguments import MODULES_HELP, command, span
+from holdfast.cli.arguments import MODULES_HELP, command, lead, span
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastBug
@@ -54,7 +54,7 @@ def _add_serve(commands: Any) -> None:
     where.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
     where.add_argument("--in-memory", action="store_true", help="forget everything at the end")
     serve.add_argument(
-        "--clock", type=span, metavar="+SPAN", help="run the clock ahead: +90min, +36h, +3d"
+        "--clock", type=lead, metavar="+SPAN", help="run the clock ahead: +90min, +36h, +3d"
     )
     serve.add_argument(
         "--reload", action="store_true", help="start again when a source file changes"
@@ -119,13 +119,13 @@ def _tell(
     arguments: argparse.Namespace, served: Served, names: Sequence[str], data: Path | None
 ) -> None:
     kept = "memory, forgotten at the end" if data is None else str(data)
-    lead = timedelta(seconds=served.clock.lead_ms // 1_000)
-    ahead = f"; its clock is {lead} ahead" if lead else ""
+    ahead = timedelta(seconds=served.clock.lead_ms // 1_000)
+    note = f"; its clock is {ahead} ahead" if ahead else ""
     say(
         arguments,
         {"url": served.url, "workflows": names, "data": None if data is None else str(data)},
-        f"serving {', '.join(names) or 'no workflows'} at {served.url}\n"
-        f"executions are kept in {kept}{ahead}; Ctrl-C ends it",
+        f"serving {', '.join(names) or 'no workflows'} at {served.url}; "
+        f"executions are kept in {kept}{note}; Ctrl-C ends it",
     )
     sys.stdout.flush()
 
@@ -152,8 +152,8 @@ def _interrupt(*_: Any) -> NoReturn:
 
 def _advance(arguments: argparse.Namespace) -> int:
     answer = client_of(arguments).advance(arguments.span // timedelta(milliseconds=1))
-    lead = timedelta(seconds=answer["clock_lead_seconds"])
-    return say(arguments, answer, f"the clock of `serve` is {lead} ahead")
+    ahead = timedelta(seconds=answer["clock_lead_seconds"])
+    return say(arguments, answer, f"the clock of `serve` is {ahead} ahead")
 
 
 def _backup(arguments: argparse.Namespace) -> int:

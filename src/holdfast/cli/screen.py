@@ -141,6 +141,41 @@ def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
     return table
 
 
+def schedules(rows: Sequence[JsonRow]) -> Table:
+    table = plain_table("schedule", "workflow", "when", "next", "overlap", "started", "skipped")
+    for row in map(_on_one_line, rows):
+        when = f"{row['cron']} {row['zone']}" if "cron" in row else f"every {_every(row)}"
+        coming = "paused" if "paused" in row else row.get("next", "never")
+        counts = (str(row["started"]), str(row["skipped"]))
+        table.add_row(row["name"], row["workflow"], when, coming, row["overlap"], *counts)
+    return table
+
+
+def schedule_details(found: JsonRow) -> Iterable[RenderableType]:
+    """What the table has no column for."""
+    lines = [f"declared {found['declared']}"]
+    if "paused" in found:
+        paused = found["paused"]
+        lines.append(f"paused since {paused['since']} by {paused['by']}: {paused['reason']}")
+    if found.get("times"):
+        lines.append(f"next times: {', '.join(found['times'])}")
+    lines.append(f"late: {found['late']}, missed as too old: {found['missed']}")
+    if found["running"]:
+        lines.append(f"running: {', '.join(found['running'])}")
+    if "queued" in found:
+        lines.append(f"waiting for a running execution: {found['queued']}")
+    if "backfill" in found:
+        filled = found["backfill"]
+        lines.append(f"backfill: reached {filled['reached']} of {filled['until']}")
+    if "refused" in found:
+        lines.append(f"not started: {found['refused']}, the last one {found['fault']}")
+    return [Text(harmless(line).replace("\n", " ")) for line in lines]
+
+
+def _every(row: JsonRow) -> str:
+    return duration(timedelta(seconds=row["every"]))
+
+
 def capacity(found: Capacity) -> Iterable[RenderableType]:
     """What binds first: each limit and the workers, the tightest first."""
     table = plain_table("what", "allows", "used", "makes room", right=("used",))

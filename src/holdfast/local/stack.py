@@ -31,7 +31,7 @@ from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, wall
-from holdfast.local.build import import_module
+from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
 from holdfast.local.gateway import REGION
 from holdfast.local.pump import Cloud, Handlers, LambdaContext, Pump
@@ -56,7 +56,9 @@ def deployment_of(modules: Sequence[str]) -> Deployment:
     """Compile from the present source: a laptop needs no compiled files."""
     for name in modules:
         import_module(name)
-    return Deployment.from_modules(modules, _compile, LocalVault())
+    deployment = Deployment.from_modules(modules, _compile, LocalVault())
+    require_schedules(deployment.registry)
+    return deployment
 
 
 def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
@@ -201,6 +203,7 @@ def _host(
         Metrics("local"),
         log_fault=_log_fault,
         payload_bytes_max=payload_bytes_max,
+        schedules=deployment.schedules,
     )
     return tasks.host
 

@@ -41,7 +41,7 @@ FAULTS_MAX: Final = 5
 class Call:
     """A request; the reply is the JSON of the answer. A refusal is raised here as its error."""
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE"]
     target: str
     body: bytes = b""
 
@@ -316,6 +316,42 @@ def change_pause(
 def pauses() -> Operation[list[Json]]:
     """Return what is paused: tasks, workflows, the stack."""
     return list((yield from _get("/pauses"))["pauses"])
+
+
+# -- schedules -------------------------------------------------------------------------------------
+
+
+def schedules() -> Operation[list[Json]]:
+    """Return the schedules, by name."""
+    return list((yield from _get("/schedules"))["schedules"])
+
+
+def schedule(name: str) -> Operation[Json]:
+    """Return one schedule with its next nominal times."""
+    return (yield from _get(_schedule(name)))
+
+
+def create_schedule(fields: Mapping[str, object]) -> Operation[Json]:
+    """Create a schedule. `fields`: those of `POST /schedules`."""
+    return (yield from _post("/schedules", fields))
+
+
+def change_schedule(
+    name: str,
+    change: Literal["pause", "resume", "backfill"],
+    fields: Mapping[str, object],
+) -> Operation[Json]:
+    """Pause or resume a schedule (`reason`, `by`), or make up for a range (`since`, `until`)."""
+    return (yield from _post(f"{_schedule(name)}/{change}", fields))
+
+
+def delete_schedule(name: str) -> Operation[Json]:
+    """Delete a schedule that was created by command. What it has started goes on."""
+    return (yield from _call(Call("DELETE", _schedule(name))))
+
+
+def _schedule(name: str) -> str:
+    return f"/schedules/{quote(name, safe='')}"
 
 
 # -- limits ----------------------------------------------------------------------------------------
