@@ -18,6 +18,7 @@ from holdfast.api.limits import (
     per_second,
 )
 from holdfast.api.schedules import Schedule
+from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "Approval",
     "AsyncClient",
     "AsyncHandle",
     "Batch",
@@ -72,10 +74,12 @@ __all__ = [
     "InvalidResult",
     "Limit",
     "Pure",
+    "Rejected",
     "ResultTimeout",
     "Retry",
     "Schedule",
     "Step",
+    "StepType",
     "Task",
     "TaskContext",
     "TaskError",
@@ -108,6 +112,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "step",
+    "step_type",
     "task",
     "task_context",
     "timeout",

@@ -7,6 +7,7 @@ the same one. Nothing is compiled in Lambda: definitions are read from the files
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
@@ -47,6 +48,11 @@ from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
+
+#: `serve` and the worker function show it; other programs show it if they configure `logging`.
+_logger: Final = logging.getLogger("holdfast.tasks")
+_logger.addHandler(logging.NullHandler())
+_LOGGED_CHARACTERS_MAX: Final = 1_000
 
 #: -> the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
@@ -163,7 +169,8 @@ class Deployment:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
-            return self._failure(error, self.registry.tasks[effect.name], seals)
+            with running_task(context):
+                return self._failure(error, self.registry.tasks[effect.name], seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -190,6 +197,12 @@ class Deployment:
         if pause is not None:
             return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause, traceback)
         name = printable(error_name(error))[:ERROR_CHARACTERS_MAX]
+        _logger.warning(
+            "the attempt failed: %s: %s",
+            name,
+            cause[:_LOGGED_CHARACTERS_MAX],
+            extra={"exception_name": name, "exception": traceback or ""},
+        )
         return TaskFailed(name, cause, traceback)
 
     @cached_property

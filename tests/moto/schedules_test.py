@@ -15,6 +15,9 @@ from holdfast.local.pump import LambdaContext
 from holdfast.local.stack import LocalStack, deployment_of, local_stack
 from tests.moto.conftest import Shell
 
+# One local cloud at a time in a process, and one group runs in one process.
+pytestmark = pytest.mark.xdist_group("serve")
+
 #: 08:00:00 UTC on a Friday.
 START_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

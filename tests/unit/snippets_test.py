@@ -37,6 +37,7 @@ RUN_BY: Final = {
     "cookbook-undo.md": "tests/unit/snippets_test.py",
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "construct.md": "tests/infra/construct_test.py",
+    "debug.md": "tests/unit/debug_doc_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",

@@ -66,6 +66,20 @@ class TaskContext:
     attempt: int
     idempotency_key: str
 
+    @property
+    def correlation_id(self) -> str:
+        """The id of the outermost parent execution: a workflow and all that it calls share it."""
+        from holdfast.trace_ids import root_of  # noqa: PLC0415
+
+        return root_of(self.execution)
+
+    @property
+    def traceparent(self) -> str:
+        """The header of W3C Trace Context, for the calls of this attempt."""
+        from holdfast.trace_ids import attempt_span, traceparent  # noqa: PLC0415
+
+        return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
+
 
 _LOCAL = TaskContext(
     execution="local", name=None, workflow="", task="", attempt=1, idempotency_key="local"
@@ -76,6 +90,11 @@ _running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
 def task_context() -> TaskContext:
     """The attempt that is running; outside an engine one whose execution is `local`."""
     return _running.get()
+
+
+def is_in_engine() -> bool:
+    """Return True while an attempt runs in this context."""
+    return _running.get() is not _LOCAL
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from holdfast.cli import (
     schedules,
     starting,
     telling,
+    watching,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
@@ -43,6 +44,7 @@ _COMMANDS: Final = (
     limits,
     capacity,
     finding,
+    watching,
     telling,
     people,
     maintenance,

@@ -49,6 +49,11 @@ def _add_serve(commands: Any) -> None:
     serve.add_argument(
         "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"
     )
+    serve.add_argument(
+        "--debug",
+        action="store_true",
+        help="let time stand still while a debugger has stopped a task: docs/how-to/debug.md",
+    )
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=MODULES_HELP)
     where = serve.add_mutually_exclusive_group()
     where.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
@@ -90,7 +95,9 @@ def _serve_here(arguments: argparse.Namespace) -> int:
     root = project.project_root()
     payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
     data = None if arguments.in_memory else _data_file(arguments.data)
-    with serve.serving(deployment, arguments.port, payload_bytes_max, data=data) as served:
+    with serve.serving(
+        deployment, arguments.port, payload_bytes_max, data=data, is_debugged=arguments.debug
+    ) as served:
         if arguments.clock is not None:
             ahead_ms = arguments.clock // timedelta(milliseconds=1) - served.clock.lead_ms
             served.clock.advance(max(0, ahead_ms))

@@ -13,12 +13,13 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.deployment import Deployment
@@ -26,9 +27,11 @@ from holdfast.errors import HoldfastBug, HoldfastError, RequestError, ServiceFau
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, wall
 from holdfast.local.clock import LeadClock, SystemClock
+from holdfast.local.debugging import DebugClock, breakpoints
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
 from holdfast.local.stack import LocalStack, local_stack, stored_stack
+from holdfast.local.task_lines import TaskLines, task_lines
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
 # How long running handlers may take to finish. Work that is not finished then stays stored, and the
@@ -52,6 +55,8 @@ HOP_HEADERS: Final = frozenset(
 )
 
 _JSON_HEADERS: Final = {"Content-Type": "application/json"}
+#: A route of `serve` alone: the lines of a deployed stack are in CloudWatch.
+_LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -76,18 +81,26 @@ def serving(
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
     *,
     data: Path | None = None,
+    is_debugged: bool = False,
 ) -> Iterator[Served]:
     """A stack on the system's clock, with its API on loopback.
 
     `data`: the SQLite file that keeps the stack; None: memory, gone when the context ends.
-    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound.
+    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound. `is_debugged`:
+    time stands still while a debugger has stopped a task.
     """
+    machine = DebugClock() if is_debugged else SystemClock()
     kept = (
-        local_stack(deployment, LeadClock(), payload_bytes_max=payload_bytes_max)
+        local_stack(deployment, LeadClock(machine), payload_bytes_max=payload_bytes_max)
         if data is None
-        else stored_stack(deployment, data, SystemClock(), payload_bytes_max=payload_bytes_max)
+        else stored_stack(deployment, data, machine, payload_bytes_max=payload_bytes_max)
     )
-    with kept as stack, _server(stack, port) as server:
+    with (
+        task_lines() as lines,
+        breakpoints(machine) if isinstance(machine, DebugClock) else nullcontext(),
+        kept as stack,
+        _server(stack, port, lines) as server,
+    ):
         stop, ended = threading.Event(), threading.Event()
         wall.let_through(f"{LOOPBACK}:{server.server_address[1]}")
         threads = [
@@ -127,9 +140,9 @@ def _log_bug(what: str, error: Exception) -> None:
     _logger.debug("%s", what, exc_info=error)
 
 
-def _server(stack: LocalStack[Any], port: int) -> _Server:
+def _server(stack: LocalStack[Any], port: int, lines: TaskLines) -> _Server:
     try:
-        return _Server(stack, port)
+        return _Server(stack, port, lines)
     except (OSError, OverflowError) as error:
         raise RequestError(
             "HF277",
@@ -146,8 +159,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # a burst of clients is not to be turned away
 
-    def __init__(self, stack: LocalStack[Any], port: int) -> None:
-        self.stack = stack
+    def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
+        self.stack, self.lines = stack, lines
         self.is_draining = False
         super().__init__((LOOPBACK, port), _Request)
 
@@ -174,6 +187,11 @@ class _Request(BaseHTTPRequestHandler):
             body = self._read(self._body_length(BODY_BYTES_MAX))
             if (self.command, self.path) in self._OWN:
                 self._answer(*self._OWN[self.command, self.path](self, body))
+                return
+            logged = _LOGS.fullmatch(self.path)
+            if self.command == "GET" and logged is not None:
+                rows = self.server.lines.of(unquote(logged[1]))
+                self._answer(HTTPStatus.OK, json.dumps({"lines": rows}).encode())
                 return
             found = self.server.stack.request(self.command, self.path, body, headers)
             self._answer(found.status, found.body, found.headers)

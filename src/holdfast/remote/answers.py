@@ -39,6 +39,7 @@ class Description(TypedDict):
     error: NotRequired[str]
     cause: NotRequired[str]
     paused: NotRequired[Json]
+    last_failure: NotRequired[Json]
     parent: NotRequired[str]
     retries: NotRequired[int]
     arn: NotRequired[str]
@@ -57,6 +58,7 @@ class ExecutionRow(TypedDict):
     error: NotRequired[str]
     waits_for: NotRequired[str]
     paused: NotRequired[Json]
+    last_failure: NotRequired[Json]
 
 
 class Page(NamedTuple):

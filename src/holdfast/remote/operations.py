@@ -81,6 +81,13 @@ def history(execution: str) -> Operation[list[Json]]:
     return (yield from _pages(f"{_path(execution)}/history", "events"))
 
 
+def logs(execution: str) -> Operation[list[Json]]:
+    """Return the lines that tasks of the execution, and of those that it called, have logged. Only
+    `serve` answers: the lines of a deployed stack are in CloudWatch.
+    """
+    return list((yield from _get(f"{_path(execution)}/logs"))["lines"])
+
+
 def stop(
     execution: str, error: str | None = None, cause: str | None = None, *, now: bool = False
 ) -> Operation[Json]:
@@ -119,6 +126,21 @@ def skip(
     """Give an open or failed step its result by hand."""
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
+
+
+def fork(
+    execution: str,
+    step: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    changes: Mapping[str, object] = {},
+) -> Operation[Json]:
+    """Start a copy of the execution that goes on from one of its steps. `changes`: `input`, of the
+    first step; `set`, variables by name.
+    """
+    fields = {"step": step, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
 
 
 def change_priority(
