@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached.
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached, 130
+interrupted. docs/reference/command-line.md explains them.
 
 Each module has the commands of one concern: `add` declares them, the function of each runs it.
 """
@@ -16,6 +17,7 @@ from typing import Final
 from holdfast.cli import (
     authoring,
     capacity,
+    completion,
     creating,
     finding,
     limits,
@@ -30,6 +32,7 @@ from holdfast.cli import (
     watching,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
+from holdfast.cli.parsing import Parser
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.local import project
 
@@ -51,6 +54,7 @@ _COMMANDS: Final = (
     telling,
     people,
     maintenance,
+    completion,
 )
 
 
@@ -100,7 +104,7 @@ def _of_other(error: Exception) -> HoldfastError:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="holdfast", description="Durable workflows for AWS, written as plain typed Python."
     )
     made.add_argument("--version", action="version", version=f"holdfast {version('holdfast')}")
