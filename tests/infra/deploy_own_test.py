@@ -113,8 +113,5 @@ def test_tasks_reach_what_the_stack_grants_them_and_nothing_else(tmp_path: Path)
 
         buckets.create_bucket(Bucket="not-granted")
         refused = ended(shop, "pry", {"bucket": "not-granted"})
-        assert (refused["status"], refused["error"]) == ("FAILED", "ClientError"), json.dumps(
-            refused
-        )
-        assert "AccessDenied" in refused["cause"]
-        assert "s3:ListBucket" in refused["cause"]
+        assert refused["status"] == "FAILED", json.dumps(refused)
+        assert "not authorized to perform: s3:ListBucket" in refused["cause"]
