@@ -38,6 +38,16 @@ def pay(order: str) -> str:
     reserve(order)
     paid = wait_for_event("paid", Paid, key=order)
     return paid.by
+
+@task
+def add(number: int) -> int:
+    return number + 1
+
+@workflow
+def chain(number: int) -> int:
+    for _ in range(10):
+        number = add(number)
+    return number
 """
 CLIENTS = 16
 
@@ -80,6 +90,38 @@ class Server:
             time.sleep(0.5)
 
 
+def run_chains(executions: int) -> dict[str, Any]:
+    """Chains of ten steps, started at once; the CPU is that of the whole server process."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "paying.py").write_text(MODULE)
+        server = Server(folder)
+
+        def start(number: int) -> str:
+            request = {"workflow": "chain", "input": {"number": 0}, "name": f"c{number}"}
+            return str(server.call("POST", "/executions", request)["execution"])
+
+        def result(execution: str) -> None:
+            while server.call("GET", f"/executions/{execution}")["status"] == "RUNNING":
+                time.sleep(0.2)
+
+        before, began = server.cpu_seconds(), time.perf_counter()
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            runs = list(pool.map(start, range(executions)))
+            server.settle()
+            seconds = time.perf_counter() - began
+            cpu_ms = (server.cpu_seconds() - before) * 1_000
+            list(pool.map(result, runs))
+        server.process.kill()
+        server.process.wait()
+    steps = executions * 10
+    return {
+        "chains": executions,
+        "CPU ms per step": round(cpu_ms / steps, 3),
+        "steps per s": round(steps / seconds),
+    }
+
+
 def timed(action: Any) -> float:
     began = time.perf_counter()
     action()
@@ -89,7 +131,12 @@ def timed(action: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--executions", type=int, default=10_000)
-    executions = parser.parse_args().executions
+    parser.add_argument("--chains", type=int, default=0, help="measure this workload instead")
+    arguments = parser.parse_args()
+    if arguments.chains:
+        print(json.dumps(run_chains(arguments.chains)))
+        return
+    executions = arguments.executions
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "paying.py").write_text(MODULE)
@@ -105,6 +152,7 @@ def main() -> None:
         server.process.wait()
         again = Server(folder)
         found["restart s"] = round(again.seconds_to_start, 2)
+        found["restart CPU s"] = round(again.cpu_seconds(), 2)
         found["list after restart s"] = timed(
             lambda: again.call("GET", "/executions?status=RUNNING&limit=100")
         )
