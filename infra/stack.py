@@ -196,6 +196,8 @@ class HoldfastStack(Stack):
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
+                    # For the rows of the index of waits that a crashed worker left out.
+                    "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",
                     on=[storage.mail.table_arn],
                 ),
@@ -244,6 +246,8 @@ class HoldfastStack(Stack):
                     "dynamodb:GetItem",
                     "dynamodb:Query",
                     "dynamodb:PutItem",
+                    # For the rows of the index of waits, when executions are listed.
+                    "dynamodb:BatchGetItem",
                     # Only of the gates of limits, when an operator changes a limit.
                     "dynamodb:UpdateItem",
                     "dynamodb:DeleteItem",

@@ -314,6 +314,8 @@ _LIST_TIMES: Final = {
     "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
     "--until": "started before",
     "--ended-since": "ended then or later",
+    "--ended-until": "ended before",
+    "--older-than": "waiting since then or longer: 90min, 2d",
 }
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
 _SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
@@ -338,6 +340,14 @@ def _add_seeing(commands: Any) -> None:
     listing.add_argument("--error", metavar="NAME", help="those that failed with this error")
     listing.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
     listing.add_argument("--paused", action="store_true", help="those that an operator has paused")
+    listing.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    listing.add_argument("--last-error", metavar="NAME", help="those that are tried again after it")
+    listing.add_argument("--parent", metavar="ID", help="the children of this execution")
+    listing.add_argument("--definition", metavar="HASH", help="of this version, or its beginning")
     for option, about in _LIST_TIMES.items():
         listing.add_argument(option, type=_time, metavar="TIME", help=about)
     listing.add_argument(

@@ -127,7 +127,7 @@ class Client:
         filters: Mapping[str, str | None] | None = None,
     ) -> ExecutionList:
         """Return the newest `limit` executions, page by page; `after`: only older ones. `filters`:
-        error?, name?, paused?, since?, until?, ended_since?; see `GET /executions`.
+        see `GET /executions` in docs/how-to/find.md.
 
         A page with a filter may be empty. After `PAGES_MAX` pages the list ends early, and `after`
         of the result is the place to continue from.

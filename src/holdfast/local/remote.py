@@ -73,11 +73,12 @@ def _wait(client: Client, identifier: str, seconds: float) -> Any:
 
 def _list_filters(arguments: argparse.Namespace) -> dict[str, str | None]:
     now = datetime.now(UTC)
-    times = ("since", "until", "ended_since")
+    texts = ("error", "name", "waiting_for", "last_error", "parent", "definition")
+    times = ("since", "until", "ended_since", "ended_until")
     return {
-        "error": arguments.error,
-        "name": arguments.name,
+        **{field: getattr(arguments, field) for field in texts},
         "paused": "true" if arguments.paused else None,
+        "waiting_since": _time_text(arguments.older_than, now),
         **{field: _time_text(getattr(arguments, field), now) for field in times},
     }
 

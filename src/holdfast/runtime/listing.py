@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -69,6 +69,7 @@ class ListEntry:
     belong to the execution of a state machine: its name there, version, alias, times redriven.
     `paused_ms` is the time since which an operator has paused it, None without a pause. `waits` are
     the subjects of its waits at the record of the entry; `wait_rows.py` has those of later records.
+    `record` is the number of that record.
     """
 
     run: str
@@ -86,6 +87,7 @@ class ListEntry:
     paused_ms: int | None = None
     paused_reason: str = ""
     waits: tuple[Subject, ...] = ()
+    record: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
@@ -159,6 +161,7 @@ def read_entry(item: Item) -> ListEntry:
     error = item.get(resources.LIST_ERROR)
     machine_name = item.get(resources.LIST_MACHINE_NAME)
     paused = item.get(resources.LIST_PAUSED)
+    waits = str(item.get(resources.LIST_WAITS, wait_text.NOTHING))
     return ListEntry(
         run=run,
         started_ms=int(started),
@@ -174,9 +177,8 @@ def read_entry(item: Item) -> ListEntry:
         redrives=int(item.get(resources.LIST_REDRIVES, 0)),
         paused_ms=None if paused is None else int(paused),
         paused_reason=str(item.get(resources.LIST_PAUSED_REASON, "")),
-        waits=tuple(
-            wait_text.read_subjects(str(item.get(resources.LIST_WAITS, wait_text.NOTHING)))
-        ),
+        waits=tuple(wait_text.read_subjects(waits)),
+        record=int(item.get("sk", 0)),
     )
 
 

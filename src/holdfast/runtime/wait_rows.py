@@ -125,4 +125,4 @@ def _attributes(log: Log, state: Execution, now_ms: int) -> dict[str, str | int]
 
 def read_row(item: Item) -> listing.ListEntry:
     """Return the row as the list entry in whose place it stands."""
-    return listing.read_entry({**item, resources.LIST_SORT: item["sk"]})
+    return listing.read_entry({**item, resources.LIST_SORT: item["sk"], "sk": item[SEQUENCE]})

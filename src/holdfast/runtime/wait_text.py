@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.subjects import TARGET_CHARACTERS_MAX, Subject, WaitKind
+from holdfast.core.subjects import ERROR_CHARACTERS_MAX, TARGET_CHARACTERS_MAX, Subject, WaitKind
 from holdfast.runtime.effects import Item
 
 #: The bytes of one text. A single subject always fits: its target and its error are cut.
@@ -47,6 +47,11 @@ def needle(kind: WaitKind, target: str | None) -> str:
     """Return what the text holds when the execution waits in this way. `target` None: for any."""
     beginning = f"[{_json(kind.value)},"
     return beginning if target is None else f"{beginning}{_json(target[:TARGET_CHARACTERS_MAX])},"
+
+
+def error_needle(error: str) -> str:
+    """Return what the text holds when the last failure of a wait has this error."""
+    return f",{_json(error[:ERROR_CHARACTERS_MAX])}]"
 
 
 def checksum(text: str) -> int:
