@@ -25,7 +25,7 @@ _HOLDFAST: Final = Path(holdfast.__file__).parent
 _FUNCTIONS: Final = Path(__file__).parent.parent / "functions"
 #: The author's tools and the compiler: a function runs definitions that were compiled before.
 _NOT_IN_LAMBDA: Final = (
-    *("cli.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
+    *("cli", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
     *("functions", "infra"),
 )

@@ -202,7 +202,14 @@ class HoldfastStack(Stack):
                     on=[storage.mail.table_arn],
                 ),
                 *self._blob_rights("s3:GetObject", "s3:PutObject"),
-                allow("sqs:SendMessage", on=[messaging.work.queue_arn, messaging.single.queue_arn]),
+                allow(
+                    "sqs:SendMessage",
+                    on=[
+                        messaging.work.queue_arn,
+                        messaging.single.queue_arn,
+                        messaging.starts.queue_arn,
+                    ],
+                ),
                 allow(
                     "sqs:ReceiveMessage",
                     "sqs:DeleteMessage",

@@ -66,7 +66,14 @@ class AnyTypes:
     def normalise_input(self, tenant: str, workflow: str, value: Any) -> Any:
         return value
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        del reference
+        return {}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
+        return value
+
+    def normalise_result(self, tenant: str, name: str, value: Any, is_workflow: bool) -> Any:
         return value
 
 

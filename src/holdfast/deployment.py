@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api import payloads
-from holdfast.api.boundary import Misfit, normalise_payload
+from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
 from holdfast.api.throttling import retry_after
+from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
@@ -151,13 +152,7 @@ class Deployment:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
-            cause = printable(seals.scrubbed(_text(error)))[:CAUSE_CHARACTERS_MAX]
-            task = self.registry.tasks[effect.name]
-            limits = task.limits if isinstance(task, Task) else ()
-            pause = retry_after(error, limits, datetime.now(UTC))
-            if pause is not None:
-                return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause)
-            return TaskFailed(printable(_name(error))[:ERROR_CHARACTERS_MAX], cause)
+            return self._failure(error, self.registry.tasks[effect.name], seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -168,6 +163,29 @@ class Deployment:
                 InvalidResult.__name__, "the result holds a number of too many digits"
             )
         return TaskSucceeded(output)
+
+    def _failure(
+        self, error: BaseException, task: Task[..., Any], seals: Seals
+    ) -> TaskFailed | TaskThrottled:
+        secrets = secrets_near(error)
+
+        def shown(text: str) -> str:
+            return printable(seals.scrubbed(text, secrets))
+
+        cause = shown(error_text(error))[:CAUSE_CHARACTERS_MAX]
+        frames = traceback_of(error, self._packages)
+        traceback = None if frames is None else shown(frames)
+        pause = retry_after(error, task.limits, datetime.now(UTC))
+        if pause is not None:
+            return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause, traceback)
+        name = printable(error_name(error))[:ERROR_CHARACTERS_MAX]
+        return TaskFailed(name, cause, traceback)
+
+    @cached_property
+    def _packages(self) -> frozenset[str]:
+        """The top-level packages of the author."""
+        tasks = self.registry.tasks.values()
+        return frozenset(task.function.__module__.partition(".")[0] for task in tasks)
 
     def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
         """Return the input as `normalise_input` does, for an input whose secrets are sealed
@@ -184,6 +202,9 @@ class Deployment:
             seals = Seals(self.vault, tenant, may_open=False)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return schema_of(payloads.resolve(reference))
+
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
         with _validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=False)
@@ -193,6 +214,20 @@ class Deployment:
                 raise RequestError(
                     "HF211",
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
+                ) from None
+
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
+        functions = self.registry.workflows if is_workflow else self.registry.tasks
+        function = functions.get(name)
+        if function is None:
+            raise GoneTypeError(name)
+        with _validating("HF211", f"the result of {name}"):
+            seals = Seals(self.vault, tenant, may_open=False)
+            try:
+                return function.boundary.dump_result(value, seals)
+            except Misfit as misfit:
+                raise RequestError(
+                    "HF211", f"the result does not fit what {name} returns: {misfit}"
                 ) from None
 
 
@@ -219,8 +254,8 @@ def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
             return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
         return {"output": found}
     return {
-        "error": printable(_name(found))[:ERROR_CHARACTERS_MAX],
-        "cause": printable(seals.scrubbed(_text(found)))[:CAUSE_CHARACTERS_MAX],
+        "error": printable(error_name(found))[:ERROR_CHARACTERS_MAX],
+        "cause": printable(seals.scrubbed(error_text(found)))[:CAUSE_CHARACTERS_MAX],
     }
 
 
@@ -255,19 +290,3 @@ def _validating(code: str, what: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001
         kind = type(error).__name__
         raise RequestError(code, f"{what} cannot be validated: {kind}") from None
-
-
-def _name(error: BaseException) -> str:
-    """Return the class's own name, also when its metaclass defines another."""
-    return str(type.__dict__["__name__"].__get__(type(error)))
-
-
-def _text(error: BaseException) -> str:
-    """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
-    try:
-        # Not a class of the user's: what cuts it off must not be the user's code either.
-        return str.__str__(str(error))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001
-        return f"{_name(error)} has no printable text"

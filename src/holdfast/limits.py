@@ -24,6 +24,7 @@ BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
+TRACEBACK_CHARACTERS_MAX: Final = 4_096  # a failed attempt's, in its event
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
@@ -32,7 +33,8 @@ WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000  # a record is closed here, below the 400 KB item
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # compressed; larger values go to S3
 VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred to
-MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger input travels to the worker through S3
+MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger value of a message travels through S3
+START_INPUT_BYTES_MAX: Final = 8_192  # a larger input costs less as a blob than as write units
 SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
 SNAPSHOT_RATIO: Final = 4  # ... nor before this many times its own size
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
@@ -78,8 +80,11 @@ POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end 
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
 
 # -- The sweeper -----------------------------------------------------------------------------------
+QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # of the rows of started executions of one state machine
+STARTS_DUE_SHARDS: Final = 8  # of the rows by which the sweeper finds lost starts
+START_RETENTION_SECONDS: Final = 14 * 86_400  # of such a row: the sweeper reads it within an hour
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
@@ -111,6 +116,8 @@ ENDED_RETENTION_SECONDS: Final = RECORD_RETENTION_SECONDS - END_SPAN_SECONDS_MAX
 # that finds the name must find the log too, or it would run the execution a second time. While the
 # execution is open its name is extended by this time; after its end, never.
 NAME_RETENTION_SECONDS: Final = 75 * 86_400
+# A start without a log is not sent again after so long: then another execution may get its name.
+START_RESENT_SECONDS_MAX: Final = 70 * 86_400
 # Older executions keep their name alive with each recovering delivery.
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400
 BLOB_RETENTION_DAYS: Final = 180  # every snapshot stores its blobs again, so younger than a log

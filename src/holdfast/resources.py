@@ -182,6 +182,10 @@ METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 # How long an attempt or an execution waited at a limit, noted when it is let in.
 METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
 
+# The pages of signed links to questions. The token in the path is what authorises them, so that
+# they need no authoriser; a stack has them when its setting `forms` is on.
+FORM_ROUTES: Final = ("GET /forms/{token}", "POST /forms/{token}")
+
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (
     "POST /",
@@ -194,12 +198,19 @@ ROUTES: Final = (
     "POST /executions/{id}/pause",
     "POST /executions/{id}/resume",
     "POST /executions/{id}/priority",
+    "POST /executions/{id}/skip",
     "GET /limits",
     "GET /limits/{name}",
     "POST /limits/{name}",
     "POST /events",
     "GET /events",
     "POST /answers",
+    "GET /questions",
+    "GET /questions/{id}",
+    "POST /questions/{id}/answer",
+    "POST /questions/{id}/claim",
+    "POST /questions/{id}/release",
+    "POST /questions/{id}/delegate",
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",

@@ -27,6 +27,27 @@ class BranchStatements(Drawing):
         signature = f"{parameter}: {type_}" if parameter is not None else ""
         return name, [f"def {name}({signature}) -> int:", *rows]
 
+    def _helper(self, depth: int) -> tuple[Rows, bool]:
+        """A local `def` that is called as a function: alone, twice, and where it may not run."""
+        name, rows = self._branch(depth, self.expressions.new_name(), "int")
+        one, other = self.e("int", 1), self.e("int", 1)
+        call = self.choices.pick(
+            [
+                f"{name}({one})",
+                f"{name}({one}) + {name}({other})",
+                f"len([{name}({one}), echo({other})])",
+                f"({name}({one}) if {self.e('bool', 1)} else {other}) + 1",
+                f"{name}({one}) or {name}({other})",
+                f"labelled({name}({one}), {self.e('list[Line]', 1)})",
+                f"settled({one}, {self.e('list[Line]', 1)})",
+            ]
+        )
+        if self.choices.chance(30):
+            test = f"{self.e('bool', 1)} and {name}({one}) > 1"
+            body, _ = self.block(depth)
+            return [*rows, f"if {test} or echo({other}) > 2:", *body], True
+        return [*rows, self._assigned("int", call)], True
+
     def _branch_text(self, depth: int) -> tuple[str, Rows]:
         kind = self.choices.below(10)
         if kind < 4:

@@ -172,6 +172,8 @@ PATTERNS: Final = {
         "<str>.replace('a', 'b')",
         "order.kind",
         "order.notes.get(<str.>, <str.>)",
+        "label_of(<Line>)",
+        "label_of(<Line>, least=<int>)",
     ],
     "str | None": [
         "(<str> if <bool> else None)",
@@ -200,6 +202,8 @@ PATTERNS: Final = {
         "(<list[int]> or <list[int]>)",
         "<list[list[int]]>[<int.>]",
         "[<list[int]::int>]",
+        "[bounded(x) for x in <list[int]>]",
+        "doubled(<list[int]>)",
         "[<list[Line]::int>]",
         "[<list[list[int]]::int>]",
         "list(<dict[str, int]>.values())",

@@ -14,7 +14,7 @@ from tests.differential.graphs import graph
 
 HEADER: Final = "from __future__ import annotations\nfrom tests.differential.shop import *\n\n\n"
 
-_COUNTED_INSIDE: Final = ("branches", "each", "race", "child", "scope", "compensate")
+_COUNTED_INSIDE: Final = ("branches", "each", "race", "child", "scope", "compensate", "helper")
 
 
 class Programs(BlockStatements, BranchStatements):
@@ -34,6 +34,7 @@ class Programs(BlockStatements, BranchStatements):
             self._scope,
             self._match,
             self._child,
+            self._helper,
         ]
         leaving = [self._leave] if depth < 2 and not self._must_stay else []
         made = self.choices.pick([*simple, *(nested if depth > 0 else []), *leaving])

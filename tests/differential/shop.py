@@ -64,12 +64,14 @@ __all__ = [
     "WaitTimeout",
     "ask",
     "beating",
+    "bounded",
     "careful",
     "compensating",
     "dag",
     "date",
     "datetime",
     "days",
+    "doubled",
     "each",
     "echo",
     "first",
@@ -78,6 +80,8 @@ __all__ = [
     "from_step",
     "graph_part",
     "hours",
+    "label_of",
+    "labelled",
     "late_part",
     "minutes",
     "name_of",
@@ -90,6 +94,7 @@ __all__ = [
     "role",
     "say",
     "seconds",
+    "settled",
     "shielded",
     "sleep",
     "sleep_until",
@@ -270,6 +275,52 @@ def late_part(wanted: timedelta) -> int:
             if done > 3:
                 break
     return done
+
+
+def label_of(line: Line, least: int = 2) -> str:
+    """A helper of names, `if` and `return`."""
+    name = line.sku + line.sku
+    if line.qty > least:
+        return name
+    elif line.qty == 0:
+        return "none"
+    return f"{line.sku} {line.qty}"
+
+
+def bounded(number: int) -> int:
+    return min(max(number, 0), 9) if number != 3 else 4
+
+
+def doubled(items: list[int]) -> list[int]:
+    """A helper that changes a list of its own."""
+    found: list[int] = []
+    for item in items:
+        if item > 100:
+            continue
+        found.append(item * 2)
+    return found
+
+
+def labelled(number: int, lines: list[Line]) -> int:
+    for line in lines:
+        if label_of(line) == "none":
+            return echo(line.qty)
+        number += bounded(line.qty)
+    return number
+
+
+def settled(number: int, lines: list[Line]) -> int:
+    try:
+        with compensating() as undo:
+            undo(undo_it, number)
+            for line in lines:
+                if echo(line.qty) > number:
+                    return labelled(line.qty, lines[1:])
+                if line.qty < 0:
+                    raise Small(f"{line.qty} of {line.sku}")
+    finally:
+        say(f"settled {number}")
+    return number
 
 
 graph_part = dag(

@@ -2,6 +2,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import os
+
 from holdfast import workflow
 from tests.golden.shop import Order, vat
 
@@ -10,4 +12,5 @@ from tests.golden.shop import Order, vat
 def flow(order: Order) -> int:
     total = vat(order.lines[0].unit_cents)
     print(total)
+    folder = os.getcwd()
     return total + round(2.5, 1)

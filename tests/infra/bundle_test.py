@@ -71,7 +71,7 @@ def test_the_asset_holds_exactly_the_files_that_lambda_needs(shipped: Path) -> N
     assert not names & left_out
     ours = {path.name for path in (shipped / "holdfast").iterdir()}
     assert ours >= {"asl", "aws", "core", "integrations", "runtime", "stepfunctions"}
-    assert not ours & {"local", "cli.py"}
+    assert not ours & {"local", "cli"}
     assert not list(shipped.rglob("__pycache__"))
 
 

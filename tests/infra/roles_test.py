@@ -77,7 +77,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "s3:GetObject": {OBJECTS},
         "s3:PutObject": {OBJECTS},
         "s3:ListBucket": {BUCKET},
-        "sqs:SendMessage": {WORK, SINGLE, "MessagingSweeperDead"},
+        "sqs:SendMessage": {WORK, SINGLE, STARTS, "MessagingSweeperDead"},
         "sqs:ReceiveMessage": {f"{queue}Dead" for queue in (WORK, SINGLE, STARTS)},
         "sqs:DeleteMessage": {f"{queue}Dead" for queue in (WORK, SINGLE, STARTS)},
     },

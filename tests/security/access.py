@@ -82,10 +82,16 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/answers": {"token": shop.token, "output": 1},
             "/executions/{id}/pause": {"reason": "the bank is down"},
             "/executions/{id}/resume": {"reason": "the bank is back"},
+            "/questions/{id}/answer": {"output": 1},
+            "/questions/{id}/claim": {"by": "eve"},
+            "/questions/{id}/release": {"by": "eve"},
+            "/questions/{id}/delegate": {"to": "eve", "by": "eve"},
+            "/executions/{id}/skip": {"step": "ask", "result": 1, "reason": "by hand"},
             "/executions/{id}/priority": {"priority": 1, "reason": "a large customer"},
         }
         body = bodies.get(path, {}) if method == "POST" else b""
-        found.append((method, path.replace("{id}", shop.run), body))
+        identifier = f"{shop.run}:0.1" if path.startswith("/questions") else shop.run
+        found.append((method, path.replace("{id}", identifier), body))
     return found
 
 

@@ -17,10 +17,10 @@ from holdfast.limits import (
     ERROR_CHARACTERS_MAX,
     EVENT_BYTES_MAX,
     JSON_DEPTH_MAX,
-    MESSAGE_INPUT_BYTES_MAX,
     NAME_CHARACTERS_MAX,
     PAYLOAD_BYTES_MAX,
     SQS_MESSAGE_BYTES_MAX,
+    START_INPUT_BYTES_MAX,
     VALUE_BYTES_MAX,
 )
 from holdfast.runtime.effects import Send
@@ -172,7 +172,7 @@ def test_a_large_input_travels_beside_its_message_which_stays_below_the_bound_of
     over: int,
 ) -> None:
     doors = Doors()
-    data = "x" * (MESSAGE_INPUT_BYTES_MAX - 2 + over)
+    data = "x" * (START_INPUT_BYTES_MAX - 2 + over)
     status, answer = doors.http("POST", "/executions", {"workflow": "flow", "input": data})
     (message,) = [m for one in doors.wrote() if isinstance(one, Send) for m in one.messages]
     assert status == 201

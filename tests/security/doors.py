@@ -132,7 +132,7 @@ class Doors:
 def _keys(effect: Effect) -> Iterator[str]:
     match effect:
         case Put(_, item) | PutIfAbsent(_, item) | Replace(_, item, _):
-            is_due = str(item["pk"]).startswith("~due#")
+            is_due = str(item["pk"]).startswith(("~due#", "~start#"))
             yield str(item["sk"]).partition("#")[2] if is_due else str(item["pk"])
         case Query(_, "~hurt", begins_with=prefix):
             yield str(prefix)

@@ -12,9 +12,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from holdfast.cli import main
-from holdfast.local import screen
-from holdfast.local.console import harmless, print_json
+from holdfast.cli import main, screen
+from holdfast.cli.console import harmless, print_json
 from holdfast.pictures.mermaid import draw_mermaid
 from holdfast.pictures.model import Look, Mark
 from holdfast.pictures.read import read_drawing

@@ -84,12 +84,12 @@ def test_an_unread_redrive_is_found_by_the_id_of_the_ended_execution() -> None:
     assert stuck.ends == {"SUCCEEDED"}
 
 
-def test_a_child_that_never_began_is_said_and_its_parent_can_be_stopped() -> None:
+def test_a_child_that_never_began_is_said_and_its_start_is_sent_again() -> None:
     stuck = kit.child_missing()
     (found,) = findings(stuck.world, names=stuck.names, is_repairing=True)
     assert found["reason"] == "CHILD_MISSING"
     assert "repair" not in found
-    assert "holdfast stop" in found["advice"]
+    assert "sends its start again" in found["advice"]
     stuck.world.run()
     assert stuck.ends == stuck.statuses
 
@@ -102,7 +102,7 @@ def test_a_name_whose_start_was_lost_is_found_by_its_name_and_begins_when_starte
     assert answer["examined"] == 0
     (found,) = answer["findings"]
     assert (found["reason"], found["execution"]) == ("NOT_BEGUN", run)
-    assert "start it again" in found["advice"]
+    assert "with the same name and input" in found["advice"]
     assert shop.start({"n": 0}) == run
     shop.world.run()
     assert one(shop, "order-1") == {"examined": 1, "findings": []}

@@ -376,7 +376,8 @@ def test_an_uncontended_start_costs_one_write_for_a_rate_and_two_for_concurrency
 
 
 def test_an_idle_limit_costs_nothing() -> None:
-    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=1)
+    # By then the sweeper has checked the start.
+    world = ran(world_of(LimitUse(BANK)), [Work(0)], minutes=20)
     before = world.services.usage.write_units, world.services.usage.sqs_send_requests
     world.run(START_MS + 60 * MINUTE_MS)
     assert (world.services.usage.write_units, world.services.usage.sqs_send_requests) == before

@@ -16,6 +16,8 @@ from tests.sim.planted.reading import PLANTED as READING
 from tests.sim.planted.reasoned import PLANTED as REASONED
 from tests.sim.planted.recovery import PLANTED as RECOVERY
 from tests.sim.planted.rests import PLANTED as RESTS
+from tests.sim.planted.skips import PLANTED as SKIPS
+from tests.sim.planted.starts import PLANTED as STARTS
 from tests.sim.planted.subsystems import PLANTED as SUBSYSTEMS
 from tests.sim.planted.timing import PLANTED as TIMING
 
@@ -32,6 +34,8 @@ ALL = (
     *SUBSYSTEMS,
     *DELIVERIES,
     *PAUSES,
+    *SKIPS,
+    *STARTS,
 )
 
 

@@ -299,7 +299,8 @@ def test_a_stop_before_the_quarantine_is_not_forgotten(minutes: int, bomb: Bomb)
     shop.stop(run)
     settle(shop.world, DAY_SECONDS)
     assert shop.history(run).state.status == "ABORTED"
-    assert quarantine_items(shop.world) == []
+    # A start that was sent again may stop the execution before the first message is a dead letter.
+    assert shop.world.call(quarantine.resting(shop.tenant)) == []
 
 
 def test_a_stop_while_a_start_is_put_into_quarantine_is_seen_by_one_of_the_two(bomb: Bomb) -> None:

@@ -13,7 +13,7 @@ from holdfast.aws.host import Host
 from holdfast.aws.telemetry import Metrics
 from holdfast.core.waits import attempts_of
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.runtime import messages
+from holdfast.runtime import messages, pending_starts
 from holdfast.runtime.commands import start
 from holdfast.runtime.effects import (
     Delete,
@@ -581,8 +581,10 @@ def test_a_child_with_lost_workers_reports_them_to_a_parent_with_fewer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""
-    # The schedule numbers its effects, and a repeated start did not read the log then.
+    # The schedule numbers its effects: a repeated start did not read the log then, and starts had
+    # no rows.
     monkeypatch.setattr(start, "_state_of", unread)
+    monkeypatch.setattr(pending_starts, "guard", unread)
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "slow child undoes"]
     choices: list[DrawnChoice] = [
         ("effect", 2, "throttled"),

@@ -61,7 +61,10 @@ def test_an_order_goes_on_within_two_seconds_of_its_event_behind_400_queued_star
     delay, world = delay_of_order(START_WORKERS)
     assert delay < 2
     imports = [one for one in world.task_runs if one.began.task == "import"]
-    assert len(imports) == STARTS
+    # The sweeper sends a start again that waits for longer than 15 minutes. Where the two messages
+    # are received at once, the first task may run twice.
+    assert len({one.began.run for one in imports}) == STARTS
+    assert len(imports) <= STARTS + START_WORKERS
     # The bound slows the intake alone: three at once, twelve seconds each.
     assert max(one.ended_ms or 0 for one in imports) >= (
         START_MS + IMPORT_MS + STARTS * TASK_SECONDS * 1_000 // START_WORKERS

@@ -69,7 +69,7 @@ def test_commands_written_beside_a_concurrent_delivery_are_carried_out_without_t
 ) -> None:
     states = {"a": wait_for("paid", "work"), "work": call("work", "nap"), "nap": NAP}
     played = deployed(machine(states), events=[PAID], tasks=WORK)
-    for effect in range(11, 50):
+    for effect in range(12, 51):
         require_clean(played, [*OLD_TWIN, ("effect", effect, fault)])
 
 
@@ -89,8 +89,8 @@ def test_a_lease_without_a_message_lasts_until_its_time_out_and_no_longer(
     ]
     tapes: list[list[DrawnChoice]] = [
         [*twins, ("effect", slow, "slow"), ("effect", effect, fault)]
-        for slow in (4, 6)
-        for effect in range(14, 20)
+        for slow in (5, 7)
+        for effect in range(15, 21)
     ]
     for tape in tapes:
         require_clean(played, tape)
@@ -124,12 +124,12 @@ def test_the_sweeper_finds_an_execution_whose_message_an_earlier_delivery_delete
     twins: list[DrawnChoice] = [
         ("receive", 2, "delivered again"),
         ("again", 0, 0),
-        ("effect", 27, "frozen before"),
+        ("effect", 28, "frozen before"),
         ("freeze", 0, 1),
         ("message", 3, "late"),
         ("late", 0, 3),
     ]
-    for effect in range(28, 60):
+    for effect in range(29, 61):
         require_clean(played, [*twins, ("effect", effect, "throttled")])
 
 
@@ -143,14 +143,14 @@ def test_the_sweeper_checks_a_record_after_the_time_of_its_writer() -> None:
         ("again", 0, 2),
         ("invocation", 1, "old"),
     ]
-    for effect in range(3, 30):
+    for effect in range(4, 31):
         require_clean(played, [*twins, ("effect", effect, "throttled")])
 
 
 @pytest.mark.parametrize("fault", ["killed before", "throttled"])
 def test_a_second_start_does_not_complete_an_unpublished_end(fault: str) -> None:
     twins: list[DrawnChoice] = [
-        ("effect", 6, "sent twice"),
+        ("effect", 7, "sent twice"),
         ("message", 2, "late"),
         ("late", 0, 3),
         ("receive", 2, "delivered again"),
@@ -158,7 +158,7 @@ def test_a_second_start_does_not_complete_an_unpublished_end(fault: str) -> None
         ("invocation", 3, "old"),
     ]
     played = deployed(one_lane({"work": call("work")}), tasks=WORK)
-    for effect in range(14, 35):
+    for effect in range(15, 36):
         require_clean(played, [*twins, ("effect", effect, fault)])
 
 
@@ -171,18 +171,18 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
     signing = "document_signing 3"
     (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]
     tape: list[DrawnChoice] = [
-        ("effect", 2, "sent twice"),
-        ("effect", 12, "throttled"),
+        ("effect", 3, "sent twice"),
         ("effect", 13, "throttled"),
-        ("effect", 16, "slow"),
-        ("effect", 18, "not done"),
-        ("effect", 19, "frozen before"),
+        ("effect", 14, "throttled"),
+        ("effect", 17, "slow"),
+        ("effect", 19, "not done"),
+        ("effect", 20, "frozen before"),
         ("freeze", 0, 3),
         ("receive", 3, "duplicated"),
-        ("effect", 23, "slow"),
+        ("effect", 24, "slow"),
         ("slow", 1, 3),
-        ("effect", 25, "slow"),
-        ("effect", 31, "frozen before"),
+        ("effect", 26, "slow"),
+        ("effect", 32, "frozen before"),
         ("freeze", 1, 3),
     ]
     swarm = Swarm(
@@ -215,9 +215,9 @@ def test_a_replaced_dead_letter_keeps_the_attempts_that_it_began() -> None:
     """By then records of others hide the beginning, of which the bus has no event."""
     states, tasks = talkative(14)
     played = deployed(one_lane(states), tasks=tasks)
-    for second in range(45, 60):
+    for second in range(46, 61):
         both: list[DrawnChoice] = [
-            ("effect", 12, "killed before"),
+            ("effect", 13, "killed before"),
             ("effect", second, "killed before"),
         ]
         require_clean(played, both, FEW_RECEIVES)
@@ -234,9 +234,9 @@ def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it
     both = {"Type": "Parallel", "Branches": lanes, "End": True}
     signed = {**PAID, "after_seconds": 20, "event": "signed", "id": "e2"}
     played = deployed(machine({"both": both}), events=[PAID, signed], tasks={**tasks, "f": fails})
-    for second in range(72, 82):
+    for second in range(73, 83):
         deaths: list[DrawnChoice] = [
-            ("effect", 22, "killed before"),
+            ("effect", 23, "killed before"),
             ("effect", second, "killed before"),
         ]
         require_clean(played, deaths, FEW_RECEIVES)
@@ -250,7 +250,7 @@ def test_what_replaces_a_dead_letter_knows_that_the_attempt_was_handed_on() -> N
     long = call("long", TimeoutSeconds=840)
     tasks = {"first": [{"output": 1, "seconds": 70}], "long": [{"output": 2}]}
     played = deployed(machine({**states, "long": long}), events=[PAID], tasks=tasks)
-    for effect in range(20, 36):
+    for effect in range(21, 37):
         for later in range(effect + 1, effect + 8):
             deaths: list[DrawnChoice] = [
                 ("effect", one, "killed before") for one in (effect, later)

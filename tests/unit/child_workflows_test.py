@@ -15,11 +15,13 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Message,
+    NoResult,
     PutIfAbsent,
     Query,
     Send,
     TaskSucceeded,
 )
+from holdfast.runtime.maintenance import lost_starts
 from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
@@ -507,13 +509,20 @@ def bill_of(calls: int) -> Any:
     return before, family.world.services.usage
 
 
-def test_a_call_of_a_child_of_one_task_costs_six_write_units_and_two_messages() -> None:
+def test_a_call_of_a_child_of_one_task_costs_seven_write_units_and_two_messages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check_later(*_: object) -> NoResult:
+        """Leave out the sweeper's check of the starts: tests/unit/counts_test.py counts it."""
+        yield from ()
+
+    monkeypatch.setattr(lost_starts, "sweep", check_later)
     (before_one, one), (before_two, two) = bill_of(1), bill_of(2)
 
-    # The parent's two records, the inbox message between them; the child's two records, its
-    # listing.
+    # The parent's two records, the inbox message between them; the row of the child's start, the
+    # child's two records, its listing.
     one_writes = one.write_units - before_one.write_units
-    assert two.write_units - before_two.write_units - one_writes == 6
+    assert two.write_units - before_two.write_units - one_writes == 7
     one_reads = one.read_units - before_one.read_units
     assert two.read_units - before_two.read_units - one_reads == 4
     one_sends = one.sqs_send_requests - before_one.sqs_send_requests

@@ -42,10 +42,10 @@ def bill_of(definition: Machine, data: Any = None, **options: Any) -> tuple[cost
     return bill.usage(), shop
 
 
-def test_a_named_chain_of_ten_tasks_takes_twelve_write_units_and_one_message() -> None:
+def test_a_named_chain_of_ten_tasks_takes_thirteen_write_units_and_one_message() -> None:
     usage, shop = bill_of(chain(10), {"n": 0})
 
-    assert usage.write_units == 12  # ten records, the name, the listing
+    assert usage.write_units == 13  # ten records, the name, the row of the start, the listing
     assert usage.read_units == 1
     assert (usage.sqs_send_requests, usage.sqs_deliveries) == (1, 1)
     assert shop.world.services.effects["Query"] == 1
@@ -129,11 +129,12 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     shop.send_event()
     shop.world.run()
 
-    assert bill.usage().write_units - short.write_units == 2  # got it 1 (as fired), + 1 + 1
+    # got it 1 (as fired), + 1 + 1, and 1 that the sweeper writes for all the starts of a minute
+    assert bill.usage().write_units - short.write_units == 3
     assert bill.usage().sqs_send_requests == 2
 
 
-def test_an_answer_costs_itself_and_one_record() -> None:
+def test_an_answer_costs_itself_one_record_and_the_row_of_its_question() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(ask()))
     bill = Bill(shop)
@@ -142,7 +143,8 @@ def test_an_answer_costs_itself_and_one_record() -> None:
     shop.answer(run, output={"approved": True})
     shop.world.run()
 
-    assert bill.usage().write_units - short.write_units == 1
+    # The row is put and deleted; one more that the sweeper writes for all the starts of a minute.
+    assert bill.usage().write_units - short.write_units == 4
     assert bill.usage().sqs_send_requests == 2
 
 
@@ -159,6 +161,31 @@ def test_a_retry_costs_one_record_and_one_delayed_message() -> None:
 
     assert twice.write_units - once.write_units == 1
     assert twice.sqs_send_requests - once.sqs_send_requests == 1
+
+
+#: Of three frames, as `holdfast.api.tracebacks` writes them.
+TRACEBACK = "\n".join(
+    f'  File "shop/{file}.py", line {line}, in {function}\n    {source}'
+    for file, line, function, source in (
+        ("payments", 41, "charge", "return bank.transfer(order.account, order.total_pence)"),
+        ("bank", 117, "transfer", "answer = self.call('POST', '/transfers', body, timeout=5)"),
+        ("bank", 63, "call", "raise BankUnavailable(f'{method} {path}: {answer.status}')"),
+    )
+)
+
+
+def test_a_traceback_of_usual_length_costs_no_write_unit() -> None:
+    def failing(traceback: str | None) -> int:
+        def flaky(effect: Any) -> Any:
+            if effect.attempt <= 3:
+                return TaskFailed("BankUnavailable", "POST /transfers: 503", traceback)
+            return TaskSucceeded({"n": 1})
+
+        retry = [{"ErrorEquals": ["BankUnavailable"], "MaxAttempts": 5}]
+        definition = machine({"first": call("add", Arguments={"n": 1}, Retry=retry)})
+        return int(bill_of(definition, tasks=flaky)[0].write_units)
+
+    assert failing(TRACEBACK) == failing(None)
 
 
 def test_a_stop_costs_its_inbox_message_and_one_record() -> None:

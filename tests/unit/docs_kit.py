@@ -19,6 +19,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
+from random import randint
 from typing import Any, Literal
 from uuid import UUID
 
@@ -64,8 +65,21 @@ class Point:
 
 class OutOfStock(TaskError): ...
 
-def helper(n: int) -> int:
-    return n
+def with_vat(cents: int) -> int:
+    return cents + cents * VAT_PERCENT // 100
+
+def sum_of(numbers: list[int]) -> int:
+    total = 0
+    for number in numbers:
+        total += with_vat(number)
+    return total
+
+def settled(order_id: str) -> bool:
+    for _ in range(3):
+        if is_ready(order_id):
+            return True
+        sleep(minutes(1))
+    return False
 
 @pure
 def is_cheap(price: Decimal) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import remote
+from holdfast.local import client
 from holdfast.local.client import Client
 from holdfast.runtime import messages
 from holdfast.runtime.maintenance import sweeper
@@ -39,7 +39,7 @@ def found() -> Site:
 
 @pytest.fixture
 def doctor(found: Site, monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(remote, "_client", lambda _: client_of(found))
+    monkeypatch.setattr(client, "connect", lambda *_: client_of(found))
     return lambda *arguments: cli.main(["doctor", *arguments])
 
 

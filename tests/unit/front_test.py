@@ -35,6 +35,9 @@ NAP = {"nap": {"Type": "Wait", "Seconds": 30 * DAY, "End": True}}
 class Strict(AnyTypes):
     """Payloads are objects with an amount."""
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return {"title": reference}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         if not isinstance(value, dict) or "pence" not in value:
             raise RequestError("HF211", f"the {what} does not fit {reference}: pence is missing")
@@ -709,6 +712,9 @@ class Sealing(AnyTypes):
     def __init__(self) -> None:
         self.times = 0
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        return {"title": reference}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         self.times += 1
         return {**value, "pin": Sealed("k1", bytes([self.times]), 4).text}
@@ -944,6 +950,6 @@ def test_every_item_but_the_sweepers_begins_with_its_tenant() -> None:
     items = [*shop.world.services.items("executions"), *shop.world.services.items("mail")]
     partitions = {str(item["pk"]) for item in items}
 
-    assert all(key.startswith(("acme#", "~due#")) for key in partitions)
+    assert all(key.startswith(("acme#", "~due#", "~start")) for key in partitions)
     assert all(str(item["lp"]).startswith("acme#") for item in items if "lp" in item)
     assert all(key.startswith("acme/") for key in shop.world.services.blobs())

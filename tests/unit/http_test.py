@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
-from holdfast.runtime.effects import Clock, Effect
+from holdfast.runtime.effects import Clock, Effect, TaskFailed
 from tests.builders import ask, chain, machine, wait_for
 from tests.unit.host_kit import Site, site
 
@@ -68,6 +68,21 @@ def test_an_execution_is_shown_by_its_name_or_by_workflow_and_name(identifier: s
     found, run = started()
 
     assert found.request("GET", f"/executions/{identifier}")[1]["execution"] == run
+
+
+def test_the_traceback_of_a_failed_attempt_is_in_the_description_and_in_the_history() -> None:
+    trace = '  File "shop/bank.py", line 3, in pay\n    raise Declined(account)'
+    found = site(chain(1), tasks=lambda _: TaskFailed("Declined", "no money", trace))
+    run = found.request("POST", "/executions", {**START, "input": {"n": 0}})[1]["execution"]
+    found.work()
+
+    shown = found.request("GET", f"/executions/{run}")[1]["last_failure"]
+    events = found.request("GET", f"/executions/{run}/history")[1]["events"]
+    assert (shown["task"], shown["error"], shown["cause"]) == ("add", "Declined", "no money")
+    assert shown["traceback"] == trace
+    assert next(event for event in events if event["type"] == "TaskFailed")["holdfast"] == {
+        "traceback": trace
+    }
 
 
 def test_a_stop_over_the_api() -> None:

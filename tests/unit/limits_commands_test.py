@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import remote
+from holdfast.local import client
 from holdfast.local.client import Client
 from holdfast.runtime.effects import Delete, Put
 from holdfast.runtime.gates import operate
@@ -368,7 +368,7 @@ def shell(
         return status, json.dumps(answer).encode()
 
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(remote, "_client", lambda _: Client(carry, "the test"))
+    monkeypatch.setattr(client, "connect", lambda *_: Client(carry, "the test"))
     return Shell(capsys)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.local.screen import put_execution
+from holdfast.cli.screen import history, put, put_execution
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -38,3 +38,37 @@ def test_a_question_alone_needs_no_name(capsys: pytest.CaptureFixture[str]) -> N
     text = "\n".join(shown(capsys, question("Ship it?", "t1")))
     assert "to go on, type" in text
     assert "holdfast answer t1 --output" in text
+
+
+TRACEBACK = '  File "shop/bank.py", line 3, in pay\n    raise Declined(account)'
+
+
+def test_a_failed_execution_shows_the_traceback_with_its_error_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failure = {
+        "task": "charge",
+        "at": "2026-03-02T00:00:00Z",
+        "error": "Declined",
+        "cause": "no money",
+        "traceback": TRACEBACK,
+    }
+    put_execution({"execution": "1", "status": "FAILED", "last_failure": failure}, NOW)
+
+    text = capsys.readouterr().out
+    assert f"last failure of charge, just now\n{TRACEBACK}\nDeclined: no money\n" in text
+
+
+def test_the_history_shows_a_traceback_below_its_event(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "id": 5,
+        "timestamp": "2026-03-02T00:00:00Z",
+        "type": "TaskFailed",
+        "taskFailedEventDetails": {"resource": "task:charge", "error": "Declined"},
+        "holdfast": {"traceback": TRACEBACK},
+    }
+    put(history([row]))
+
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1].endswith("task:charge  Declined")
+    assert lines[2:] == [line.strip() for line in TRACEBACK.splitlines()]

@@ -222,7 +222,7 @@ def test_a_command_of_a_page_is_one(
     monkeypatch.chdir(ROOT)
     if words == ("test",):
         pytest.skip("the script `./holdfast` alone knows it")
-    parsed: argparse.Namespace = cli._parser().parse_args(words)
+    parsed: argparse.Namespace = cli.parser().parse_args(words)
     if words[0] == "start" and page != TUTORIAL:  # its module has a test of its own
         registry = Registry.from_modules(project.modules_or_default([]))
         registry.workflows[parsed.workflow].normalise_input(json.loads(parsed.input))
@@ -235,7 +235,7 @@ def test_a_command_that_a_sentence_names_is_one(
     named = set(re.findall(r"`(?:uv run )?(?:\./)?holdfast ([^ `]+)", PAGES[page]))
     for name in named - {"test"}:
         with pytest.raises(SystemExit):
-            cli._parser().parse_args([name, "--help"])
+            cli.parser().parse_args([name, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: holdfast {name} ")
 
 

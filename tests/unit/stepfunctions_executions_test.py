@@ -67,15 +67,16 @@ def test_an_execution_without_a_name_is_named_by_a_uuid_that_is_its_run() -> Non
     assert keys.is_minted("default", str(run_of_uuid(name)), office.service.keys.secret)
 
 
-def test_a_start_costs_a_row_and_a_message() -> None:
+def test_a_start_costs_two_rows_and_a_message() -> None:
     office = Office()
     machine = office.create(FLOW)
     before = office.world.services.effects.copy()
     office.start(machine)
     assert office.world.services.effects - before == {
         "Get": 1,  # the machine
-        "Clock": 1,
-        "PutIfAbsent": 1,
+        "Clock": 2,
+        "PutIfAbsent": 1,  # the row by which it is described
+        "Put": 1,  # the row by which the sweeper finds it
         "Send": 1,
     }
 

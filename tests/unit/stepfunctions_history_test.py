@@ -146,3 +146,13 @@ def test_a_stop_is_shown_with_empty_details(office: Office) -> None:
     last = office.history(execution, reverseOrder=True)[0]
     assert (last["type"], last["previousEventId"]) == ("ExecutionAborted", 0)
     assert last["executionAbortedEventDetails"] == {}
+
+
+def test_the_view_of_aws_has_no_traceback() -> None:
+    def failing(traceback: str | None) -> list[dict[str, Any]]:
+        office = Office(lambda _: TaskFailed("Declined", "no money", traceback))
+        execution = office.start(office.create(FLOW))
+        office.wait()
+        return office.history(execution)
+
+    assert failing('  File "shop/bank.py", line 3, in pay') == failing(None)

@@ -111,6 +111,17 @@ def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:
             yield _whose(key)
         elif partition.startswith("~due#") and keys.watched_by(key) and int(key[:15]) < latest_ms:
             yield str(item["t"]), str(item["run"])
+    yield from _pending_starts(simulation)
+
+
+def _pending_starts(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    """Yield the executions whose start the sweeper will still check."""
+    items = simulation.services.items(tables.MAIL)
+    read = {str(item["sk"]): str(item["to"]) for item in items if item["pk"] == keys.STARTS_READ}
+    for item in items:
+        partition, is_row, shard = str(item["pk"]).partition("~start#")
+        if is_row and not partition and str(item["sk"]) > read.get(f"{int(shard):02d}", ""):
+            yield str(item["t"]), str(item["run"])
 
 
 def _messages(services: Services) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,8 @@ class Evidence:
     of `mail` was first stored, by its key; `beats`: the time of each heartbeat, and the time of its
     request by the API. `refused_by_bug`: errors of our own code.
 
-    `lost`: executions of which a message vanished, or was delayed as if it had. `unhidden`:
+    `lost`: executions of which a message vanished, or was delayed as if it had; `lost_starts`:
+    those of which a start with a row of its own vanished. `unhidden`:
     executions of which a message stayed hidden for its queue's whole time, or was deleted by one
     worker while another held the lease. `unguarded`: running executions that no check will reach.
     `restless`: running executions whose waits can no longer end. `diagnosed`: the findings of
@@ -111,6 +112,7 @@ class Evidence:
     marks: Counter[str] = field(default_factory=Counter)
     refused_by_bug: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
+    lost_starts: set[str] = field(default_factory=set)
     unhidden: set[str] = field(default_factory=set)
     in_company: set[str] = field(default_factory=set)
     unguarded: list[str] = field(default_factory=list)

@@ -87,10 +87,10 @@ def no_answer(effect: Effect) -> ServiceFault:
 
 
 def may_vanish(body: Mapping[str, Any]) -> bool:
-    """Return True when the message may vanish. A start, or a message that replaces a dead one, is
-    the only guard of its execution and must not vanish.
+    """Return True when the message may vanish. A message that replaces a dead one is the only guard
+    of its execution and must not vanish; a start has its row.
     """
-    return body["k"] != START and not replaced_by(body)
+    return body["k"] == START or not replaced_by(body)
 
 
 def key_of(effect: Any) -> str:

@@ -27,7 +27,13 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import HoldfastError, ServiceFault
-from holdfast.limits import DUE_SHARDS, LIMIT_MARGIN_MS, SWEEP_SECONDS, VISIBILITY_SECONDS
+from holdfast.limits import (
+    DUE_SHARDS,
+    LIMIT_MARGIN_MS,
+    STARTS_DUE_SHARDS,
+    SWEEP_SECONDS,
+    VISIBILITY_SECONDS,
+)
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import (
@@ -51,7 +57,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.gates import operate
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import BatchRule, LimitBook, LimitRule, LimitUse
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import lost_starts, sweeper
 from holdfast.runtime.messages import WAKE_GRANT
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
@@ -136,8 +142,16 @@ class AnyTypes:
         del tenant, workflow
         return value
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        del reference
+        return {}
+
     def normalise_payload(self, tenant: str, reference: str, value: Any, what: str) -> Any:
         del tenant, reference, what
+        return value
+
+    def normalise_result(self, tenant: str, name: str, value: Any, is_workflow: bool) -> Any:
+        del tenant, name, is_workflow
         return value
 
 
@@ -275,6 +289,8 @@ class FlowWorld:
     def _sweep(self) -> None:
         for shard in range(DUE_SHARDS):
             self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
+        for shard in range(STARTS_DUE_SHARDS):
+            self.call(lost_starts.sweep(shard, f"sweeper{next(self._numbers)}"))
         self._poll()
         self._sweep_at = self.now_ms + SWEEP_SECONDS * 1_000
         self.at(self._sweep_at, self._sweep)

@@ -64,6 +64,7 @@ class Seen(StrEnum):
     EARLY_WAKE_AGAIN = "a wake that was early was sent again"
     PAST_LIMIT = "a delivery found itself past its limit"
     VANISHED = "a message vanished"
+    START_VANISHED = "the start of an execution vanished"
     MANY_DIED = "several messages died with one host"
     LIVED_ON = "a delivery went on while its message was with another"
     REPAIRED = "an operator repaired what there was while things went wrong"

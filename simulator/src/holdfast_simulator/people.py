@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.limits import DUE_SHARDS
+from holdfast.limits import DUE_SHARDS, STARTS_DUE_SHARDS
 from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.effects import Handler, Query, RunTask
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.effects import Get, Handler, Query, RunTask
+from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults, heartbeats
 from holdfast_simulator.answers import ticket_of
@@ -29,6 +30,7 @@ from holdfast_simulator.queues import AnyQueueName
 from holdfast_simulator.scenarios import Brought
 from holdfast_simulator.services import DEAD_LETTERS
 from holdfast_simulator.simulation import SWEEP_MS, Simulation
+from holdfast_simulator.skipping import Skipping
 
 TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
@@ -52,6 +54,7 @@ class People:
         self._front = front
         self._meddlers = Meddlers(simulation, front, self.insist)
         self._pausing = Pausing(simulation, front, self.insist)
+        self._skipping = Skipping(simulation, front, self.insist)
         self._pollers = Pollers(simulation, front, self.insist)
         self._answered: set[tuple[str, str]] = set()
         self._looks: set[tuple[str, str]] = set()
@@ -99,6 +102,7 @@ class People:
             if run is not None:
                 self._maybe_stop(tenant, run)
                 self._pausing.maybe_pause(tenant, run)
+                self._skipping.maybe_skip(tenant, run)
 
         chance = self._chance()
         make = lambda: self._front.start(tenant, request, chance)  # noqa: E731
@@ -303,12 +307,13 @@ class Minute:
     def _sweep(self, minute_ms: int) -> None:
         simulation = self._simulation
         self._minutes.discard(minute_ms)
-        shards = self._due_shards()
+        shards, starts = self._due_shards(), self._start_shards()
         letters = [queue for queue in DEAD_LETTERS if simulation.services.depth(queue)]
-        if not shards and not letters:
+        if not shards and not letters and not starts:
             return
         self._plan(minute_ms + 1)  # Rows that are not processed now are due again
-        simulation.disturb()
+        if shards or letters:
+            simulation.disturb()
         fault = simulation.tape.fault("sweep", self._menu)
         if fault == "missed":
             return
@@ -318,6 +323,9 @@ class Minute:
             for shard in shards:
                 handler = sweeper.sweep(shard, host.name)
                 self._spawn(f"{host.name}:{shard}", host, handler)
+            for shard in starts:
+                handler = lost_starts.sweep(shard, host.name)
+                self._spawn(f"{host.name}:s{shard}", host, handler)
             for queue in letters:
                 self._revive(queue, host)
 
@@ -330,6 +338,25 @@ class Minute:
             for shard in range(DUE_SHARDS)
             if perform(Query(tables.MAIL, keys.due_partition(shard), until=until, limit=1))
         ]
+
+    def _start_shards(self) -> list[int]:
+        """Return the shards with a row of a start that has not ended and was not read."""
+        perform = self._simulation.services.perform
+        until = keys.due_until(self._simulation.now_ms - FIRST_MS)
+        found = []
+        for shard in range(STARTS_DUE_SHARDS):
+            read = perform(Get(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard)))
+            after = None if read is None else str(read["to"])
+            partition = keys.pending_starts(shard)
+            rows = perform(Query(tables.MAIL, partition, after=after, until=until))
+            if not all(self._has_ended(str(row["t"]), str(row["run"])) for row in rows):
+                found.append(shard)
+        return found
+
+    def _has_ended(self, tenant: str, run: str) -> bool:
+        log = Query(tables.EXECUTIONS, keys.execution(tenant, run), reverse=True, limit=1)
+        newest = self._simulation.services.perform(log)
+        return bool(newest) and newest[0]["st"] != "RUNNING"
 
     def _revive(self, queue: AnyQueueName, host: SimulatedHost) -> None:
         services = self._simulation.services

@@ -58,6 +58,7 @@ class Ending:
     """The end of an attempt: its error, the event that it used, the child that it began. For lanes:
     the number of this opening on its line, and the order of their ends, good or bad, until enough
     had ended. For a distributed Map they are executions: `child` is the beginning of their ids.
+    `is_skipped`: an operator has `given` the result.
     """
 
     began_ms: int
@@ -69,6 +70,8 @@ class Ending:
     child: str = ""
     opening: int = 0
     order: list[int] = field(default_factory=list)
+    is_skipped: bool = False
+    given: Json = None
 
 
 @dataclass(slots=True)
@@ -195,6 +198,8 @@ class _Reader:
                 self._schedule(event, frame)
             case name if name in _SUCCEEDED | _FAILED:
                 self._end_attempt(event, frame)
+            case "StepSkipped":
+                self._skip(event, frame)
             case "ActivityStarted":
                 since, due, seconds = self.beats[frame]
                 due = None if due is None else due + event.at_ms - since
@@ -233,6 +238,14 @@ class _Reader:
             beat_ms, due_ms, heartbeat = self.beats[frame]
             if heartbeat is not None and event.type.endswith("TimedOut"):
                 ending.is_heartbeat = due_ms is None or beat_ms + heartbeat * 1_000 < due_ms
+
+    def _skip(self, event: Event, frame: str) -> None:
+        """The attempt that is open ends with the given result. In a pause there may be none."""
+        endings = self.visit[frame].endings
+        if not endings or endings[-1].ended_ms:
+            endings.append(Ending(event.at_ms))
+        endings[-1].ended_ms = event.at_ms
+        endings[-1].is_skipped, endings[-1].given = True, event.details["output"]
 
     # -- lanes -------------------------------------------------------------------------------------
 

@@ -71,8 +71,16 @@ class AnyTypes:
         del tenant, workflow
         return value
 
+    def schema_of(self, reference: str) -> dict[str, Any]:
+        del reference
+        return {}
+
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
         del tenant, reference, what
+        return value
+
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
+        del tenant, name, is_workflow
         return value
 
 

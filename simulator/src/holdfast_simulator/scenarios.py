@@ -64,8 +64,10 @@ class Scenario:
     `tasks`: by task name, the outcome of each attempt. `answers`: by state name, the answer of a
     person or a token's holder; `seconds` is the time until it. `jobs`: by task name, the result of
     the job that each attempt begins; `seconds` is how long it runs. `stops`: a caller may stop the
-    execution. `pauses`: an operator may pause it, and resumes it in the end. `quiet_days`: the time
-    without faults at the beginning; they start with the sweeper's next check.
+    execution. `pauses`: an operator may pause it, and resumes it in the end. `skips`: by state, the
+    result that an operator may give in place of the step's own; it is the same one, so that the end
+    stays as the reference says. `quiet_days`: the time without faults at the beginning; they start
+    with the sweeper's next check.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Scenario:
     jobs: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
     stops: bool = False
     pauses: bool = False
+    skips: Mapping[str, Json] = field(default_factory=dict)
     quiet_days: int = 0
 
     @property
@@ -119,6 +122,7 @@ class Scenario:
             "jobs": {name: [_written(one) for one in many] for name, many in self.jobs.items()},
             "stops": self.stops,
             "pauses": self.pauses,
+            "skips": dict(self.skips),
             "quiet_days": self.quiet_days,
         }
 
@@ -140,8 +144,8 @@ def _written(value: AttemptOutcome | Brought) -> dict[str, Json]:
 
 def read(document: Mapping[str, Any]) -> Scenario:
     """{"name", "about", "machines", "input"?, "tasks"?, "events"?, "answers"?, "jobs"?, "stops"?,
-    "pauses"?, "quiet_days"?}; outcomes of a task or job are a list, of objects with the fields of
-    `AttemptOutcome`.
+    "pauses"?, "skips"?, "quiet_days"?}; outcomes of a task or job are a list, of objects with the
+    fields of `AttemptOutcome`.
     """
     return Scenario(
         name=document["name"],
@@ -154,6 +158,7 @@ def read(document: Mapping[str, Any]) -> Scenario:
         jobs=_outcomes(document.get("jobs", {})),
         stops=document.get("stops", False),
         pauses=document.get("pauses", False),
+        skips=document.get("skips", {}),
         quiet_days=document.get("quiet_days", 0),
     )
 

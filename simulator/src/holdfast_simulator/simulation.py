@@ -12,8 +12,7 @@ Rules of this file:
   handlers run in between, so the answer may be out of date.
 * The tape makes every choice. The same tape gives the same trace: `trace` is its hash.
 * After `faults_end_ms` there are no faults, and frozen hosts have thawed. It comes earlier where
-the
-  faults end with their tape.
+  the faults end with their tape.
 
     t = 0 ms     caller: start           Put name, Send start
     t = 3 ms     host 1: receive start   Query log ─ nothing
@@ -56,6 +55,8 @@ from holdfast.runtime.effects import (
     Send,
     WriteDeadline,
 )
+from holdfast.runtime.messages import START
+from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults
 from holdfast_simulator.dispatches import canaries_of
@@ -108,6 +109,7 @@ class Simulation:
         self.watcher = Watcher(self.evidence.marks, self.services, lambda: self.now_ms)
         #: The executions whose newest record is not their end: (tenant, run).
         self.open: set[tuple[str, str]] = set()
+        self._begun: set[tuple[str, str]] = set()
         #: Called for each record written to a log, and for each minute at which a row is due.
         self.on_record: list[Callable[[str, str], None]] = []
         self.on_begin: list[Callable[[RunTask], None]] = []
@@ -379,6 +381,7 @@ class Simulation:
         skew_ms = process.host.skew_ms
         wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms, skew_ms)
         self.evidence.wrote.append(wrote)
+        self._begun.add((tenant, run))
         place = (tenant, run, wrote.sequence)
         self.orphans.wrote(place, str(item["m"]), process.name.partition(":")[0])
         if item["st"] == "RUNNING":
@@ -401,8 +404,13 @@ class Simulation:
                 offered(tenant, activity)
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
-            for told in self.on_due:
-                told(-(-max(look_ms, self.now_ms + 1) // SWEEP_MS) * SWEEP_MS)
+            self._plan_sweep(look_ms)
+        if pk.startswith("~start#"):
+            self._plan_sweep(int(sk[:15]) + FIRST_MS)
+
+    def _plan_sweep(self, look_ms: int) -> None:
+        for told in self.on_due:
+            told(-(-max(look_ms, self.now_ms + 1) // SWEEP_MS) * SWEEP_MS)
 
     def _see_beat(self, effect: Effect, answer: Any) -> None:
         """Record a heartbeat. Only the first of an entry is a conditional put."""
@@ -433,8 +441,13 @@ class Simulation:
 
     def lose(self, body: Any) -> None:
         """Purges the queue, as an operator may."""
-        self.evidence.marks[Seen.VANISHED] += 1
-        self.evidence.lost.add(str(body["run"]))
+        is_guarded = body["k"] == START and "lane" not in (body.get("parent") or {})
+        if is_guarded and _whose(body) not in self._begun:
+            self.evidence.marks[Seen.START_VANISHED] += 1
+            self.evidence.lost_starts.add(str(body["run"]))
+        else:
+            self.evidence.marks[Seen.VANISHED] += 1
+            self.evidence.lost.add(str(body["run"]))
 
     def _arrive(self, effect: Send) -> None:
         self.late[_whose(effect.messages[0].body)] -= 1

@@ -27,7 +27,7 @@ RATES_MAX: Final[Mapping[str, float]] = {
     # Queues.
     "late": 0.2,
     "duplicated": 0.1,
-    "vanished": 0.02,  # a purged queue; a start is guarded by its own message alone
+    "vanished": 0.02,  # a purged queue
     "delivered again": 0.2,  # while it is in flight
     "not deleted": 0.1,
     "not hidden": 0.1,
@@ -62,9 +62,10 @@ class Swarm:
     may be off, either way. `callers`: how many start the same name at once. `stop_percent`: how
     likely a stop of an execution is, in a scenario that may be stopped; `redrive_percent` how
     likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution
-    of a scenario that may be paused, and resumes it later. `has_deadly_tokens`: making a token
-    crashes the worker, until the faults are over. `ends_with_tape`: the faults are over when the
-    choices on the tape are used up and frozen hosts have thawed.
+    of a scenario that may be paused, and resumes it later; `skip_percent` how likely an operator
+    gives a step its result, in a scenario that has such results. `has_deadly_tokens`: making a
+    token crashes the worker, until the faults are over. `ends_with_tape`: the faults are over when
+    the choices on the tape are used up and frozen hosts have thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Swarm:
     takes_stale_receipts: bool = True
     has_deadly_tokens: bool = False
     pause_percent: int = 0
+    skip_percent: int = 0
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -115,6 +117,7 @@ def drawn(seed: int) -> Swarm:
         redrive_percent=chance.choice((0, 0, 0, 60)),
         has_deadly_tokens=chance.random() < _DEADLY,
         pause_percent=chance.choice((0, 50, 100)),
+        skip_percent=chance.choice((0, 50, 100)),
     )
     if not found.has_deadly_tokens:
         return found

@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast.limits import (
     DUE_SHARDS,
     LIMIT_MARGIN_MS,
+    STARTS_DUE_SHARDS,
     SWEEP_AHEAD_SECONDS,
     SWEEP_SECONDS,
     VISIBILITY_SECONDS,
@@ -30,14 +31,16 @@ from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
+    Handler,
     QueueName,
     RunTask,
     SetVisibility,
     TaskResult,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import sweeper
-from holdfast.runtime.storage import tables
+from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.pending_starts import FIRST_MS
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
@@ -150,17 +153,19 @@ class SimulatorWorld:
         self._last_sweep_ms = self.now_ms
         try:
             for shard in range(DUE_SHARDS):
-                self._sweep_shard(shard)
+                self._sweep_shard(sweeper.sweep, shard)
+            for shard in range(STARTS_DUE_SHARDS):
+                self._sweep_shard(lost_starts.sweep, shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
                     self._revive(letter)
         except Killed:
             self.kills += 1
 
-    def _sweep_shard(self, shard: int) -> None:
+    def _sweep_shard(self, sweep: Callable[..., Handler], shard: int) -> None:
         owner = f"sweeper{next(self._numbers)}"
         try:
-            self.call(sweeper.sweep(shard, owner, self.setting.formats))
+            self.call(sweep(shard, owner, self.setting.formats))
         except HoldfastError as fault:
             self.faults.append(fault)
 
@@ -214,6 +219,7 @@ class SimulatorWorld:
             for item in self.services.items(tables.MAIL)
             if str(item["pk"]).startswith("~due#")
         ]
+        looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in self._lost_start_ms()]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:
             looks.append(self.now_ms)
         if not looks:
@@ -221,6 +227,24 @@ class SimulatorWorld:
         period_ms = SWEEP_SECONDS * 1_000
         earliest_ms = max(min(looks) - SWEEP_AHEAD_SECONDS * 1_000, self._last_sweep_ms + 1)
         return max(-(-earliest_ms // period_ms) * period_ms, self.now_ms)
+
+    def _lost_start_ms(self) -> list[int]:
+        """When the sweeper reads the rows of starts that have no log. Those that have one lead to
+        nothing as a rule, and a sweep for them would only move the clock.
+        """
+        begun = {str(item["pk"]) for item in self.services.items(tables.EXECUTIONS)}
+        read = {
+            str(item["sk"]): str(item["to"])
+            for item in self.services.items(tables.MAIL)
+            if item["pk"] == keys.STARTS_READ
+        }
+        return [
+            int(str(item["sk"])[:15]) + FIRST_MS
+            for item in self.services.items(tables.MAIL)
+            if str(item["pk"]).startswith("~start#")
+            and keys.execution(str(item["t"]), str(item["run"])) not in begun
+            and str(item["sk"]) > read.get(f"{int(str(item['pk'])[7:]):02d}", "")
+        ]
 
 
 # -- hooks -----------------------------------------------------------------------------------------

@@ -51,6 +51,11 @@ class _Form:
         self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
         self._has_secrets = schema_has_secrets(self._adapter.core_schema)
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of what `parse` takes."""
+        return self._adapter.json_schema()
+
     def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
         """Return the Python value and the problems. With any problem the value must not be used."""
         from pydantic import ValidationError  # noqa: PLC0415
@@ -173,6 +178,11 @@ _form: Callable[[Any], _Form] = functools.cache(_Form)
 def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
     """An event's or answer's JSON with every field present; raises Misfit."""
     return _normalised(_form(payload), value, "data", seals)
+
+
+def schema_of(payload: Any) -> dict[str, Any]:
+    """The JSON schema of an event or an answer."""
+    return _form(payload).schema
 
 
 def parse_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> Any:

@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -137,9 +137,11 @@ class Seals:
         self._sealed.setdefault(text, sealed.text)
         return SecretStr(text)
 
-    def scrubbed(self, text: str) -> str:
-        """Return `text` without the secrets of this call: an exception may quote one."""
-        for secret in sorted(self._sealed, key=len, reverse=True):
+    def scrubbed(self, text: str, others: Iterable[str] = ()) -> str:
+        """Return `text` without the secrets of this call, and without `others`: an exception may
+        quote one.
+        """
+        for secret in sorted({*self._sealed, *others}, key=len, reverse=True):
             if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
                 text = text.replace(secret, f"<secret {len(secret.encode())} bytes>")
         return text
@@ -151,16 +153,16 @@ class Seals:
         Raises ValueError where the two have other shapes around a secret, VaultFault.
         """
         match plain, python:
-            case str(), _ if _is_secret(python):
+            case str(), _ if is_secret(python):
                 return self.seal(python.get_secret_value())
             case list(), list() | tuple() if len(plain) == len(python):
                 return [self.merged(*pair) for pair in zip(plain, python, strict=True)]
             case dict(), dict() if len(plain) == len(python):
                 pairs = zip(plain.items(), python.items(), strict=True)
-                if any(map(_is_secret, python)):
+                if any(map(is_secret, python)):
                     raise ValueError(_NO_PLACE)
                 return {name: self.merged(one, other) for (name, one), (_, other) in pairs}
-            case _ if any(map(_is_secret, _parts(python))):
+            case _ if any(map(is_secret, _parts(python))):
                 raise ValueError(_NO_PLACE)
             case _:
                 return plain
@@ -187,7 +189,7 @@ _NOT_HERE: Final = "a secret cannot be written down: let a task return it, or ta
 NO_SEALS: Final = Seals(_Nowhere(), "")
 
 
-def _is_secret(value: object) -> bool:
+def is_secret(value: object) -> bool:
     cls = type(value)
     return cls.__module__ == "pydantic.types" and cls.__name__ == "SecretStr"
 

@@ -25,6 +25,7 @@ from holdfast.limits import (
     DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
     PAYLOAD_BYTES_MAX,
+    STARTS_DUE_SHARDS,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
@@ -34,12 +35,13 @@ from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
+    Handler,
     Measure,
     QueueName,
     SetVisibility,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import lost_starts, sweeper
 from holdfast.runtime.storage.format_control import Control
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
 from holdfast.runtime.visibility import Holds
@@ -242,18 +244,20 @@ class Host:
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
-        """The minute's round: every shard, then the dead letters."""
+        """The minute's round: every shard, the starts, then the dead letters."""
         now_ms = self.ports.perform(Clock())
         self._look(now_ms)
         owner = context.aws_request_id
-        self._map(self._sweep, [(shard, owner) for shard in range(DUE_SHARDS)])
+        self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
+        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
+        self._map(self._sweep, starts)
         for queue in QUEUES:
             self._revive(queue)
         self.metrics.flush(now_ms)
 
-    def _sweep(self, shard: int, owner: str) -> None:
+    def _sweep(self, sweep: Callable[..., Handler], shard: int, owner: str) -> None:
         try:
-            for refused in self.perform(sweeper.sweep(shard, owner, self.setting.formats)):
+            for refused in self.perform(sweep(shard, owner, self.setting.formats)):
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except Exception as error:  # noqa: BLE001
             # One damaged row must not keep the other shards from being swept.

@@ -18,11 +18,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.aws import protocol
+from holdfast.aws.forms import PREFIX as FORMS
+from holdfast.aws.forms import form_handler
 from holdfast.aws.host import Host
 from holdfast.aws.identity import caller_of, require_operator, tenant_of
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.runtime.commands.lookup import no_execution
+from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.definitions import Definition
@@ -46,6 +49,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/pause": ((), ("reason", "by", "timers")),
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
+    "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "GET /limits": ((), ()),
     "GET /limits/{name}": (("key",), ()),
     "POST /limits/{name}": (
@@ -54,7 +58,13 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "POST /events": ((), ("name", "key", "data", "id")),
     "GET /events": ((), ()),
-    "POST /answers": ((), ("token", "output", "error", "cause")),
+    "POST /answers": ((), ("token", "output", "error", "cause", "by")),
+    "GET /questions": (("assignee", "workflow", "limit", "after"), ()),
+    "GET /questions/{id}": ((), ()),
+    "POST /questions/{id}/answer": ((), ("output", "error", "cause", "by")),
+    "POST /questions/{id}/claim": ((), ("by",)),
+    "POST /questions/{id}/release": ((), ("by",)),
+    "POST /questions/{id}/delegate": ((), ("to", "by")),
     "GET /doctor": (("execution", "after"), ()),
     "POST /doctor": ((), ("execution", "after")),
     "GET /workflows": ((), ()),
@@ -68,8 +78,11 @@ def api_handler(
 ) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
     """Return a Lambda handler for every route of the HTTP API. `region`: see `states_handler`."""
     routes, states = _routes(host, region), protocol.states_handler(host, region)
+    forms = form_handler(host)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        if str(request["rawPath"]).startswith(FORMS):
+            return forms(request)
         is_for_states = protocol.is_states_call(request)
         try:
             tenant = tenant_of(request)
@@ -192,6 +205,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
         )
 
+    @app.post("/executions/<identifier>/skip")
+    def skip(identifier: str) -> Any:
+        route = "POST /executions/{id}/skip"
+        return answer(
+            lambda: front.skip(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
+
     @app.get("/limits")
     def limits() -> Any:
         return answer(front.limits, "GET /limits")
@@ -223,7 +244,37 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
     @app.post("/answers")
     def give_answer() -> Any:
         route = "POST /answers"
-        return answer(lambda: front.answer(tenant(), body(route)), route)
+        return answer(lambda: front.answer(tenant(), asked_by_caller(route)), route)
+
+    @app.get("/questions")
+    def questions() -> Any:
+        asked = app.current_event.query_string_parameters or {}
+        return answer(lambda: front.questions(tenant(), asked), "GET /questions")
+
+    @app.get("/questions/<identifier>")
+    def question(identifier: str) -> Any:
+        return answer(lambda: front.question(tenant(), identifier), "GET /questions/{id}")
+
+    def act_on_question(identifier: str, action: QuestionAction) -> Any:
+        route = f"POST /questions/{{id}}/{action}"
+        act = front.act_on_question
+        return answer(lambda: act(action, tenant(), identifier, asked_by_caller(route)), route)
+
+    @app.post("/questions/<identifier>/answer")
+    def answer_question(identifier: str) -> Any:
+        return act_on_question(identifier, "answer")
+
+    @app.post("/questions/<identifier>/claim")
+    def claim_question(identifier: str) -> Any:
+        return act_on_question(identifier, "claim")
+
+    @app.post("/questions/<identifier>/release")
+    def release_question(identifier: str) -> Any:
+        return act_on_question(identifier, "release")
+
+    @app.post("/questions/<identifier>/delegate")
+    def delegate_question(identifier: str) -> Any:
+        return act_on_question(identifier, "delegate")
 
     @app.get("/doctor")
     def doctor() -> Any:

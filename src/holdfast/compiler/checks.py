@@ -18,6 +18,8 @@ from holdfast.compiler.ir import (
     Failures,
     Finally,
     If,
+    Inlined,
+    Leave,
     Loop,
     Raise,
     RegisterUndo,
@@ -121,7 +123,9 @@ _ANY_FAILURE: Final = Failures(anything=True)
 
 
 def check(
-    statements: Iterable[Statement], lost_lines: Collection[int], report: ReportProblem
+    statements: Iterable[Statement],
+    lost_lines: Collection[tuple[str, int]],
+    report: ReportProblem,
 ) -> None:
     """`lost_lines`: where steps are missing in `statements`, for they were refused already."""
     payloads: dict[str, Any] = {}
@@ -129,7 +133,8 @@ def check(
         match statement:
             case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
-                is_whole = not any(line in lines for line in lost_lines)
+                file = "" if origin.source is None else origin.source.file
+                is_whole = not any(at == file and line in lines for at, line in lost_lines)
                 failures = statement.failures if is_whole else _ANY_FAILURE
                 _check_handlers(failures, handlers, report)
             case Loop(origin, test=None, body=body) if not _has_exit(body):
@@ -188,8 +193,13 @@ def _has_exit(block: StatementBlock) -> bool:
     """
     for statement in block:
         match statement:
-            case Break() | Return() | Raise() | Reraise() | StepStatement(targets=None):
+            case Break() | Return() | Leave() | Raise() | Reraise() | StepStatement(targets=None):
                 return True
+            case Inlined(body=body):
+                if _has_exit(
+                    tuple(one for one in statements_of(body) if not isinstance(one, Leave | Break))
+                ):
+                    return True
             case Loop(body=body, orelse=orelse):
                 inner = tuple(one for one in statements_of(body) if not isinstance(one, Break))
                 if _has_exit(inner) or _has_exit(orelse):

@@ -60,7 +60,7 @@ from holdfast.api.dag import Dag
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
-from holdfast.compiler.checks import check, statements_of
+from holdfast.compiler.checks import ReportProblem, check, statements_of
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.emit.assembler import resolved
@@ -79,6 +79,7 @@ from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.statements import Statements
+from holdfast.compiler.steps.helpers import is_step
 from holdfast.compiler.types.failures import ErrorClasses
 from holdfast.compiler.types.types import Type
 from holdfast.errors import WorkflowError
@@ -221,11 +222,12 @@ def _compile(
     node = _definition(unit, workflow)
     try:
         block = () if node is None else _lower(unit, node, workflow)
-        lost_lines = unit.lost_lines | {diagnostic.line for diagnostic in unit.diagnostics}
-        report = lambda origin, *refusal: unit.refuse_at(origin.span, *refusal)  # noqa: E731
+        refused = {(found.file, found.line) for found in unit.diagnostics}
+        lost_lines = unit.lost_lines | refused
+        report = _reporter(unit)
         statements = statements_of(block)
         check(statements, lost_lines, report)
-        own = () if node is None else crossing_of(SourcePlace(unit.source.span(node), ""), workflow)
+        own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
@@ -233,6 +235,18 @@ def _compile(
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+def _place_of(unit: Unit, node: ast.AST) -> SourcePlace:
+    return SourcePlace(unit.source.span(node), "", unit.source)
+
+
+def _reporter(unit: Unit) -> ReportProblem:
+    def report(origin: SourcePlace, code: str, message: str, help_: str) -> None:
+        beside = unit if origin.source is None else unit.beside(origin.source, unit.function)
+        beside.refuse_at(origin.span, code, message, help_)
+
+    return report
 
 
 def _too_deep(unit: Unit, node: ast.FunctionDef) -> CompileErrors:
@@ -277,7 +291,7 @@ def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> S
     names = local_names(node)
     scope = unit.scope(None, node, names)
     if changes_in_place(node):
-        unit.captured = captured_names(node)
+        unit.captured = captured_names(node, lambda part: is_step(unit, scope, part))
     statements = Statements(unit, scope, Flow(Environment({})))
     for name in names:
         scope.name(name)
@@ -328,10 +342,10 @@ def _emit(
 
 
 def _row(unit: Unit, origin: SourcePlace) -> JsonValue:
-    span = origin.span
+    span, source = origin.span, origin.source or unit.source
     return {
-        "file": unit.source.file,
+        "file": source.file,
         "line": span.line,
         "column": span.column,
-        "text": unit.source.line_text(span.line),
+        "text": source.line_text(span.line),
     }

@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalFunction:
-    """A `def` inside the workflow, usable only as a branch. `scope`: the scope of the enclosing
+    """A `def` inside the workflow: a branch, or a helper. `scope`: the scope of the enclosing
     function.
     """
 
@@ -268,9 +269,15 @@ class Unit:
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: Expressions that were examined already: True when one contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
-        #: Lines on which a step is missing, because the step or one of its arguments was refused.
-        self.lost_lines: set[int] = set()
+        #: File and line where a step is missing, because it or one of its arguments was refused.
+        self.lost_lines: set[tuple[str, int]] = set()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
+        #: The functions whose bodies have these scopes.
+        self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
+        #: The helpers that calls call; None where a call calls none.
+        self.helpers: dict[ast.Call, Helper | None] = {}
+        #: Calls of helpers that give a list or dict to which nothing else refers.
+        self.fresh_calls: set[ast.Call] = set()
         #: Names that branches keep; None when nothing is changed in place. See `aliases`.
         self.captured: frozenset[str] | None = None
 
@@ -279,6 +286,13 @@ class Unit:
         """The error classes that the workflow can meet."""
         return ErrorClasses(self.function)
 
+    def beside(self, source: Source, function: Callable[..., Any]) -> Unit:
+        """The same compilation, for a function of another source, with the names of its module."""
+        other = copy.copy(self)
+        other.source, other.function, other.captured = source, function, None
+        other.world = self.world
+        return other
+
     def scope(
         self,
         parent: VariableScopeNames | None,
@@ -286,13 +300,17 @@ class Unit:
         local_names: Iterable[str],
         *,
         sees: VariableScopeNames | None = None,
+        is_inlined: bool = False,
     ) -> VariableScopeNames:
         """The scope of the function or comprehension `key`, the same however often it is lowered.
 
         The body of a loop is lowered until its types are stable; names must not change meanwhile.
         """
         if key not in self._scopes:
-            self._scopes[key] = VariableScopeNames(parent, local_names, sees)
+            scope = VariableScopeNames(parent, local_names, sees, is_inlined=is_inlined)
+            self._scopes[key] = scope
+            if isinstance(key, ast.FunctionDef):
+                self.functions[scope] = key
         return self._scopes[key]
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
@@ -346,6 +364,28 @@ class Unit:
             if isinstance(owner, ModuleType | type):
                 return getattr(owner, node.attr, NOTHING)
         return NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A plain function whose body stands in the place of its call; see `steps.helpers`.
+
+    `unit` reads the names of its module; `sees`: the scope whose local names it sees.
+
+    A local helper is found by name only; what the name holds is known where it is called.
+    """
+
+    node: ast.FunctionDef
+    unit: Unit
+    sees: VariableScopeNames
+    is_local: bool
+    is_expression: bool
+    #: The body only computes, and ends: it has no durable call, no `raise` and no `while`.
+    is_quiet: bool
+
+    @property
+    def name(self) -> str:
+        return self.node.name
 
 
 REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)

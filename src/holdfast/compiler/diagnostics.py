@@ -18,7 +18,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF002": "an expression that has no exact JSONata form",
         "HF003": "a value from outside that is not a JSON constant",
         "HF004": "a name that does not exist, or source that cannot be read",
-        "HF005": "a call of an ordinary Python function",
+        "HF005": "a call of a function that is neither a step nor a helper",
         "HF006": "a parameter without a type annotation",
         "HF007": "a workflow or branch declared in a way the language does not have",
         "HF008": "arguments that do not fit the call",

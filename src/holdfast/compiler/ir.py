@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task, Workflow
 from holdfast.compiler.context import TypedQuery
-from holdfast.compiler.source import Span
+from holdfast.compiler.source import Source, Span
 
 Statement: TypeAlias = (
     "Assign | If | Loop | Break | Continue | Return | Raise | Reraise | Try | Finally | Compensate"
-    " | RegisterUndo | Shielded | TimeoutBlock | StepStatement"
+    " | RegisterUndo | Shielded | TimeoutBlock | StepStatement | Inlined | Leave"
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
@@ -26,10 +26,14 @@ Action: TypeAlias = (
 
 
 class SourcePlace(NamedTuple):
-    """The place of a statement, and its text, of which the name of its state is made."""
+    """The place of a statement, and its text, of which the name of its state is made.
+
+    `source`: the file of a workflow or helper; None for the file of a graph.
+    """
 
     span: Span
     text: str
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,21 @@ class StepStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class Inlined:
+    """The body of a helper in the place of its call. It is left at its end, or by `Leave`."""
+
+    origin: SourcePlace
+    body: StatementBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """`return` of a helper: the line after the innermost `Inlined` is next."""
+
+    origin: SourcePlace
+
+
+@dataclass(frozen=True, slots=True)
 class TaskAction:
     task: Task[..., Any]
     arguments: TypedQuery
@@ -304,7 +323,12 @@ def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:
             return (body, orelse)
         case Loop(_, _, head, _, _, body, orelse):
             return (head, body, orelse)
-        case Compensate(body=body) | Shielded(body=body) | TimeoutBlock(body=body):
+        case (
+            Compensate(body=body)
+            | Shielded(body=body)
+            | TimeoutBlock(body=body)
+            | Inlined(body=body)
+        ):
             return (body,)
         case Try(_, body, handlers, orelse):
             return (body, *(handler.body for handler in handlers), orelse)

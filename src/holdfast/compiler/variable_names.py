@@ -38,6 +38,9 @@ class VariableScopeNames:
     ASL forbids a branch to assign a name that exists outside it, and a JSONata function's parameter
     hides one; so a name is given once among a scope, its ancestors and its descendants.
     A local function runs inside the scope `parent`, and sees the names of the one it is defined in.
+
+    `is_inlined`: the body of a helper. Its variables are assigned among those of its caller, and
+    may be read after a second call of the helper. So the scope of the caller names them.
     """
 
     def __init__(
@@ -45,8 +48,11 @@ class VariableScopeNames:
         parent: VariableScopeNames | None,
         local_names: Iterable[str],
         sees: VariableScopeNames | None = None,
+        *,
+        is_inlined: bool = False,
     ) -> None:
         self.parent = parent
+        self.is_inlined = is_inlined
         self.sees = parent if sees is None else sees
         #: The names that Python treats as local here, assigned yet or not, in source order.
         self.local_names = dict.fromkeys(local_names)
@@ -71,11 +77,18 @@ class VariableScopeNames:
     def name(self, wanted: str, key: object = None) -> str:
         """A free name like `wanted`; the same for the same `key`, however often it is asked."""
         key = wanted if key is None else key
+        if self.is_inlined and self.parent is not None:
+            return self.parent.name(wanted, (self, key))
         if key not in self.given:
             self.given[key] = found = self._free(wanted)
             for scope in (self, *self._ancestors(), *self._descendants()):
                 scope.taken.add(found)
         return self.given[key]
+
+    @property
+    def frame(self) -> VariableScopeNames:
+        """The scope of the workflow or branch whose variables these are."""
+        return self.parent.frame if self.is_inlined and self.parent is not None else self
 
     def _free(self, wanted: str) -> str:
         # Variables of AWS start with a letter.

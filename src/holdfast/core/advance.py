@@ -46,7 +46,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, map_run, pausing, steps
+from holdfast.core import cancelling, facts, map_run, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
     event_type,
@@ -132,7 +132,8 @@ def _offer_open(decision: Decision, fact: Fact) -> None:
     if not decision.is_started:
         is_open = isinstance(fact, facts.Started)
     else:
-        is_open = not decision.state.is_ended or isinstance(fact, facts.RedriveRequested)
+        may_reopen = isinstance(fact, facts.RedriveRequested | facts.SkipRequested)
+        is_open = may_reopen or not decision.state.is_ended
     if is_open:
         _offer(decision, fact)
         _settle(decision)
@@ -208,6 +209,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.resume(decision, fact)
         case facts.PriorityRequested():
             _prioritise(decision, fact)
+        case facts.SkipRequested():
+            _skip(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():
@@ -302,7 +305,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     frame, state, _ = found
     match state:
         case TaskState():
-            _complete(decision, frame, state, fact.output)
+            own = {"by": fact.by} if fact.by else {}
+            _complete(decision, frame, state, fact.output, **own)
         case MapState():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
@@ -385,27 +389,28 @@ def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, *
 def _failed(decision: Decision, fact: facts.FailedWith) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_attempt(decision, found[0], found[1], fact.error, fact.cause)
+        _fail_attempt(decision, found[0], found[1], fact)
 
 
 def _timed_out(decision: Decision, fact: facts.TimedOut) -> None:
     found = _current(decision, fact.entry, fact.attempt)
     if found is not None:
-        _fail_attempt(decision, found[0], found[1], error_names.TIMEOUT, None)
+        timed_out = facts.FailedWith(fact.entry, fact.attempt, error_names.TIMEOUT, None)
+        _fail_attempt(decision, found[0], found[1], timed_out)
 
 
 def _fail_attempt(
     decision: Decision,
     frame: Frame,
     state: TaskState | MapState,
-    error: str | None,
-    cause: str | None,
+    fact: facts.FailedWith,
 ) -> None:
-    error = None if error is None else error[:ERROR_CHARACTERS_MAX]
-    cause = None if cause is None else cause[:CAUSE_CHARACTERS_MAX]
+    error = None if fact.error is None else fact.error[:ERROR_CHARACTERS_MAX]
+    cause = None if fact.cause is None else fact.cause[:CAUSE_CHARACTERS_MAX]
     match state:
         case TaskState():
-            _fail(decision, frame, started_event(decision, frame, state), error, cause)
+            previous, traceback = started_event(decision, frame, state), fact.traceback
+            _fail(decision, frame, previous, error, cause, traceback=traceback)
         case MapState():
             map_run.fail_run(decision, frame, error, cause)
         case _:
@@ -420,6 +425,7 @@ def _fail(
     cause: str | None,
     *,
     handled_as: str | None = None,
+    traceback: str | None = None,
 ) -> None:
     state = decision.state_of(frame)
     assert isinstance(state, TaskState)
@@ -429,7 +435,8 @@ def _fail(
         state, "TimedOut" if error == error_names.TIMEOUT and cause is None else "Failed"
     )
     details = {**resource_of(state), **details}
-    decision.emit(event, frame=frame.id, previous=previous, details=details)
+    own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
+    decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 
 
@@ -493,7 +500,8 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
-        _fail_attempt(decision, frame, state, WORKER_LOST, cause)
+        lost = facts.FailedWith(fact.entry, fact.attempt, WORKER_LOST, cause)
+        _fail_attempt(decision, frame, state, lost)
         return
     _claim(decision, frame, waiting, takeovers)
 
@@ -582,7 +590,24 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
     return fact.control_id > state.last_control and (fact.now or not is_asked_for)
 
 
-def is_redriven_by(state: Execution, fact: facts.RedriveRequested) -> bool:
+def is_skipped_by(state: Execution, fact: facts.SkipRequested) -> bool:
+    """The step is open, or it is open again once the ended execution continues."""
+    if fact.control_id <= state.last_control or skipping.step_of(state, fact) is None:
+        return False
+    return not state.is_ended or is_redriven_by(state, fact)
+
+
+def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
+    if not is_skipped_by(decision.state, fact):
+        return
+    if decision.state.is_ended:
+        _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
+        if decision.state.is_ended:
+            return  # The end is in this very record; see `_redrive`
+    skipping.skip(decision, fact)
+
+
+def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRequested) -> bool:
     """A redrive is for the present end. A request that came while the execution ran, or for an
     earlier end, does not wait for the next end. Ids of control messages begin with their time.
     """

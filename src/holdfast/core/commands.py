@@ -69,6 +69,18 @@ class ReadAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """Put the question into the inbox of its assignee. It is taken out when its wait is over."""
+
+    entry: int
+    attempt: int
+    title: str
+    assignee: str
+    since_ms: int
+    due_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class JoinQueue:
     """Put the attempt into the queue of a gate, and see that the gate's queue is served.
 
@@ -90,6 +102,7 @@ WHOLE_EXECUTION: Final = -1
 Command: TypeAlias = (
     RunAttempt
     | JoinQueue
+    | OpenQuestion
     | StartTimer
     | RegisterForEvent
     | StartChild

@@ -18,7 +18,7 @@ OWN_EVENTS: Final = frozenset(
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
-    | {"Paused", "Resumed", "PriorityChanged"}
+    | {"Paused", "Resumed", "PriorityChanged", "StepSkipped"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
 #: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".

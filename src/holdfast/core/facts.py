@@ -45,11 +45,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """An attempt's result, or the answer to a callback or a person's task."""
+    """An attempt's result, or the answer to a callback or a person's task. `by`: the author of an
+    answer, "" for none.
+    """
 
     entry: int
     attempt: int
     output: Json
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,13 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class FailedWith:
+    """An attempt's error. `traceback`: the author's frames, for the history alone."""
+
     entry: int
     attempt: int
     error: str | None
     cause: str | None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +229,23 @@ class PriorityRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipRequested:
+    """Control message: an operator gives the result of a step that is open, or that has failed and
+    ended its execution.
+
+    `frame` and `entered_event` name one visit of a state: a loop that enters the same state again
+    has another event. `output` is None for a timer, which has no result.
+    """
+
+    control_id: str
+    frame: str
+    entered_event: int
+    output: Json
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChildrenStopped:
     """Stops were sent to children that no wait needs."""
 
@@ -260,13 +283,19 @@ Fact: TypeAlias = (
     | PauseRequested
     | ResumeRequested
     | PriorityRequested
+    | SkipRequested
     | ChildrenStopped
     | Opened
 )
 
 #: The requests that an operator, or a parent execution, stores in the inbox.
 Control: TypeAlias = (
-    StopRequested | RedriveRequested | PauseRequested | ResumeRequested | PriorityRequested
+    StopRequested
+    | RedriveRequested
+    | PauseRequested
+    | ResumeRequested
+    | PriorityRequested
+    | SkipRequested
 )
 
 

@@ -209,18 +209,15 @@ class Awaiting:
 
     @property
     def event_name(self) -> str:
-        return str(self._argument("event"))
+        return self.text("event")
 
     @property
     def event_key(self) -> str:
-        return str(self._argument("key"))
+        return self.text("key")
 
-    @property
-    def assignee(self) -> str:
-        return str(self._argument("assignee"))
-
-    def _argument(self, name: str) -> Json:
-        return self.arguments.get(name, "") if isinstance(self.arguments, dict) else ""
+    def text(self, name: str) -> str:
+        """Return one of the arguments; "" when there is none of that name."""
+        return str(self.arguments.get(name, "")) if isinstance(self.arguments, dict) else ""
 
 
 @dataclass(frozen=True, slots=True)

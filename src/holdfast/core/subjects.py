@@ -155,7 +155,7 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "event":
             return WaitKind.EVENT, awaiting.event_name
         case "ask":
-            return WaitKind.ASK, awaiting.assignee
+            return WaitKind.ASK, awaiting.text("assignee")
         case "token" | "callback":
             return WaitKind.CALLBACK, awaiting.target
         case "activity":

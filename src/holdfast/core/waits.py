@@ -57,6 +57,7 @@ from holdfast.core.commands import (
     Command,
     JoinQueue,
     OfferActivity,
+    OpenQuestion,
     ReadAnswer,
     RegisterForEvent,
     RunAttempt,
@@ -215,12 +216,22 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
                 yield OfferActivity(awaiting.entry, awaiting.attempt)
         case "callback" | "sync":
             yield ReadAnswer(awaiting.entry, awaiting.attempt)
-        case "ask" | "token":
+        case "ask":
+            yield opened_by(awaiting)
+        case "token":
             return  # The API gives out the token of a callback; the answer sends its own wake
         case "task" | "pure" | "lambda" | "service" | "read" | "write":
             return  # a worker runs these itself: they wait as an Attempt
         case _:
             assert_never(awaiting.kind)
+
+
+def opened_by(awaiting: Awaiting) -> OpenQuestion:
+    """Return the command of a question to a person."""
+    title, assignee = awaiting.text("title"), awaiting.text("assignee")
+    return OpenQuestion(
+        awaiting.entry, awaiting.attempt, title, assignee, awaiting.since_ms, awaiting.due_ms
+    )
 
 
 def stays_asked(command: Command, pause: Pause) -> bool:
@@ -231,7 +242,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case RunAttempt(attempt=attempt):
             # A worker has the attempt in hand: it finishes, and its lease stays valid
             return attempt.claim is not None
-        case StopChild():
+        case StopChild() | OpenQuestion():
             return True  # it begins nothing
         case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
             return False

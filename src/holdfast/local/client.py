@@ -82,6 +82,12 @@ class Client:
     def resume(self, identifier: str, reason: str, by: str) -> AnyJson:
         return self._post(f"{_path(identifier)}/resume", {"reason": reason, "by": by})
 
+    def skip(
+        self, identifier: str, step: str, result: AnyJson, words: Mapping[str, str]
+    ) -> AnyJson:
+        """`words`: reason, by."""
+        return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
+
     def limits(self) -> list[AnyJson]:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found
@@ -102,6 +108,16 @@ class Client:
     def answer(self, token: str, answer: dict[str, AnyJson]) -> AnyJson:
         """`answer`: output, or error and cause."""
         return self._post("/answers", {"token": token, **answer})
+
+    def questions(self, query: dict[str, AnyJson]) -> AnyJson:
+        return self._call("GET", "/questions" + (f"?{urlencode(query)}" if query else ""))
+
+    def question(self, identifier: str) -> AnyJson:
+        return self._call("GET", f"/questions/{quote(identifier, safe='')}")
+
+    def act_on_question(self, identifier: str, action: str, request: dict[str, AnyJson]) -> AnyJson:
+        """`action`: answer, claim, release or delegate."""
+        return self._post(f"/questions/{quote(identifier, safe='')}/{action}", request)
 
     def execution(self, identifier: str) -> AnyJson:
         return self._call("GET", _path(identifier))

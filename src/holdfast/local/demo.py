@@ -228,7 +228,8 @@ def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
 
 
 def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[int, bytes]:
-    return stack.request(method, target, body)
+    answer = stack.request(method, target, body)
+    return answer.status, answer.body
 
 
 # -- reading back ----------------------------------------------------------------------------------

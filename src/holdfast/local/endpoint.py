@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from holdfast import resources
 from holdfast.errors import RequestError
 from holdfast.local import intercept
 from holdfast.local.intercept import AwsRequest, AwsResponse
@@ -44,6 +45,14 @@ _QUEUE_HOST: Final = re.compile(
 )
 
 
+#: The first parts of the paths of Holdfast's own routes, each in a list.
+_OWN_PATHS: Final = [
+    [route.split("/")[1]]
+    for route in (*resources.ROUTES, *resources.FORM_ROUTES)
+    if not route.endswith(" /")
+]
+
+
 def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
     """Return True when the request is for one of AWS's protocols. `headers` have names in lower
     case.
@@ -56,7 +65,9 @@ def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
     is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     legacy = headers.get("authorization", "").startswith("AWS ") or "AWSAccessKeyId=" in target
     marked = any(name.startswith("x-amz-") for name in headers)
-    return legacy or marked or (method == "POST" and is_form)
+    # `curl -d` calls every body a form, so an unsigned form counts only outside our own routes.
+    is_own = urlsplit(target).path.split("/")[1:2] in _OWN_PATHS
+    return legacy or marked or (method == "POST" and is_form and not is_own)
 
 
 def is_for_states(headers: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -39,11 +40,20 @@ def event_of(
     return {**event, "queryStringParameters": query} if query else event
 
 
-def answer_of(response: Mapping[str, Any]) -> tuple[int, bytes]:
-    """Return status and body of the handler's answer."""
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """The answer of the API's handler. The names of `headers` are as the handler writes them."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+def answer_of(response: Mapping[str, Any]) -> HttpAnswer:
     body = str(response.get("body") or "")
     is_encoded = bool(response.get("isBase64Encoded"))
-    return int(response["statusCode"]), base64.b64decode(body) if is_encoded else body.encode()
+    content = base64.b64decode(body) if is_encoded else body.encode()
+    return HttpAnswer(int(response["statusCode"]), content, response.get("headers") or {})
 
 
 def _context(method: str, path: str, headers: Mapping[str, str], now_ms: int) -> dict[str, Any]:

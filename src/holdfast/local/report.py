@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.screen import duration, plain_table, put
 from holdfast.cost import (
     COMMIT_MEMORY_MB,
     COMMIT_MS,
@@ -22,7 +23,6 @@ from holdfast.cost import (
     step_functions_usd,
 )
 from holdfast.local.demo import DemoReport, EndedExecution
-from holdfast.local.screen import duration, plain_table, put
 from holdfast.runtime.effects import Measure
 
 BAR_CHARACTERS: Final = 24

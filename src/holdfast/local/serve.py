@@ -12,13 +12,14 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
@@ -43,6 +44,8 @@ AWS_BODY_BYTES_MAX: Final = 256_000_000
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
+
+_JSON_HEADERS: Final = {"Content-Type": "application/json"}
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -143,7 +146,8 @@ class _Request(BaseHTTPRequestHandler):
                 self._serve_aws(headers)
                 return
             body = self._read(self._body_length(BODY_BYTES_MAX))
-            self._answer(*self.server.stack.request(self.command, self.path, body, headers))
+            found = self.server.stack.request(self.command, self.path, body, headers)
+            self._answer(found.status, found.body, found.headers)
         except RequestError as error:
             # The rest of a refused body must not be read as the next request.
             self.close_connection = True
@@ -213,6 +217,8 @@ class _Request(BaseHTTPRequestHandler):
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
         # A browser names no origin when it only fetches, and some services act on a GET.
         site = self.headers.get("Sec-Fetch-Site", "none")
+        if self.command == "GET" and self.path.startswith(FORMS):
+            site = "none"  # a link in a mail leads here, and showing a form changes nothing
         if (
             (host not in own and not is_own)
             or (origin is not None and origin.removeprefix("http://") not in own)
@@ -248,9 +254,10 @@ class _Request(BaseHTTPRequestHandler):
         shown = {name: text for name, text in problem.items() if text}
         self._answer(status, json.dumps({"error": shown}).encode())
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def _answer(self, status: int, body: bytes, headers: Mapping[str, str] = _JSON_HEADERS) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")

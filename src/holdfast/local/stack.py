@@ -65,8 +65,8 @@ class LocalStack:
 
     def request(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes]:
-        """Return status and body, as the deployed API answers the request."""
+    ) -> gateway.HttpAnswer:
+        """Return the answer of the deployed API to the request."""
         event = gateway.event_of(method, target, headers or {}, body, self.cloud.clock())
         return gateway.answer_of(self._handle(event, resources.API))
 
@@ -90,8 +90,8 @@ class LocalStack:
     def _states(self, body: bytes, headers: Mapping[str, str]) -> AwsResponse:
         event = gateway.event_of("POST", "/", headers, body, self.cloud.clock())
         response = self._handle(event, _PATIENT_API)
-        status, content = gateway.answer_of(response)
-        return AwsResponse(status, response["headers"], content)
+        answer = gateway.answer_of(response)
+        return AwsResponse(answer.status, answer.headers, answer.body)
 
     def _handle(self, event: dict[str, Any], function: resources.LambdaFunction) -> dict[str, Any]:
         meter, clock = self.cloud.meter, self.cloud.clock

@@ -17,7 +17,8 @@ from holdfast.core import facts
 from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
 from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
-from holdfast.runtime import inbox, messages
+from holdfast.limits import START_INPUT_BYTES_MAX
+from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.effects import Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
@@ -73,7 +74,7 @@ def call(
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
         data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)
-        stowed = yield from inbox.stow(log.tenant, run, data)
+        stowed = yield from inbox.stow(log.tenant, run, data, START_INPUT_BYTES_MAX)
     except RequestError as misfit:
         return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)
     except VaultFault as fault:
@@ -91,6 +92,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
+    # A lane's start is sent again by a recovery of its parent; this one would be sent no more.
+    yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}
     return facts.Submitted(attempt.entry, attempt.attempt, submitted)

@@ -304,8 +304,11 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
+    """`traceback`: the author's frames, of an exception in the author's code."""
+
     error: str | None
     cause: str | None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +322,7 @@ class TaskThrottled:
 
     retry_after_ms: int
     cause: str | None
+    traceback: str | None = None
 
 
 TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled

@@ -15,6 +15,7 @@ from holdfast.core.commands import (
     Command,
     JoinQueue,
     OfferActivity,
+    OpenQuestion,
     ReadAnswer,
     RegisterForEvent,
     RunAttempt,
@@ -34,7 +35,7 @@ from holdfast.limits import (
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, wait_rows
+from holdfast.runtime import children, inbox, messages, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -66,6 +67,9 @@ def carry_out(
                     yield from start_timer(log, attempt.entry, attempt.due_ms, now_ms)
             case JoinQueue():
                 yield from _join(log, command, now_ms)
+            case OpenQuestion():
+                assert log.state is not None
+                yield from questions.open_row(log.tenant, log.state, command)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):
@@ -94,16 +98,19 @@ def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, N
         yield from dispense.join(log.tenant, log.run, command, now_ms)
 
 
-def leave_queues(
+def withdraw(
     log: Log, before: Iterable[Command], now: Collection[Command]
 ) -> Generator[Effect, Any, None]:
-    """Delete the rows of attempts that no longer wait and were not let in.
+    """Delete the rows of questions that are over, and of attempts that no longer wait at a limit
+    and were not let in.
 
-    Their execution was stopped or paused, or a sibling ended the branch. A row that stays costs one
-    unnecessary wake.
+    The execution of such an attempt was stopped or paused, or a sibling ended the branch. A row
+    that stays costs one unnecessary wake.
     """
     assert log.state is not None
     for command in before:
+        if isinstance(command, OpenQuestion) and command not in now:
+            yield from questions.close_row(log.tenant, log.run, command)
         if isinstance(command, JoinQueue) and command not in now:
             frame = log.state.frame_of(command.entry)
             waiting = None if frame is None else frame.waiting

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
-from holdfast.core.advance import is_stopped_by
+from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastBug
@@ -159,7 +159,7 @@ def _answer(
             None if cause is None else str(cause),
         )
     output = yield from unstow(tenant, run, item)
-    return facts.Succeeded(entry, attempt, output)
+    return facts.Succeeded(entry, attempt, output, str(item.get("by", "")))
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -209,9 +209,10 @@ PARENT: Final = "parent"
 PAUSE: Final = "pause"
 RESUME: Final = "resume"
 PRIORITY: Final = "priority"
+SKIP: Final = "skip"
 #: Code that does not know these kinds would read their items as stops. Format 2 makes such code
 #: refuse the item.
-_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2, PRIORITY: 2}
+_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2, PRIORITY: 2, SKIP: 2}
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
@@ -261,7 +262,11 @@ def stored_control(
         control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
         if control_id > state.last_control:
             with reading("control mail"):
-                fact, stored_ms = _control(control_id, item), int(item["at"])
+                stored_ms = int(item["at"])
+                if item.get("kind") == SKIP:
+                    fact: Control = yield from _skip(tenant, state.run, control_id, item)
+                else:
+                    fact = _control(control_id, item)
             if _is_open(state, fact, is_paused=is_paused):
                 found.append((stored_ms, fact))
                 # A pause and its resume may both be unread: the second is open after the first.
@@ -287,6 +292,8 @@ def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
             return is_paused
         case facts.PriorityRequested():
             return not state.is_ended
+        case facts.SkipRequested():
+            return is_skipped_by(state, fact)
         case _:
             assert_never(fact)
 
@@ -297,7 +304,7 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
             return True
         case facts.ResumeRequested() | facts.StopRequested():
             return False
-        case facts.RedriveRequested() | facts.PriorityRequested():
+        case facts.RedriveRequested() | facts.PriorityRequested() | facts.SkipRequested():
             return is_paused
         case _:
             assert_never(fact)
@@ -323,6 +330,15 @@ def _control(control_id: str, item: Item) -> Control:
         by_parent=item.get("kind") == PARENT,
         now=bool(item.get("now", 0)),
     )
+
+
+def _skip(
+    tenant: str, run: str, control_id: str, item: Item
+) -> Generator[Effect, Any, facts.SkipRequested]:
+    output = yield from unstow(tenant, run, item)
+    frame, entered = str(item["frame"]), int(item["entered"])
+    reason, by = str(item["reason"]), str(item["by"])
+    return facts.SkipRequested(control_id, frame, entered, output, reason, by)
 
 
 def _word(item: Item, name: str) -> str | None:

@@ -86,7 +86,7 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     else:
         first_ms = hour_ms if may_have_mail or not looks_ms else week_ms
         rested_ms = now_ms - parked_ms
-        age_ms = _next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, week_ms)
+        age_ms = next_age_ms(rested_ms, first_ms, WATCH_PARKED_FACTOR, week_ms)
         looks_ms.append(parked_ms + age_ms)
     return on_grid(min(looks_ms))
 
@@ -106,10 +106,10 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     first_ms, hour_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
-    return due_ms + _next_age_ms(now_ms - due_ms, first_ms, 1, hour_ms)
+    return due_ms + next_age_ms(now_ms - due_ms, first_ms, 1, hour_ms)
 
 
-def _next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
+def next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
     """Return the first age of a series that is greater than `age_ms`.
 
     The distance from an age to the next one is `factor` times that age, at most `longest_ms`. The

@@ -16,6 +16,9 @@ def flow(order: Order, anything: Any, xs: list[str]) -> str:
     def usual(name: str) -> str:
         return charge(name, 1).id
 
+    def joined(names: list[str]) -> str:
+        return ",".join(names)
+
     def again(name: str) -> None:
         for _ in xs:
             parallel(lambda: charge(name, 1), lambda: 1)
@@ -25,6 +28,7 @@ def flow(order: Order, anything: Any, xs: list[str]) -> str:
     for name in names:
         parallel(lambda: pay(name, cents), lambda: 1)
     parallel(lambda: usual(order.id), lambda: usual("x"))
+    parallel(lambda: joined([order.id]), lambda: 1)
     parallel(lambda: again(order.id), lambda: 1)
     found, _ = parallel(lambda: pay(order.id, 1), lambda: 1)
     return found

@@ -2,15 +2,16 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from holdfast import (pure, workflow)
-from tests.golden.shop import Order
+from holdfast import (pure, task, workflow)
+from tests.golden.shop import Order, vat
 
 
-@pure
-def vat(cents: int) -> int:
-    return cents // 5
+@task
+def getcwd() -> str:
+    return os.getcwd()
 
 
 @pure
@@ -27,4 +28,5 @@ def print_of(total: Any) -> Any:
 def flow(order: Order) -> int:
     total = vat(order.lines[0].unit_cents)
     tell(total)
+    folder = getcwd()
     return total + round(2.5)

@@ -1,4 +1,4 @@
-"""The invariants I1 to I21, which hold after any faults: each is a function of the evidence.
+"""The invariants I1 to I22, which hold after any faults: each is a function of the evidence.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.
@@ -24,6 +24,7 @@ from holdfast_simulator.invariants import (
     log,
     outside,
     pauses,
+    skips,
     timing,
     undos,
 )
@@ -77,6 +78,7 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I19", "dead letters are harmless", liveness.dead_letters, True),
     Invariant("I20", "work is bounded", liveness.bounded, True),
     Invariant("I21", "nothing begins while an execution is paused", pauses.begun_in_pauses),
+    Invariant("I22", "a skipped step has the result that was given for it", skips.given),
 )
 
 

@@ -54,6 +54,8 @@ UNHIDDEN_MS: Final = WORK.visibility_seconds * 1_000 + STUCK_MS
 #: The time after a message vanished, for example in a purged queue: the sweeper's next check
 #: recovers the execution. For inbox messages the check is at most a week away.
 LOST_MS: Final = WATCH_LOOK_SECONDS_MAX * 1_000 + STUCK_MS
+#: The time after a start vanished: the sweeper sends it again after 15 minutes, and each hour.
+LOST_START_MS: Final = WATCH_LOOK_SECONDS_MIN * 1_000 + UNHIDDEN_MS
 
 
 def stuck_ms_max(evidence: Evidence, run: str) -> int:
@@ -63,6 +65,8 @@ def stuck_ms_max(evidence: Evidence, run: str) -> int:
     """
     if _is_of(evidence.lost, run):
         return LOST_MS
+    if _is_of(evidence.lost_starts, run):
+        return LOST_START_MS
     return UNHIDDEN_MS if _is_of(evidence.unhidden, run) else STUCK_MS
 
 
@@ -78,6 +82,8 @@ def late_ms_max(evidence: Evidence, history: StoredHistory, set_ms: int) -> int:
     was planned before. Such a check is an hour away, or four times as long as the execution had
     been idle, or at the end of its previous wait.
     """
+    if history.run in evidence.lost_starts - evidence.lost:
+        return LOST_START_MS
     if history.run not in evidence.lost:
         return UNHIDDEN_MS if history.run in evidence.unhidden else STUCK_MS
     dues = (due for due in _walked(history, {}).found if due.set_ms < set_ms)
@@ -171,6 +177,7 @@ class _Walk:
         self._paused_ms = 0
         self._is_frozen = False
         self._entered: dict[str, int] = {}
+        self._skipped: set[str] = set()
         #: For each line, the entries of the lanes that are, or were, inside its state.
         self._inside: dict[str, list[int]] = {}
 
@@ -209,6 +216,9 @@ class _Walk:
             self._forget(frame, event)
             if kind.endswith(_ENDS_OF_LANES):
                 self._give_up_all(frame, event)
+        elif kind == "StepSkipped":
+            self._forget(frame, event)
+            self._skipped.add(frame)
         elif kind == "TimerSet":
             self._set(event, frame, "timer", own["due"])
         elif kind == "RetryDelayed":
@@ -252,11 +262,12 @@ class _Walk:
 
     def _moved(self, frame: str, event: Event) -> None:
         if event.type == "WaitStateExited":
-            is_at_once = self._entered.get(frame) == event.at_ms
+            is_at_once = frame in self._skipped or self._entered.get(frame) == event.at_ms
             if not self._come((frame, "timer", 0), event) and not is_at_once:
                 self.dues.problems.append(f"{self._run}: a wait ended that no timer was set for")
         if event.type.endswith("Entered"):
             self._entered[frame] = event.at_ms
+            self._skipped.discard(frame)
         for number in event.holdfast.get("over", ()):
             self._give_up((frame, "deadline", number), event)
 

@@ -22,6 +22,7 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
         is_void = is_for_an_end or (_is_obeyed(state) and "now" not in item)
         is_void |= item.get("kind") == inbox.RESUME and state.paused is None
         is_void |= item.get("kind") == inbox.PAUSE and state.paused is not None
+        is_void |= item.get("kind") == inbox.SKIP and not _is_open(state, item)
         if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
             yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():
@@ -51,6 +52,12 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
             # The event may be much older than its wait, which has only just begun.
             if wait.kind == "event" and is_open and wait.since_ms < before_ms:
                 yield f"{history.run}: nobody has heard the event {event_id}"
+
+
+def _is_open(state: Execution, skip: Item) -> bool:
+    """Return True when the visit that the skip names has not ended."""
+    frame = state.frames.get(str(skip["frame"]))
+    return frame is not None and frame.entered_event == skip["entered"]
 
 
 def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int:

@@ -279,6 +279,8 @@ class _Interpreter(MapRuns):
             raise Undecided(f"{state.name}: whether it is in time")
         if ending is not None:
             line.now_ms = ending.ended_ms
+            if ending.is_skipped:
+                return ending.given
             if ending.error in FATES:
                 handled_as = "States.HeartbeatTimeout" if ending.is_heartbeat else None
                 raise StateFailure(ending.error, ending.cause, handled_as, is_attempt=True)

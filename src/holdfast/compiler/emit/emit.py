@@ -41,6 +41,8 @@ from holdfast.compiler.ir import (
     ErrorHandler,
     Finally,
     If,
+    Inlined,
+    Leave,
     Loop,
     Raise,
     RegisterUndo,
@@ -70,6 +72,11 @@ class _LoopExits:
     end: Label
 
 
+@dataclass(frozen=True, slots=True)
+class _InlinedExit:
+    end: Label
+
+
 class Emitter:
     """The emitter of one workflow or one branch. `regions` are the regions that may catch an error
     here.
@@ -81,8 +88,9 @@ class Emitter:
         self._steps = StepEmitter(machine, self.assembler, emit_block)
         self.regions: tuple[Region, ...] = ()
         self._catchers: list[dict[str, Any]] | None = None
-        #: The constructs that a jump from here leaves, innermost last: loops, `finally` parts.
-        self.exits: list[_LoopExits | FinalRegion] = []
+        #: The constructs that a jump from here leaves, innermost last: loops, `finally` parts,
+        #: bodies of helpers.
+        self.exits: list[_LoopExits | FinalRegion | _InlinedExit] = []
 
     @property
     def catchers(self) -> list[dict[str, Any]]:
@@ -135,6 +143,10 @@ class Emitter:
                 emit_deadline(self, statement)
             case StepStatement():
                 self._steps.emit(statement, self.catchers)
+            case Inlined(_, body):
+                self._inlined(body)
+            case Leave():
+                self._leave()
 
     # Plain states.
 
@@ -214,6 +226,8 @@ class Emitter:
                 self.assembler.jump(labels[way])
             case _LoopExits(head, end):
                 self.assembler.jump(head if way is Way.CONTINUE else end)
+            case _InlinedExit():
+                raise AssertionError("Python has no jump out of a function")
 
     def _return(self, statement: Return) -> None:
         for part in reversed(self.exits):
@@ -223,6 +237,25 @@ class Emitter:
                 return
         state = {"Type": "Succeed", "Output": output_of(statement.value.query)}
         self.assembler.end(statement.origin, statement.origin.text, state)
+
+    def _inlined(self, body: StatementBlock) -> None:
+        end = Label()
+        self.exits.append(_InlinedExit(end))
+        self.block(body)
+        self.exits.pop()
+        self.assembler.jump(end)
+        self.assembler.place(end)
+
+    def _leave(self) -> None:
+        for part in reversed(self.exits):
+            match part:
+                case FinalRegion(labels=labels):
+                    return self.assembler.jump(labels[Way.RETURN])
+                case _InlinedExit(end):
+                    return self.assembler.jump(end)
+                case _LoopExits():
+                    pass
+        raise AssertionError("a helper's `return` stands outside of helpers")
 
     # Errors.
 

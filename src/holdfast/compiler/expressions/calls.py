@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.functions import call_function, refuse_call
+from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.steps.durable import find_durable
+from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.annotations import is_model
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     function = node.func
     if find_durable(expressions.unit, expressions.scope, node) is not None:
         return _misplaced(expressions, node)
+    helper = find_helper(expressions.unit, expressions.scope, node)
+    if helper is not None:
+        if helper.is_expression:
+            return lower_helper(expressions, node, helper)
+        return _misplaced_helper(expressions, node)
     if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
         return call_method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
@@ -61,6 +68,17 @@ def _misplaced(expressions: Expressions, node: ast.Call) -> TypedQuery:
     )
 
 
+def _misplaced_helper(expressions: Expressions, node: ast.Call) -> TypedQuery:
+    name, text = expressions.unit.text(node.func), expressions.unit.text(node)
+    place = expressions.place or "this expression"
+    return expressions.unit.refused(
+        node,
+        "HF012",
+        f"`{name}` has more in it than names, `if` and `return`, and cannot run inside {place}",
+        f"call it on its own line first: `x = {text}`, or decorate it with @pure and use each()",
+    )
+
+
 def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQuery:
     name = expressions.unit.text(node.func)
     if isinstance(found, type) and issubclass(found, Enum):
@@ -84,7 +102,6 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
         message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
         help_ = "return what is needed from the branch, and register the undo step afterwards"
         return expressions.unit.refused(node, "HF021", message, help_)
-    branch = f"lambda: {expressions.unit.text(node)}" if node.args or node.keywords else name
-    help_ = f"parallel({branch}, …), each(items, {name})"
-    message = f"`{name}` is local: only a branch of parallel(), first() or each()"
+    message = f"`{name}` holds a value: a workflow calls functions by the name of their `def`"
+    help_ = f"def {name}(…): … in this workflow, or at the top of a module"
     return expressions.unit.refused(node, "HF005", message, help_)

@@ -132,7 +132,7 @@ class Expressions:
     def truth(self, node: ast.expr, /) -> TypedQuery:
         """Return the truth of `node` as Python defines it."""
         match node:
-            case ast.BoolOp():
+            case ast.BoolOp() if node not in self.hoisted:
                 return lower_truth_of_operands(self, node)
             case _:
                 return operators.truth(self.unit, node, self.lower(node))
@@ -160,10 +160,18 @@ class Expressions:
 
     def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
         """Return the expressions at a place where `test` is known to have been true, or false."""
-        environment = narrow(self, self.environment, test, is_true=is_true)
+        return self.with_environment(narrow(self, self.environment, test, is_true=is_true))
+
+    def with_environment(self, environment: Environment) -> Expressions:
         if environment is self.environment:
             return self
         return Expressions(self.unit, self.scope, environment, self.hoisted, self.place)
+
+    def of_helper(
+        self, unit: Unit, scope: VariableScopeNames, environment: Environment
+    ) -> Expressions:
+        """Return the expressions of the body of a helper that is called here."""
+        return Expressions(unit, scope, environment, place=self.place)
 
     def inside(self, place: str) -> Expressions:
         """Return the expressions at a place that may be evaluated never, or more than once."""

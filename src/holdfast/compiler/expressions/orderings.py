@@ -23,6 +23,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
@@ -138,6 +139,10 @@ def _spelled_out(expressions: Expressions, key: ast.expr) -> ast.expr:
             body = ast.Call(key, [item], [])
         case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
             body = ast.Call(ast.copy_location(ast.Attribute(item, method), key), [], [])
+        case ast.Name() | ast.Attribute():
+            body = ast.Call(key, [item], [])
+            if find_helper(expressions.unit, expressions.scope, body) is None:
+                return key
         case _:
             return key
     made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)

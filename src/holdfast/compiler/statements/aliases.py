@@ -8,6 +8,7 @@ else, and only then may it be changed.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
@@ -33,6 +34,8 @@ _KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
 _FRESH_METHODS: Final = frozenset({"copy", "items", "keys", "split", "splitlines", "values"})
 
 IsDurable = Callable[[ast.AST], bool]
+#: Whether a call gives a list or dict to which nothing else refers; None where its form decides.
+IsFreshCall = Callable[[ast.Call], bool | None]
 
 
 def changes_in_place(node: ast.AST) -> bool:
@@ -57,38 +60,39 @@ def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from getattr(node, name)
 
 
-def captured_names(function: ast.FunctionDef) -> frozenset[str]:
+def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[str]:
     """The outer names that branches keep or return: their values may have a second name then."""
     found: set[str] = set()
     functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
         if isinstance(node, ast.Lambda):
-            found.update(kept_names(node.body, _is_never, is_kept=True))
-            found.update(_given_to(functions, node.body))
+            found.update(kept_names(node.body, is_step, is_kept=True))
+            found.update(_given_to(functions, node.body, is_step))
         elif isinstance(node, ast.FunctionDef) and node is not function:
-            found.update(_kept_by_statements(node) - _given_names(node))
+            found.update(kept_by_statements(node, is_step) - _given_names(node))
     return frozenset(found)
 
 
-def _given_to(functions: Collection[str], node: ast.expr) -> Iterator[str]:
+def _given_to(functions: Collection[str], node: ast.expr, is_step: IsDurable) -> Iterator[str]:
     """The arguments that a call of a local function hands over to keep."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in functions:
             for argument in arguments:
-                yield from kept_names(argument, _is_never, is_kept=True)
+                yield from kept_names(argument, is_step, is_kept=True)
 
 
-def _kept_by_statements(function: ast.FunctionDef) -> set[str]:
+def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str]:
+    """The names whose values the statements of a function keep or return."""
     return {
         name
         for part in ast.walk(function)
         if isinstance(part, ast.expr)
-        for name in kept_names(part, _is_never, is_kept=False)
+        for name in kept_names(part, is_step, is_kept=False)
     } | {
         name
         for part in ast.walk(function)
         if isinstance(part, ast.Return | ast.Assign | ast.AnnAssign) and part.value is not None
-        for name in kept_names(part.value, _is_never, is_kept=True)
+        for name in kept_names(part.value, is_step, is_kept=True)
     }
 
 
@@ -100,10 +104,6 @@ def _given_names(function: ast.FunctionDef) -> set[str]:
         for part in ast.walk(function)
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
     }
-
-
-def _is_never(_: ast.AST, /) -> bool:
-    return False
 
 
 def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterator[str]:
@@ -150,14 +150,15 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
 def _keeps_arguments(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name):
-            return name in _KEEPING_FUNCTIONS
+            # A helper of the author may keep or return its arguments.
+            return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS
         case _:
             return True
 
 
-def is_fresh(node: ast.AST, is_durable: IsDurable) -> bool:
+def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
     """Return True when nothing else can refer to the list or dict that `node` gives."""
     match node:
         case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() | ast.BinOp():
@@ -165,15 +166,15 @@ def is_fresh(node: ast.AST, is_durable: IsDurable) -> bool:
         case ast.Subscript(slice=ast.Slice()):
             return True
         case ast.IfExp(body=body, orelse=orelse):
-            return is_fresh(body, is_durable) and is_fresh(orelse, is_durable)
+            return is_fresh(body, is_fresh_call) and is_fresh(orelse, is_fresh_call)
         case ast.BoolOp(values=parts):
-            return all(is_fresh(part, is_durable) for part in parts)
+            return all(is_fresh(part, is_fresh_call) for part in parts)
+        case ast.Call() if (known := is_fresh_call(node)) is not None:
+            return known
         case ast.Call(func=ast.Attribute(attr=method)):
-            return is_durable(node) or method in _FRESH_METHODS
+            return method in _FRESH_METHODS
         case ast.Call(func=ast.Name(id=name)):
             return name not in _KEEPING_FUNCTIONS
-        case ast.Call():
-            return is_durable(node)
         case _:
             return False
 

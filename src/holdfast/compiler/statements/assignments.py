@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import types
-import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import NOTHING, Held, Unit
+from holdfast.compiler.context import Held, Unit
 from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.declared import annotated_type, declared_type
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
     lower_extension,
@@ -16,20 +15,7 @@ from holdfast.compiler.statements.changes import (
     lower_item_change,
 )
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
-from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.models import fits
-from holdfast.compiler.types.types import (
-    DURATION,
-    REFUSED,
-    UNKNOWN,
-    WRITTEN_DURATION,
-    ListOf,
-    Type,
-    describe,
-    is_refused,
-    join_all,
-    members_of,
-)
+from holdfast.compiler.types.types import REFUSED, ListOf, Type, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -62,54 +48,6 @@ def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> N
     declared = annotated_type(statements.unit, node.annotation)
     if node.value is not None:
         _assign(statements, node, node.target, node.value, declared)
-
-
-def annotated_type(unit: Unit, node: ast.expr) -> Type:
-    """The type that an annotation inside a workflow names; unknown when it names none."""
-    try:
-        found = _annotation(unit, node)
-    except (SyntaxError, TypeError, ValueError):
-        return UNKNOWN  # a text that is not an expression, `5 | order`
-    return UNKNOWN if found is NOTHING else from_annotation(found)
-
-
-def _annotation(unit: Unit, node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=(None | types.EllipsisType()) as constant):
-            return constant  # `tuple[int, ...]`
-        case ast.Constant(value=str(text)):
-            return _annotation(unit, ast.parse(text, mode="eval").body)
-        case ast.Name() | ast.Attribute():
-            return unit.outside(node)
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            sides = _annotation(unit, left), _annotation(unit, right)
-            return NOTHING if NOTHING in sides else typing.Union[sides]  # noqa: UP007
-        case ast.Subscript(value=base, slice=part) if unit.outside(base) is typing.Literal:
-            return _literal(part)
-        case ast.Subscript(value=base, slice=ast.Tuple(elts=[first, *_])) if (
-            unit.outside(base) is typing.Annotated
-        ):
-            return _annotation(unit, first)
-        case ast.Subscript(value=base, slice=ast.Tuple(elts=parts)):
-            arguments = tuple(_annotation(unit, part) for part in parts)
-        case ast.Subscript(value=base, slice=part):
-            arguments = (_annotation(unit, part),)
-        case _:
-            return NOTHING
-    generic = unit.outside(base)
-    if NOTHING in (generic, *arguments):
-        return NOTHING
-    if generic is typing.Optional or generic is typing.Union:
-        # `Optional[int]` is `Union[int, None]`.
-        members = (*arguments, None) if generic is typing.Optional else arguments
-        return typing.Union[members]  # noqa: UP007
-    return types.GenericAlias(generic, arguments) if isinstance(generic, type) else NOTHING
-
-
-def _literal(node: ast.expr) -> Any:
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    values = tuple(part.value for part in parts if isinstance(part, ast.Constant))
-    return typing.Literal[values] if len(values) == len(parts) else NOTHING
 
 
 def _assign(
@@ -147,22 +85,6 @@ def _assign_name(
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     type_ = declared_type(statements.unit, value, type_, declared)
     statements.hold(name, type_, is_own=statements.is_fresh(value))
-
-
-def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
-    """The type of a value of type `found` for a name that is annotated with `declared`."""
-    if declared in (None, UNKNOWN) or is_refused(found):
-        return found  # An annotation with `Any` removes no known type
-    if DURATION in members_of(found):
-        # In this position a duration is a number; the annotation means the same.
-        declared = join_all(
-            DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
-        )
-    if found == UNKNOWN or fits(found, declared):
-        return declared
-    message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
-    unit.refuse(value, "HF040", message, f"annotate it as {describe(found)}")
-    return REFUSED
 
 
 def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> None:

@@ -1,16 +1,31 @@
-"""Durable calls in `a if c else b`, where it is all that a statement computes: the same as an `if`.
+"""Durable calls in a part of an expression that is evaluated only sometimes: the same as an `if`.
 
-payment = charge(order.id) if order.cents > 0 else None
--> if order.cents > 0: payment = charge(order.id)
-   else: payment = None
+Where `a if c else b` is all that a statement computes, the statement stands in both arms (`as_if`):
+
+    payment = charge(order.id) if order.cents > 0 else None
+    -> if order.cents > 0: payment = charge(order.id)
+       else: payment = None
+
+Anywhere else a variable takes the place of the expression (`choose`):
+
+    if order.is_new and is_paid(order.id): …
+    -> chosen = order.is_new
+       if chosen: chosen = is_paid(order.id)
+       if chosen: …
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, join_environments
+from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.query import FunctionCall, Variable
+from holdfast.compiler.ir import Assign, If
 from holdfast.compiler.steps.hoisting import has_durable
+from holdfast.compiler.types.types import BOOL, Type, is_refused, join, without_none
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -63,3 +78,68 @@ def _with(node: ast.stmt, arm: ast.expr) -> ast.stmt:
         case _:
             return ast.copy_location(ast.Expr(arm), arm)
     return ast.copy_location(made, node)
+
+
+def choose(statements: Statements, node: ast.BoolOp | ast.IfExp, *, is_truth: bool) -> None:
+    """Emit the choice that an expression is short for. `is_truth`: only its truth matters."""
+    chosen = _Choice(statements, statements.scope.name("chosen", (node, "chosen")), is_truth)
+    match node:
+        case ast.BoolOp(op=operator, values=values):
+            type_ = chosen.operands(values, is_and=isinstance(operator, ast.And))
+        case ast.IfExp():
+            type_ = chosen.arms(node)
+    found = TypedQuery(Variable(chosen.variable), type_)
+    statements.hoisted[node] = REFUSED_EXPRESSION if is_refused(type_) else found
+
+
+class _Choice:
+    """One choice, and the variable that gets its value."""
+
+    def __init__(self, statements: Statements, variable: str, is_truth: bool) -> None:
+        self.statements = statements
+        self.variable = variable
+        self.is_truth = is_truth
+
+    def operands(self, nodes: Sequence[ast.expr], *, is_and: bool) -> Type:
+        """The last operand that Python evaluates is the value."""
+        first, *rest = nodes
+        statements = self.statements
+        type_ = self._give(first)
+        if not rest:
+            return type_
+        here = statements.expressions
+        held = TypedQuery(Variable(self.variable), type_)
+        test = operators.truth(statements.unit, first, held)
+        if not is_and:
+            test = test._replace(query=FunctionCall("not", (test.query,)))
+        statements.flow.environment = here.narrowed(first, is_true=is_and).environment
+        others: list[Type] = []
+        block = statements.collected(lambda: others.append(self.operands(rest, is_and=is_and)))
+        after = statements.flow.environment
+        statements.flow.environment = join_environments(after, here.environment)
+        statements.emit(If(statements.origin(first), test, block, ()))
+        kept = type_ if is_and else without_none(type_)
+        return join(kept, others[0])
+
+    def arms(self, node: ast.IfExp) -> Type:
+        statements = self.statements
+        test = statements.protected(statements.test(node.test), node.test, "test")
+        here = statements.expressions
+        types: list[Type] = []
+        statements.flow.environment = here.narrowed(node.test, is_true=True).environment
+        then = statements.collected(lambda: types.append(self._give(node.body)))
+        after = statements.flow.environment
+        statements.flow.environment = here.narrowed(node.test, is_true=False).environment
+        otherwise = statements.collected(lambda: types.append(self._give(node.orelse)))
+        statements.flow.environment = join_environments(after, statements.flow.environment)
+        statements.emit(If(statements.origin(node.test), test, then, otherwise))
+        return join(*types)
+
+    def _give(self, node: ast.expr) -> Type:
+        """Give the variable the value of `node`, or the truth of it."""
+        statements = self.statements
+        value = statements.test(node) if self.is_truth else statements.value(node)
+        if not is_refused(value.type):
+            assigned = ((self.variable, value),)
+            statements.emit(Assign(statements.origin(node), assigned))
+        return BOOL if self.is_truth and not is_refused(value.type) else value.type

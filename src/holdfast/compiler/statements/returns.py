@@ -10,6 +10,7 @@ from holdfast.compiler.expressions.durations import at_border, refuse_durations,
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
 from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.statements.results import leaving, lower_result
 from holdfast.compiler.steps.task_arguments import can_fit
 from holdfast.compiler.types.types import (
     NONE,
@@ -31,6 +32,9 @@ _RETURNED: Final = ("returned",)
 
 
 def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) -> None:
+    if statements.result is not None:
+        lower_result(statements, node, value)
+        return
     flow = statements.flow
     function = None if value is None or flow.finals else statements.durable(value)
     if isinstance(value, ast.Call) and function is not None:
@@ -79,6 +83,10 @@ def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuer
 def return_again(statements: Statements, origin: SourcePlace) -> Statement:
     """Continue a `return` after the `finally` body that delayed it."""
     flow = statements.flow
+    if statements.result is not None:
+        left = leaving(statements, origin)
+        flow.environment = None
+        return left
     if flow.finals:
         flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
     flow.environment = None

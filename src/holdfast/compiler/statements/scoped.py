@@ -106,7 +106,7 @@ def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
     environment = statements.flow.environment
     handle = None if environment is None else environment.entries.get(call.func.id)
     assert isinstance(handle, UndoHandle)
-    if handle.scope is not statements.scope:
+    if handle.scope.frame is not statements.scope.frame:
         unit.refuse(
             call,
             "HF021",

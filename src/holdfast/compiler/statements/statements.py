@@ -59,6 +59,7 @@ from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Environment,
     Held,
+    Helper,
     LocalFunction,
     NameEntry,
     TypedQuery,
@@ -91,20 +92,28 @@ from holdfast.compiler.statements.assignments import (
     lower_augmented_assignment,
 )
 from holdfast.compiler.statements.changes import lower_change
-from holdfast.compiler.statements.conditionals import as_if
+from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, lower_branch
+from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
-from holdfast.compiler.steps.hoisting import hoist, hoist_inside
+from holdfast.compiler.steps.helpers import (
+    find_helper,
+    find_step,
+    is_step,
+    keeps_parameters,
+)
+from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.steps import Steps
-from holdfast.compiler.types.types import Type, is_refused
+from holdfast.compiler.types.types import NEVER, Type, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _EMPTY: Final = Environment({})
@@ -120,6 +129,8 @@ class Statements:
         self.scope = scope
         self.flow = flow
         self.outer = outer
+        #: In the body of a helper: what its `return`s give.
+        self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
         self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
         self._pending: list[Statement] = []
@@ -148,7 +159,10 @@ class Statements:
         return found
 
     def test(self, node: ast.expr) -> TypedQuery:
-        self.prepare(node)
+        if is_choice(node, self):
+            choose(self, node, is_truth=True)
+        else:
+            self.prepare(node)
         found = self.expressions.truth(node)
         self.share(node, is_kept=False)
         return found
@@ -157,11 +171,21 @@ class Statements:
         """The lists and dicts that an expression keeps have a second name from here on."""
         environment = self.flow.environment
         if self.unit.captured is not None and environment is not None:
-            names = kept_names(node, self.is_durable, is_kept=is_kept)
+            names = kept_names(node, self._copies, is_kept=is_kept)
             self.flow.environment = environment.shared(names)
 
     def is_durable(self, node: ast.AST, /) -> bool:
-        return find_durable(self.unit, self.scope, node) is not None
+        return is_step(self.unit, self.scope, node)
+
+    def _copies(self, node: ast.AST, /) -> bool:
+        """Return True for a call that keeps nothing of its arguments."""
+        helper = find_helper(self.unit, self.scope, node)
+        return self.is_durable(node) if helper is None else not keeps_parameters(helper)
+
+    def _fresh_call(self, node: ast.Call, /) -> bool | None:
+        if find_helper(self.unit, self.scope, node) is not None:
+            return node in self.unit.fresh_calls
+        return True if self.is_durable(node) else None
 
     def is_fresh(self, node: ast.AST) -> bool:
         """Return True when nothing else refers to the list or dict that an expression gives.
@@ -170,7 +194,7 @@ class Statements:
         """
         if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
             return False
-        return is_fresh(node, self.is_durable)
+        return is_fresh(node, self._fresh_call)
 
     def protected(self, value: TypedQuery, node: ast.AST, what: str) -> TypedQuery:
         """`value`, computed before in a state that can catch, where a handler exists.
@@ -185,7 +209,13 @@ class Statements:
         return TypedQuery(Variable(variable), value.type)
 
     def hoist(self, node: ast.Call, function: object, /) -> TypedQuery:
-        """A durable call inside an expression becomes a step with a variable of its own."""
+        """A durable call inside an expression becomes a step with a variable of its own.
+
+        The body of a helper stands there as it is written.
+        """
+        if isinstance(function, Helper):
+            found = self.hoisted[node] = inline(self, node, function)
+            return found
         name = getattr(function, "name", None) or getattr(function, "__name__", "step")
         variable = self.scope.name(f"{name}_result", (node, "result"))
         type_ = self._step(node, function, (Target(variable),), node)
@@ -194,6 +224,9 @@ class Statements:
             result = TypedQuery(Variable(variable), type_)
         self.hoisted[node] = result
         return result
+
+    def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None:
+        choose(self, node, is_truth=False)
 
     def may_fail(self, node: ast.expr, /) -> bool:
         with self.unit.trial():
@@ -233,7 +266,7 @@ class Statements:
     def _lower_step(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
         found = self.steps.lower(node, function)
         if found is None:
-            self.unit.lost_lines.add(node.lineno)
+            self.lose(node)
             return None
         action, type_ = found
         match action:
@@ -245,10 +278,15 @@ class Statements:
                 pass
         return action, type_
 
+    def lose(self, node: ast.Call) -> None:
+        """Record that a refused step is missing."""
+        self.unit.lost_lines.add((self.unit.source.file, node.lineno))
+
     # Names.
 
     def origin(self, node: ast.AST, text: str = "") -> SourcePlace:
-        return SourcePlace(self.unit.source.span(node), text or self.unit.text(node))
+        source = self.unit.source
+        return SourcePlace(source.span(node), text or self.unit.text(node), source)
 
     def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
         """Give `name` a value of this type from here on, and return its ASL variable."""
@@ -373,6 +411,10 @@ class Statements:
                 return  # a docstring, or an empty body
             case ast.Call() if (function := self.durable(value)) is not None:
                 self.step(value, function, (), node)
+            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper):
+                self.prepare(value)
+                if self.hoisted[value].type == NEVER:
+                    self.flow.environment = None
             case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
                 lower_undo(self, node, value)
             case ast.Call(
@@ -403,10 +445,14 @@ class Statements:
     # Branches.
 
     def inner(
-        self, scope: VariableScopeNames, environment: Environment, outer: Outer
+        self,
+        scope: VariableScopeNames,
+        environment: Environment,
+        outer: Outer,
+        unit: Unit | None = None,
     ) -> Statements:
-        """Return the statements of the function of a branch."""
-        return Statements(self.unit, scope, Flow(environment), outer)
+        """Return the statements of the function of a branch, or of a helper with its `unit`."""
+        return Statements(unit or self.unit, scope, Flow(environment), outer)
 
     def _branch(
         self,

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from holdfast.api.surface import Task, Workflow
@@ -14,6 +15,7 @@ from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import Binary, Constant, FunctionCall, QueryTree
 from holdfast.compiler.ir import Action, RunEach, RunFirst, RunParallel, StatementBlock
 from holdfast.compiler.steps.batches import in_batches
+from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
     Count,
     StepRefused,
@@ -127,8 +129,8 @@ class Branching:
             case ast.Name(id=name) if self.expressions.scope.is_local(name):
                 entry = self.expressions.environment.entries.get(name)
                 found = entry if isinstance(entry, LocalFunction) else None
-            case _ if isinstance(declared := unit.outside(_without_options(node)), Task | Workflow):
-                _require_fit(self.expressions, node, declared.function, parameters)
+            case _ if (declared := _declared(unit.outside(_without_options(node)))) is not None:
+                _require_fit(self.expressions, node, declared, parameters)
                 # The same lambda whenever this is lowered again: scopes belong to nodes.
                 found = unit.made.setdefault(node, _calling(node, parameters))
         if found is not None and _takes(found, parameters):
@@ -141,6 +143,14 @@ class Branching:
             f"with {'one parameter' if parameters else 'no parameters'}",
             _as_branch(unit.text(node), found, parameters),
         )
+
+
+def _declared(found: object) -> Callable[..., Any] | None:
+    """Return the function of a task, a workflow or a helper."""
+    if isinstance(found, Task | Workflow):
+        declared: Callable[..., Any] = found.function
+        return declared
+    return found if isinstance(found, FunctionType) and is_helper(found) else None
 
 
 def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: int) -> str:

@@ -17,12 +17,13 @@ Whether the call runs
 Python may skip a part of an expression, or evaluate it several times. `evaluated` lists only the
 operands that Python certainly evaluates once, and only these are searched:
 
-    a and ship(x)               only the left side of `and` is searched
-    ship(x) if ready else None  only the test is searched (`conditionals.py` may make it an `if`)
     [ship(x) for x in xs]       only `xs` is searched
     lambda: ship(x)             nothing is searched
 
 A durable call in any other part stays there. It is refused when its expression is lowered.
+
+`a and b`, `a or b` and `b if a else c` with a durable call in `b` or `c` are choices: the whole of
+it becomes an `if` before the statement, and a variable replaces it (`Hoister.choose`).
 
 The order of the calls
 ----------------------
@@ -50,10 +51,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
-from holdfast.compiler.context import TypedQuery, Unit
-from holdfast.compiler.steps.durable import find_durable
+from holdfast.compiler.context import Helper, TypedQuery, Unit
+from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.variable_names import VariableScopeNames
 
 
@@ -65,6 +66,7 @@ class Hoister(Protocol):
     @property
     def scope(self) -> VariableScopeNames: ...
     def hoist(self, node: ast.Call, function: object, /) -> TypedQuery: ...
+    def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
 
 
@@ -72,8 +74,11 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
     """Hoist the durable calls that `node` certainly evaluates, and `node` itself."""
     if not has_durable(hoister, node):
         return
+    if is_choice(node, hoister):
+        hoister.choose(node)
+        return
     hoist_inside(hoister, node)
-    function = find_durable(hoister.unit, hoister.scope, node)
+    function = find_step(hoister.unit, hoister.scope, node)
     if function is not None:
         assert isinstance(node, ast.Call)
         hoister.hoist(node, function)
@@ -91,7 +96,7 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
 
 
 def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
-    if not hoister.may_fail(before):
+    if not hoister.may_fail(before) or _is_quiet(hoister, child):
         return
     text, step = (hoister.unit.text(_written(node)) for node in (before, child))
     hoister.unit.refuse(
@@ -101,6 +106,15 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
         "a state machine runs the step first",
         f"put them on two lines: `x = {text}`, then the line with `{step}`",
     )
+
+
+def _is_quiet(hoister: Hoister, node: ast.expr) -> bool:
+    """Return True when every step in `node` is the body of a helper that only computes.
+
+    If both operands fail, both fail with the same error, in either order.
+    """
+    found = (find_step(hoister.unit, hoister.scope, part) for part in ast.walk(node))
+    return all(step is None or (isinstance(step, Helper) and step.is_quiet) for step in found)
 
 
 def _written(node: ast.expr) -> ast.expr:
@@ -116,14 +130,29 @@ def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     found = known.get(node)
     if found is None:
         found = isinstance(node, ast.Call) and _is_durable(hoister, node)
-        for child in () if found else evaluated(node):
+        for child in () if found else (*evaluated(node), *_sometimes_evaluated(node)):
             found = found or has_durable(hoister, child)
         known[node] = found
     return found
 
 
+def is_choice(node: ast.expr, hoister: Hoister) -> TypeGuard[ast.BoolOp | ast.IfExp]:
+    """Return True when a durable call stands in a part that is evaluated only sometimes."""
+    return any(has_durable(hoister, part) for part in _sometimes_evaluated(node))
+
+
+def _sometimes_evaluated(node: ast.expr) -> Sequence[ast.expr]:
+    match node:
+        case ast.BoolOp(values=[_, *others]):
+            return others
+        case ast.IfExp(body=body, orelse=orelse):
+            return (body, orelse)
+        case _:
+            return ()
+
+
 def _is_durable(hoister: Hoister, node: ast.Call) -> bool:
-    return find_durable(hoister.unit, hoister.scope, node) is not None
+    return find_step(hoister.unit, hoister.scope, node) is not None
 
 
 def evaluated(node: ast.AST) -> Sequence[ast.expr]:

@@ -90,7 +90,7 @@ def _own_modules(start: ModuleType) -> dict[str, ModuleType]:
             owner = value if isinstance(value, ModuleType) else _module_of(value)
             if owner is not None and id(owner) not in seen:
                 seen.add(id(owner))
-                if _is_own(owner):
+                if is_own(owner):
                     pending.append(owner)
     return found
 
@@ -100,7 +100,8 @@ def _module_of(value: object) -> ModuleType | None:
     return sys.modules.get(name) if isinstance(name, str) else None
 
 
-def _is_own(module: ModuleType) -> bool:
+def is_own(module: ModuleType) -> bool:
+    """Return True for a module of the author: no library, and none of ours."""
     file = getattr(module, "__file__", None)
     name = module.__name__
     if file is None or name == "holdfast" or name.startswith("holdfast."):

@@ -117,6 +117,14 @@ def _prioritised(state: Execution, event: Event) -> Execution:
     return state._replace(priority=own["priority"], last_control=own["control"])
 
 
+def _skipped(state: Execution, event: Event) -> Execution:
+    """The wait is over without a result of its own. A child execution that it waited for is not
+    awaited any longer, so it gets a stop.
+    """
+    state = state._replace(last_control=event.holdfast["control"])
+    return moved(state, frame_of_event(state, event), event, waiting=Exited())
+
+
 def _ended(state: Execution, event: Event, status: Status) -> Execution:
     return state._replace(
         status=status,
@@ -373,6 +381,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **cancelling.HANDLERS,
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
+    "StepSkipped": _skipped,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.core.waits import takes_answer
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_RETENTION_SECONDS, NAME_CHARACTERS_MAX
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands import fields
 from holdfast.runtime.commands.lookup import Lookup
@@ -40,8 +40,16 @@ def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     """
     now_ms = yield Clock()
     token = require_token(str(request.get("token", "")), known.keys, tenant, now_ms)
+    return (yield from give(known, token, request))
+
+
+def give(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
+    """Store the answer to the wait that `token` names; `by` in the request is its author."""
+    now_ms = yield Clock()
     given = yield from answer_fields(known, token, request)
-    mark: Item = {"ah": mark_of(_text_of(request), known.keys)}
+    mark: dict[str, str] = {"ah": mark_of(_text_of(request), known.keys)}
+    if request.get("by"):
+        mark["by"] = str(request["by"])[:NAME_CHARACTERS_MAX]
     if not (yield from store_answer(token, now_ms, given, mark)):
         raise RequestError(
             "HF231",

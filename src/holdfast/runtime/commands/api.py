@@ -20,12 +20,15 @@ from holdfast.runtime.commands import (
     pause,
     priority,
     queries,
+    questions,
     retry,
+    skip,
     start,
     stop,
 )
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
+from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
@@ -85,6 +88,11 @@ class Front:
     ) -> JsonResult:
         return priority.change_priority(self.known, tenant, identifier, request, chance)
 
+    def skip(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return skip.skip(self.known, tenant, identifier, request, chance)
+
     def limits(self) -> JsonResult:
         return limits.limits(self.known)
 
@@ -105,6 +113,23 @@ class Front:
 
     def answer(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return answers.answer(self.known, tenant, request)
+
+    def questions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return questions.list_questions(tenant, request)
+
+    def question(self, tenant: str, identifier: str) -> JsonResult:
+        return questions.describe(self.known, tenant, identifier)
+
+    def form(self, token: str) -> JsonResult:
+        return questions.form(self.known, token)
+
+    def submit(self, token: str, output: Any) -> JsonResult:
+        return questions.submit(self.known, token, output)
+
+    def act_on_question(
+        self, action: QuestionAction, tenant: str, identifier: str, request: Mapping[str, Any]
+    ) -> JsonResult:
+        return questions.ACTIONS[action](self.known, tenant, identifier, request)
 
     def describe(self, tenant: str, identifier: str) -> JsonResult:
         return queries.describe(self.known, tenant, identifier)

@@ -33,6 +33,15 @@ class Types(Protocol):
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
+    def schema_of(self, reference: str, /) -> dict[str, Any]:
+        """Return the JSON schema of the type. Raises GoneTypeError."""
+
+    def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool, /) -> Json:
+        """Return the value in the form of the result of a task or, with `is_workflow`, a workflow.
+
+        Raises RequestError HF211, GoneTypeError, VaultFault.
+        """
+
 
 class Untyped:
     """The `Types` of a stack without workflows: every value is accepted unchanged."""
@@ -41,6 +50,12 @@ class Untyped:
         return value
 
     def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
+        return value
+
+    def schema_of(self, _reference: str) -> dict[str, Any]:
+        return {}
+
+    def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
         return value
 
 
@@ -84,6 +99,12 @@ def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: st
         if wanted.is_secret:
             raise _never_sealed(what, wanted.reference) from None
         return value
+
+
+def require_no_secrets(definition: Definition, what: str, reference: str) -> None:
+    """Raise RequestError HF215 when a value of a type that is gone may be a secret."""
+    if _secrets(definition):
+        raise _never_sealed(what, reference)
 
 
 def _never_sealed(what: str, reference: str) -> RequestError:

@@ -183,6 +183,24 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
         around = None if around.owner is None else state.frames.get(around.owner)
 
 
+def last_failure(records: Iterable[Record]) -> dict[str, Any] | None:
+    """Return the newest failed attempt that has a traceback, of the records that were read."""
+    for record in reversed([*records]):
+        for event in reversed(record.events):
+            if "traceback" in event.holdfast:
+                return {
+                    "task": str(event.details.get("resource", "")).partition(":")[2],
+                    "at": iso_time(event.at_ms),
+                    **{
+                        key: event.details[key]
+                        for key in ("error", "cause")
+                        if key in event.details
+                    },
+                    "traceback": event.holdfast["traceback"],
+                }
+    return None
+
+
 # -- history ---------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,8 @@ _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
     """Describe an execution. `identifier`: its id, name or ARN; see `lookup`.
 
-    `omitted` names the fields that are too large for the answer, if any.
+    `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
+    traceback of the newest failed attempt, if the records since the last snapshot have one.
     """
     log = yield from known.require_log(tenant, identifier)
     held = yield from quarantine.held_in(log)
@@ -51,6 +52,9 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
     shown: dict[str, Any] = hidden(
         presentation.execution(log.state, definition.source_map, token_of)
     )
+    failure = presentation.last_failure(log.records)
+    if failure is not None and log.state.status != "SUCCEEDED":
+        shown["last_failure"] = hidden(failure)
     if "waits" in shown:
         shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
     if held is not None:

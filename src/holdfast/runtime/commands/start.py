@@ -1,8 +1,9 @@
 """Start an execution: claim its name, store its input, send the start message.
 
-Everything is stored before the message is sent (R12). A repeated start sends the message again for
-as long as the execution has no log, because the first caller may have crashed before it sent one.
-A name belongs to one execution for as long as its name row lives.
+Everything is stored before the message is sent (R12), and the sweeper sends a lost message again
+(R18). A repeated start sends the message again for as long as the execution has no log, because the
+first caller may have crashed before it stored the start. A name belongs to one execution for as
+long as its name row lives.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import Any
 from holdfast.asl.program import Json
 from holdfast.core.state import PRIORITY_DEFAULT, Execution
 from holdfast.errors import HoldfastError, RequestError, is_damage
-from holdfast.limits import MESSAGE_INPUT_BYTES_MAX, NAME_RETENTION_SECONDS
-from holdfast.runtime import inbox, messages
+from holdfast.limits import NAME_RETENTION_SECONDS, START_INPUT_BYTES_MAX
+from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands.fields import hash_of, priority_of
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.start_rows import INPUT_BYTES_MAX, Start, put_start
+from holdfast.runtime.commands.start_rows import Start, put_start
 from holdfast.runtime.effects import (
     Clock,
     Effect,
     JsonResult,
     Message,
     PutIfAbsent,
-    QueueName,
     Send,
 )
 from holdfast.runtime.storage import keys, tables
@@ -109,8 +109,8 @@ def accept(
     """Create the execution, or find the existing one that has its name and the same input.
 
     `has_row`: store a row of the start as well, for `start_rows`. A start without a name writes the
-    input, the row and the message. A name adds one row, and a repeated start reads the log. Raises
-    NameTakenError.
+    input, the row of `pending_starts` and the message. A name adds one row, and a repeated start
+    reads the log. Raises NameTakenError.
     """
     start = wanted
     if wanted.name is not None:
@@ -123,11 +123,15 @@ def accept(
             earlier = yield from _state_of(known, tenant, start.run)
             if earlier is not None:
                 return Accepted(start, earlier)
-    bytes_max = INPUT_BYTES_MAX if has_row else MESSAGE_INPUT_BYTES_MAX
-    start = replace(start, input=(yield from inbox.stow(tenant, start.run, data, bytes_max)))
+    stowed = yield from inbox.stow(tenant, start.run, data, START_INPUT_BYTES_MAX)
+    start, stored_input = replace(start, input=stowed), None
     if has_row:
         start = yield from put_start(tenant, start)
-    yield from send(tenant, start)
+        stored_input = keys.starts(tenant, start.workflow, keys.start_shard(start.run))
+    body = message_of(tenant, start)
+    yield from pending_starts.guard(body, stored_input)
+    # A child's start is work under way: its parent waits for it.
+    yield Send((Message(body),), "starts" if start.parent is None else "work")
     return Accepted(start)
 
 
@@ -172,7 +176,7 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
     return owner if is_machine else replace(owner, definition=str(found["dh"]))
 
 
-def send(tenant: str, start: Start) -> Generator[Effect, Any, None]:
+def message_of(tenant: str, start: Start) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "workflow": start.workflow,
         "definition": start.definition,
@@ -187,6 +191,4 @@ def send(tenant: str, start: Start) -> Generator[Effect, Any, None]:
         fields["parent"] = start.parent
     if start.priority != PRIORITY_DEFAULT:
         fields["priority"] = start.priority
-    # A child's start is work under way: its parent waits for it.
-    queue: QueueName = "starts" if start.parent is None else "work"
-    yield Send((Message(messages.start(tenant, start.run, **fields)),), queue)
+    return messages.start(tenant, start.run, **fields)

@@ -8,9 +8,9 @@ started. It stands in the table `mail`, partition `T#st#WORKFLOW#SHARD`, sorted 
 * A list makes one strongly consistent query of each shard for rows younger than `LISTED_MS`. Older
   executions are in the list index, because they were opened or have ended.
 
-A start costs one write unit more; TTL deletes the row. An input over `INPUT_BYTES_MAX` goes to a
-blob, which then costs less than the write units. A name row cannot do this: it is not in the order
-of time, and executions without a name have none.
+A start costs one write unit more; TTL deletes the row. An input over `START_INPUT_BYTES_MAX` goes
+to a blob, which then costs less than the write units. A name row cannot do this: it is not in the
+order of time, and executions without a name have none.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.state import PRIORITY_DEFAULT, MachineOrigin, Parent
+from holdfast.limits import START_RESENT_SECONDS_MAX
 from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Query
 from holdfast.runtime.storage import keys, tables
@@ -29,10 +30,8 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 #: A worker has 15 minutes for a message. After that the execution is opened or has ended, and the
 #: list index has it. A start that waits in the queue for longer is described, and not listed.
 LISTED_MS: Final = 20 * 60_000
-#: As long as a start message lives: without a log by then, the execution never begins.
-RETENTION_SECONDS: Final = 14 * 86_400
-#: A larger input costs less as a blob than as write units.
-INPUT_BYTES_MAX: Final = 8_192
+#: As long as a start that never begins is sent again.
+RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True)

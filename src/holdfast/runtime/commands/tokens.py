@@ -84,6 +84,15 @@ def make_token(token: Token, keys: SigningKeys) -> str:
     return _written(f"{text}.{_mac(text, keys.secret)}".encode())
 
 
+def require_link(text: str, keys: SigningKeys, now_ms: int) -> Token:
+    """Return the claims of the token in a link. Its holder needs no identity of a tenant.
+
+    Raises RequestError HF230 (403) for every token that is not of this stack and in time.
+    """
+    token = _read(text, keys)
+    return require_token(text, keys, token.tenant if token else "", now_ms)
+
+
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
     """Return the claims of a token. Raises RequestError HF230 (403) for every token that is not
     this tenant's and in time.

@@ -243,9 +243,9 @@ def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, 
     match result:
         case TaskSucceeded(list() as outcomes) if len(outcomes) == count:
             return list(outcomes)
-        case TaskFailed(error, cause):
+        case TaskFailed(error, cause, _):
             return [{"error": error, "cause": cause}] * count
-        case TaskThrottled(_, cause):
+        case TaskThrottled(_, cause, _):
             return [{"error": "Throttled", "cause": cause}] * count
         case _:
             cause = f"{rule.task} returned no list of {count} results"

@@ -17,6 +17,7 @@ from holdfast.core.facts import (
     PriorityRequested,
     RedriveRequested,
     ResumeRequested,
+    SkipRequested,
     StopRequested,
 )
 from holdfast.core.run_ids import child_run
@@ -219,7 +220,7 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
-            case PauseRequested() | ResumeRequested() | PriorityRequested():
+            case PauseRequested() | ResumeRequested() | PriorityRequested() | SkipRequested():
                 is_due = True  # `stored_control` gives those alone that still mean something
             case _:
                 assert_never(fact)
@@ -343,7 +344,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
-        advice = "" if is_lane else f"`holdfast stop {log.run}` ends it; then start it anew"
+        advice = "" if is_lane else "the sweeper sends its start again within an hour"
         since_ms, state = frame.entered_ms, frame.position
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]

@@ -276,7 +276,8 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
         since_ms=keys.minted_ms(run),
         repair=Repair.NONE,
         name=name,
-        advice="start it again with the same name and input: that is the same execution",
+        advice="the sweeper sends its start again within an hour; a start with the same name and"
+        " input begins it at once",
     )
 
 

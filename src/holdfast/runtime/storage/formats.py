@@ -78,6 +78,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
     "PriorityChanged": 2,
+    "StepSkipped": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,

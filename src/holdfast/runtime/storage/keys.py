@@ -27,6 +27,7 @@ from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
     DUE_SHARDS,
     NAME_CHARACTERS_MAX,
+    QUESTION_SHARDS,
     RUN_CHARACTERS_MAX,
     START_SHARDS,
 )
@@ -253,6 +254,24 @@ def activities(tenant: str) -> str:
     return f"{tenant}#ac"
 
 
+def questions(tenant: str, shard: int) -> str:
+    """One of the partitions of the open questions to people, by assignee and age."""
+    return f"{tenant}#ask#{shard}"
+
+
+def question_shard(run: str) -> int:
+    return zlib.crc32(run.encode()) % QUESTION_SHARDS
+
+
+def questions_of(assignee: str) -> str:
+    """The beginning of the sort keys of one assignee's questions."""
+    return f"{text_hash(assignee)}#"
+
+
+def question(assignee: str, since_ms: int, run: str, entry: int, attempt: int) -> str:
+    return f"{questions_of(assignee)}{since_ms:015d}#{run}#{entry}.{attempt}"
+
+
 def activity_tasks(tenant: str, activity_name: str) -> str:
     """The partition of one activity's free tasks, the earliest due first."""
     return f"{tenant}#act#{activity_name}"
@@ -297,6 +316,23 @@ def is_list_workflow(value: Any) -> bool:
 def starts(tenant: str, workflow: str, shard: int) -> str:
     """The partition of start requests, sorted by `list_sort`. `shard` is `start_shard`'s."""
     return f"{tenant}#st#{workflow}#{shard}"
+
+
+def pending_starts(shard: int) -> str:
+    """The rows of accepted starts, the oldest first. Their executions may not have begun."""
+    return f"~start#{shard}"
+
+
+def pending_start(at_ms: int, tenant: str, run: str) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}"
+
+
+#: Up to where the sweeper has read the rows of starts: one item for each shard.
+STARTS_READ: Final = "~start"
+
+
+def starts_read(shard: int) -> str:
+    return f"{shard:02d}"
 
 
 def blob(tenant: str, run: str, digest: str) -> str:

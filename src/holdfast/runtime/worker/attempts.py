@@ -85,12 +85,12 @@ def result_fact(
             return facts.Submitted(*ticket, output)
         case TaskSucceeded(output):
             return facts.Succeeded(*ticket, output)
-        case TaskFailed(error, cause):
-            return facts.FailedWith(*ticket, error, cause)
+        case TaskFailed(error, cause, traceback):
+            return facts.FailedWith(*ticket, error, cause, traceback)
         case TaskPending():
             return facts.Polled(*ticket, polls)
-        case TaskThrottled(_, cause):
-            return facts.FailedWith(*ticket, THROTTLED, cause)
+        case TaskThrottled(_, cause, traceback):
+            return facts.FailedWith(*ticket, THROTTLED, cause, traceback)
         case _:
             assert_never(result)
 
@@ -398,7 +398,7 @@ class Attempts:
             refused = yield from self.permits.throttle(begun.attempt, result.retry_after_ms)
             if refused is not None:
                 return refused
-        return facts.FailedWith(*ticket, THROTTLED, result.cause)
+        return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
 #: A result that comes after its time-out; the state refuses it.

@@ -49,7 +49,7 @@ from holdfast import resources
 from holdfast.asl.program import Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
-from holdfast.core.commands import Command, JoinQueue
+from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.state import BATCH_PREFIX, Execution
@@ -444,8 +444,8 @@ class Processing:
         """After the record: gives back the permits of attempts that are over, leaves queues."""
         if self.attempts.permits.held:
             yield from self.attempts.release()
-        if any(isinstance(command, JoinQueue) for command in asked_before):
-            yield from follow_ups.leave_queues(self.log, asked_before, asked)
+        if any(isinstance(command, JoinQueue | OpenQuestion) for command in asked_before):
+            yield from follow_ups.withdraw(self.log, asked_before, asked)
 
     def _with_opened(self, step: Transition, now_ms: int) -> Transition:
         opened = facts.Opened(self.log.sequence + 1)

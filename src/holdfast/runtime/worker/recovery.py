@@ -27,15 +27,16 @@ put of the same row, a child's start has the child's own id.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, assert_never
+from typing import Any, TypeGuard, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
-from holdfast.core.advance import is_redriven_by
+from holdfast.core.advance import is_redriven_by, is_skipped_by
 from holdfast.core.commands import (
     Command,
     JoinQueue,
     OfferActivity,
+    OpenQuestion,
     ReadAnswer,
     RegisterForEvent,
     RunAttempt,
@@ -148,6 +149,7 @@ def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
             | OfferActivity()
             | ReadAnswer()
             | JoinQueue()
+            | OpenQuestion()
         ):
             return False
         case _:
@@ -172,16 +174,20 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
     """Reads requests to continue an execution that has ended.
 
     -> the redrive that counts, if any. Of several it is the last one before a stop: it answers them
-    all, and none is left for the next end. `source`: the source of the event on the bus.
+    all, and none is left for the next end. The first skip of a step counts before any redrive: it
+    continues the execution as a redrive does, and its result must not be lost. `source`: the source
+    of the event on the bus.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
     if is_over or not (errand.is_recovering or errand.kind == messages.WAKE_MAIL):
         return []
     asked = yield from inbox.control_facts(log.tenant, log.state)
-    wish: facts.RedriveRequested | None = None
+    wish: facts.RedriveRequested | facts.SkipRequested | None = None
     for fact in asked:
-        if isinstance(fact, facts.RedriveRequested) and is_redriven_by(log.state, fact):
+        if isinstance(wish, facts.SkipRequested):
+            break
+        if _continues(fact, log.state):
             wish = fact
         elif wish is not None:
             break
@@ -195,6 +201,14 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
         yield from status_events.publish_folded(log.state, log.records[-1], log.sequence, source)
     yield from follow_ups.at_end(log)
     return [wish]
+
+
+def _continues(
+    fact: facts.Fact, state: Execution
+) -> TypeGuard[facts.RedriveRequested | facts.SkipRequested]:
+    if isinstance(fact, facts.SkipRequested):
+        return is_skipped_by(state, fact)
+    return isinstance(fact, facts.RedriveRequested) and is_redriven_by(state, fact)
 
 
 # -- what kills its worker -------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.local.console import harmless
+from holdfast.cli.console import harmless
 from holdfast.proofs.capacity import Capacity
 
 PIPE_COLUMNS: Final = 200
@@ -82,6 +82,20 @@ def _waits(row: JsonRow, now: datetime) -> str:
     more = f" +{len(others)}" if others else ""
     subject = f"{first['kind']} {first['target']}".rstrip()
     return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
+
+
+def questions(rows: list[JsonRow], now: datetime) -> Table:
+    table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
+    for row in map(_on_one_line, rows):
+        table.add_row(
+            row["question"],
+            row["title"],
+            row["assignee"],
+            ago(row["since"], now),
+            moment(row["until"]) if "until" in row else "",
+            row.get("claimed_by", ""),
+        )
+    return table
 
 
 def events(rows: list[JsonRow], now: datetime) -> Table:
@@ -191,6 +205,9 @@ def _set_values(change: JsonRow) -> str:
 def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
     put(_execution(shown, now))
+    if "last_failure" in shown:
+        # Not in the table: it would wrap lines of source code.
+        put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
         # With several tokens, each line says which wait its token answers.
@@ -237,6 +254,13 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     for label in shown.get("omitted", ()):
         table.add_row(label, "too large to be shown here")
     return table
+
+
+def _failure(failure: JsonRow, now: datetime) -> Iterable[Text]:
+    yield Text(f"\nlast failure of {failure['task']}, {ago(failure['at'], now)}", "dim")
+    yield Text(failure["traceback"])
+    words = [str(failure[key]) for key in ("error", "cause") if key in failure]
+    yield Text(_cut(": ".join(words), VALUE_CHARACTERS_MAX), "red")
 
 
 def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
@@ -321,13 +345,22 @@ def history(rows: list[JsonRow]) -> Table:
     table.columns[-1].no_wrap = False
     for row in map(harmless, rows):
         style = _style(row)
+        what = Text(_what(row), style, no_wrap=True, overflow="ellipsis")
+        if "traceback" in row.get("holdfast", {}):
+            what.append(f"\n{row['holdfast']['traceback']}")
         table.add_row(
             str(row.get("id", "")),
             duration(_span(rows[0]["timestamp"], row["timestamp"])),
             Text(row["type"], style),
-            Text(_what(row), style, no_wrap=True, overflow="ellipsis"),
+            what,
         )
     return table
+
+
+#: Events that say who asked for them, and why.
+_BY_HAND: Final = frozenset(
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+)
 
 
 def _style(row: JsonRow) -> str:
@@ -348,9 +381,9 @@ def _what(row: JsonRow) -> str:
         parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
-    if row["type"] == "ExecutionRedriven":
+    if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
-        parts += [f"{word} {text}" for word, text in words.items() if text is not None]
+        parts += [f"{word} {text}" for word, text in words.items() if text]
     if "due" in own:
         parts.append(f"due {moment(datetime.fromtimestamp(own['due'] / 1_000, UTC))}")
     if not row["type"].endswith(("StateEntered", "StateExited")):

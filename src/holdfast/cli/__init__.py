@@ -1,0 +1,102 @@
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached.
+
+Each module has the commands of one concern: `add` declares them, the function of each runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from holdfast.cli import (
+    authoring,
+    capacity,
+    finding,
+    limits,
+    local,
+    maintenance,
+    pausing,
+    people,
+    repairing,
+    starting,
+    telling,
+)
+from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
+from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
+from holdfast.local import project
+
+#: HTTP statuses by which the API says no to a request that was well formed.
+NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
+#: In the order in which `holdfast --help` lists the commands.
+_COMMANDS: Final = (
+    authoring,
+    local,
+    starting,
+    pausing,
+    repairing,
+    limits,
+    capacity,
+    finding,
+    telling,
+    people,
+    maintenance,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that knows no Unicode gets escapes, not a failure.
+            stream.reconfigure(errors="backslashreplace")
+    arguments = parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        project.make_importable()
+        status = run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has closed the pipe, as `| head` does. The interpreter must not flush to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except HoldfastError as error:
+        return _fail(error)
+    except Exception as error:  # noqa: BLE001  # no traceback ever reaches a user
+        return _fail(_of_other(error))
+    return status
+
+
+def _fail(error: HoldfastError) -> int:
+    print(harmless(str(error)), file=sys.stderr)
+    match error:
+        case WorkflowError():
+            return NEGATIVE
+        case RequestError(status=status) if status in NEGATIVE_STATUSES:
+            return NEGATIVE
+        case _:
+            return WRONG_USAGE
+
+
+def _of_other(error: Exception) -> HoldfastError:
+    if isinstance(error, ModuleNotFoundError) and error.name in {"moto", "rich"}:
+        return RequestError(
+            "HF281",
+            f"this command needs the package {error.name}",
+            help="install `holdfast[local]`",
+        )
+    return HoldfastBug(f"{type(error).__name__}: {error}")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="holdfast", description="Durable workflows for AWS, written as plain typed Python."
+    )
+    commands = made.add_subparsers(metavar="COMMAND", required=True)
+    for module in _COMMANDS:
+        module.add(commands)
+    return made

@@ -1,0 +1,54 @@
+"""How commands and the types of their arguments are declared."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from holdfast.local.client import LISTED_MAX
+
+#: The function of a command -> the exit code.
+Run: TypeAlias = Callable[[argparse.Namespace], int]
+
+EXECUTION_HELP: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
+MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
+#: A number as `--rate` takes it.
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
+_SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+
+
+def command(commands: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def rate(text: str) -> float:
+    """Return the starts per second."""
+    seconds = {"s": 1, "min": 60, "h": 3_600}
+    count, _, unit = text.partition("/")
+    if unit not in seconds or not _NUMBER.fullmatch(count):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
+    return float(count) / seconds[unit]
+
+
+def time_or_span(text: str) -> datetime | timedelta:
+    """Return a span before now, or a moment; one without a zone is in the local zone."""
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        expected = "write 90min, 36h, 2d or 2027-01-15T08:00Z"
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
+
+
+def listed_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LISTED_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {LISTED_MAX:,}")
+    return int(text)

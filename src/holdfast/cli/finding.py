@@ -1,0 +1,135 @@
+"""The commands that only read executions: `list`, `show` and `history`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
+from holdfast.cli.console import FINE, print_json
+from holdfast.cli.remote import client_of, remote_command
+from holdfast.core.state import STATUSES
+
+_LIST_TIMES: Final = {
+    "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
+    "--until": "started before",
+    "--ended-since": "ended then or later",
+    "--ended-until": "ended before",
+    "--older-than": "waiting since then or longer: 90min, 2d",
+}
+
+
+def add(commands: Any) -> None:
+    list_parser = remote_command(commands, "list", list_executions, "List the newest executions.")
+    list_parser.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
+    list_parser.add_argument("--status", choices=STATUSES)
+    list_parser.add_argument("--error", metavar="NAME", help="those that failed with this error")
+    list_parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
+    list_parser.add_argument(
+        "--paused", action="store_true", help="those that an operator has paused"
+    )
+    list_parser.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    list_parser.add_argument(
+        "--last-error", metavar="NAME", help="those that are tried again after this error"
+    )
+    list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
+    list_parser.add_argument(
+        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
+    )
+    for option, about in _LIST_TIMES.items():
+        list_parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
+    list_parser.add_argument(
+        "--limit",
+        type=listed_count,
+        default=100,
+        metavar="N",
+        help="how many, 1 to 5,000 (default 100)",
+    )
+    list_parser.add_argument(
+        "--after", metavar="KEY", help="only older ones: what a list ended with"
+    )
+    list_parser.add_argument("--events", action="store_true", help="events that nobody awaits yet")
+    show_parser = remote_command(commands, "show", show, "Show an execution and what it waits for.")
+    show_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    history_parser = remote_command(
+        commands, "history", history, "Show all that happened in an execution."
+    )
+    history_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+
+
+def list_executions(arguments: argparse.Namespace) -> int:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    client = client_of(arguments)
+    if arguments.events:
+        rows, after = client.events(), None
+        table, nothing = screen.events, "every event has found its waiter"
+    else:
+        found = client.executions(
+            arguments.workflow,
+            arguments.status,
+            limit=arguments.limit,
+            after=arguments.after,
+            filters=_list_filters(arguments),
+        )
+        rows, after = found
+        table, nothing = screen.executions, "no executions"
+    if arguments.json:
+        print_json(rows)
+    elif rows:
+        screen.put(table(rows, datetime.now(UTC)))
+    else:
+        print(nothing)
+    if after is not None:
+        print(f"older ones: --after {after}", file=sys.stderr)
+    return FINE
+
+
+def _list_filters(arguments: argparse.Namespace) -> dict[str, str | None]:
+    now = datetime.now(UTC)
+    texts = ("error", "name", "waiting_for", "last_error", "parent", "definition")
+    times = ("since", "until", "ended_since", "ended_until")
+    return {
+        **{field: getattr(arguments, field) for field in texts},
+        "paused": "true" if arguments.paused else None,
+        "waiting_since": _time_text(arguments.older_than, now),
+        **{field: _time_text(getattr(arguments, field), now) for field in times},
+    }
+
+
+def _time_text(given: datetime | timedelta | None, now: datetime) -> str | None:
+    """Return the time as ISO text; a span is that long ago."""
+    if given is None:
+        return None
+    return (now - given if isinstance(given, timedelta) else given).isoformat()
+
+
+def show(arguments: argparse.Namespace) -> int:
+    show_execution(arguments, client_of(arguments).execution(arguments.execution))
+    return FINE
+
+
+def show_execution(arguments: argparse.Namespace, execution: Any) -> None:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    if arguments.json:
+        print_json(execution)
+    else:
+        screen.put_execution(execution, datetime.now(UTC))
+
+
+def history(arguments: argparse.Namespace) -> int:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    events = client_of(arguments).history(arguments.execution)
+    if arguments.json:
+        print_json(events)
+    else:
+        screen.put(screen.history(events))
+    return FINE

@@ -1,0 +1,87 @@
+"""The commands of people whom executions ask: `inbox`, `claim`, `release`, `delegate`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.cli.console import FINE, print_json, say
+from holdfast.cli.remote import client_of, local_user, remote_command
+
+_BY_HELP = "your name; default: the user of this machine"
+
+
+def add(commands: Any) -> None:
+    inbox_parser = remote_command(
+        commands, "inbox", inbox, "List the open questions to people, or show one."
+    )
+    inbox_parser.add_argument("question", nargs="?", metavar="QUESTION", help="show only this one")
+    inbox_parser.add_argument("--assignee", help="of one person; of a role: role:manager")
+    inbox_parser.add_argument("--workflow", metavar="NAME", help="of the executions that ask")
+    inbox_parser.add_argument("--limit", type=int, metavar="N", help="1 to 100")
+    inbox_parser.add_argument("--after", metavar="CURSOR", help="as the page before prints it")
+    abouts = {
+        "claim": "Say that you work on a question: others cannot answer it.",
+        "release": "Let others answer a claimed question again.",
+        "delegate": "Give a question to another person or role.",
+    }
+    for name, about in abouts.items():
+        parser = remote_command(commands, name, act, about)
+        parser.add_argument("question", metavar="QUESTION", help="`holdfast inbox` prints it")
+        if name == "delegate":
+            parser.add_argument("--to", required=True, metavar="ASSIGNEE", help="or role:manager")
+        parser.add_argument("--by", help=_BY_HELP)
+        parser.set_defaults(action=name)
+
+
+def inbox(arguments: argparse.Namespace) -> int:
+    client = client_of(arguments)
+    if arguments.question is not None:
+        found = client.question(arguments.question)
+        if arguments.json:
+            print_json(found)
+        else:
+            _print_question(found)
+        return FINE
+    query = {name: getattr(arguments, name) for name in ("assignee", "workflow", "limit", "after")}
+    page = client.questions({name: value for name, value in query.items() if value is not None})
+    if arguments.json:
+        print_json(page["questions"])
+    elif page["questions"]:
+        from holdfast.cli import screen  # noqa: PLC0415
+
+        screen.put(screen.questions(page["questions"], datetime.now(UTC)))
+    else:
+        print("no open questions")
+    if "next" in page:
+        print(f"more: --after {page['next']}", file=sys.stderr)
+    return FINE
+
+
+def _print_question(found: Any) -> None:
+    print(f"{found['title']}  ({found['assignee']})")
+    if "until" in found:
+        print(f"until      {found['until']}")
+    if "claimed_by" in found:
+        print(f"claimed by {found['claimed_by']}")
+    if found["details"] is not None:
+        print(f"details    {json.dumps(found['details'], ensure_ascii=False)}")
+    if found["schema"]:
+        print(f"answer     {json.dumps(found['schema'], ensure_ascii=False)}")
+    print(f"holdfast answer {found['question']} --output JSON")
+
+
+def act(arguments: argparse.Namespace) -> int:
+    request = {"by": arguments.by or local_user()}
+    if arguments.action == "delegate":
+        request["to"] = arguments.to
+    told = client_of(arguments).act_on_question(arguments.question, arguments.action, request)
+    done = {
+        "claim": f"claimed by {request['by']}",
+        "release": "released",
+        "delegate": f"delegated to {request.get('to')}",
+    }
+    return say(arguments, told, done[arguments.action])

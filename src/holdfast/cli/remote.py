@@ -1,0 +1,40 @@
+"""The common part of the commands that call an API: where it is, and the client for it.
+
+The API is this project's running `serve`, another address, or a deployed stack.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.arguments import Run, command
+
+if TYPE_CHECKING:
+    from holdfast.local.client import Client
+
+
+def remote_command(commands: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
+    parser = command(commands, name, run, about)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--endpoint", metavar="URL", help="default: this project's running `serve`")
+    where.add_argument(
+        "--stack", metavar="NAME", help="a deployed stack, with your AWS credentials"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    return parser
+
+
+def client_of(arguments: argparse.Namespace) -> Client:
+    from holdfast.local.client import connect  # noqa: PLC0415
+
+    return connect(arguments.endpoint, arguments.stack)
+
+
+def local_user() -> str:
+    """Return the user of this machine; "" in a container that has no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""

@@ -1,0 +1,109 @@
+"""The commands by which an execution starts, stops and goes on again: `start`, `stop`, `retry`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.cli.arguments import EXECUTION_HELP
+from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
+from holdfast.cli.finding import show_execution
+from holdfast.cli.remote import client_of, remote_command
+
+if TYPE_CHECKING:
+    from holdfast.local.client import Client
+
+POLL_SECONDS: Final = 0.2
+
+
+def add(commands: Any) -> None:
+    start_parser = remote_command(commands, "start", start, "Start an execution.")
+    start_parser.add_argument("workflow")
+    start_parser.add_argument("--name", help="its business key; the same name and input start once")
+    start_parser.add_argument(
+        "--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin"
+    )
+    start_parser.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
+    start_parser.add_argument(
+        "--priority",
+        type=int,
+        metavar="N",
+        help="its place before limits: 0, the first, to 9; without it 5",
+    )
+    stop_parser = remote_command(
+        commands, "stop", stop, "End an execution as ABORTED, after undoing."
+    )
+    stop_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    stop_parser.add_argument("--error")
+    stop_parser.add_argument("--cause")
+    stop_parser.add_argument(
+        "--now", action="store_true", help="end it at once: what is not undone yet stays as it is"
+    )
+
+    retry_parser = remote_command(
+        commands,
+        "retry",
+        retry,
+        "Let an execution that FAILED, TIMED_OUT or was ABORTED go on from the failed step.",
+    )
+    retry_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    retry_parser.add_argument("--reason", metavar="TEXT", help="why, for the history")
+
+
+def start(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.input, "--input")
+    client = client_of(arguments)
+    started = client.start(arguments.workflow, data, arguments.name, arguments.priority)
+    is_new = started.get("started", True)
+    if arguments.wait is None:
+        text = f"started {started['execution']}" if is_new else _exists(started)
+        say(arguments, started, text)
+        return FINE if is_new else NEGATIVE
+    if not is_new:
+        print(_exists(started), file=sys.stderr)
+    ended = _wait(client, started["execution"], arguments.wait)
+    show_execution(arguments, ended)
+    if ended["status"] == "RUNNING":
+        print(f"still running after {arguments.wait:g} s", file=sys.stderr)
+    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
+
+
+def _exists(started: Any) -> str:
+    """Return a line about the execution that has the name already, and has not succeeded."""
+    name, status = started["name"], started["status"]
+    error = f" ({started['error']})" if "error" in started else ""
+    ended = f"is {status}" if status == "ABORTED" else f"has {status}"
+    if started.get("undone"):
+        fix = "it has undone what it did: start another one under another name"
+    else:
+        fix = f"`holdfast retry {name}` goes on from the failed step"
+    return f"{name} exists and {ended}{error}; {fix}"
+
+
+def _wait(client: Client, identifier: str, seconds: float) -> Any:
+    """Return the execution when it has ended, or its state after the time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        execution = client.execution(identifier)
+        left = deadline - time.monotonic()
+        if execution["status"] != "RUNNING" or left <= 0:
+            return execution
+        time.sleep(min(POLL_SECONDS, left))
+
+
+def stop(arguments: argparse.Namespace) -> int:
+    client = client_of(arguments)
+    is_now = arguments.now
+    told = client.stop(arguments.execution, arguments.error, arguments.cause, is_now=is_now)
+    how = "at once, undoing nothing more" if told.get("now") else "after undoing"
+    if is_now and not told.get("now"):
+        how += ", because the deployed code has no --now yet; deploy it again"
+    return say(arguments, told, f"asked {told['execution']} to stop {how}")
+
+
+def retry(arguments: argparse.Namespace) -> int:
+    answer = client_of(arguments).retry(arguments.execution, arguments.reason)
+    steps = ", ".join(answer["from"]) or "its start"
+    return say(arguments, answer, f"asked {answer['execution']} to go on from {steps}")

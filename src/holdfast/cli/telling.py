@@ -1,0 +1,59 @@
+"""The commands that bring facts from outside to waiting executions: `event` and `answer`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from holdfast.cli.console import json_argument, say
+from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.errors import RequestError
+
+
+def add(commands: Any) -> None:
+    event_parser = remote_command(
+        commands, "event", event, "Tell those who wait that something happened."
+    )
+    event_parser.add_argument("name")
+    event_parser.add_argument("--key", required=True, help="the business key that they wait with")
+    event_parser.add_argument(
+        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+    )
+    event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
+    answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
+    answer_parser.add_argument(
+        "token",
+        metavar="QUESTION|TOKEN",
+        help="or the id of a question, as `holdfast inbox` prints it",
+    )
+    answer_parser.add_argument("--by", help="your name; default: the user of this machine")
+    how = answer_parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
+    how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
+    answer_parser.add_argument("--cause", metavar="TEXT", help="of the error")
+
+
+def event(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.data, "--data")
+    client = client_of(arguments)
+    told = client.event(arguments.name, arguments.key, data, arguments.id)
+    waiting = told["waiting"]
+    heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
+    return say(arguments, told, f"event {told['event']} {heard}")
+
+
+def answer(arguments: argparse.Namespace) -> int:
+    if arguments.error is None:
+        if arguments.cause is not None:
+            raise RequestError("HF282", "--cause belongs to --error")
+        answer = {"output": json_argument(arguments.output, "--output")}
+    else:
+        texts = {"error": arguments.error, "cause": arguments.cause}
+        answer = {name: text for name, text in texts.items() if text is not None}
+    answer["by"] = arguments.by or local_user()
+    client = client_of(arguments)
+    if ":" in arguments.token:
+        told = client.act_on_question(arguments.token, "answer", answer)
+    else:
+        told = client.answer(arguments.token, answer)
+    return say(arguments, told, f"answered {told['execution']}")

@@ -1,0 +1,101 @@
+"""Types that the author declares: of names, and of parameters and results of local functions."""
+
+from __future__ import annotations
+
+import ast
+import types
+import typing
+from typing import Any
+
+from holdfast.compiler.context import NOTHING, TypedQuery, Unit
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.models import fits
+from holdfast.compiler.types.types import (
+    DURATION,
+    REFUSED,
+    UNKNOWN,
+    WRITTEN_DURATION,
+    Type,
+    describe,
+    is_refused,
+    join_all,
+    members_of,
+)
+
+
+def annotated_type(unit: Unit, node: ast.expr) -> Type:
+    """The type that an annotation inside a workflow names; unknown when it names none."""
+    try:
+        found = _annotation(unit, node)
+    except (SyntaxError, TypeError, ValueError):
+        return UNKNOWN  # a text that is not an expression, `5 | order`
+    return UNKNOWN if found is NOTHING else from_annotation(found)
+
+
+def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
+    """The type that a function inside a workflow declares for its result."""
+    return None if function.returns is None else annotated_type(unit, function.returns)
+
+
+def _annotation(unit: Unit, node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=(None | types.EllipsisType()) as constant):
+            return constant  # `tuple[int, ...]`
+        case ast.Constant(value=str(text)):
+            return _annotation(unit, ast.parse(text, mode="eval").body)
+        case ast.Name() | ast.Attribute():
+            return unit.outside(node)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            sides = _annotation(unit, left), _annotation(unit, right)
+            return NOTHING if NOTHING in sides else typing.Union[sides]  # noqa: UP007
+        case ast.Subscript(value=base, slice=part) if unit.outside(base) is typing.Literal:
+            return _literal(part)
+        case ast.Subscript(value=base, slice=ast.Tuple(elts=[first, *_])) if (
+            unit.outside(base) is typing.Annotated
+        ):
+            return _annotation(unit, first)
+        case ast.Subscript(value=base, slice=ast.Tuple(elts=parts)):
+            arguments = tuple(_annotation(unit, part) for part in parts)
+        case ast.Subscript(value=base, slice=part):
+            arguments = (_annotation(unit, part),)
+        case _:
+            return NOTHING
+    generic = unit.outside(base)
+    if NOTHING in (generic, *arguments):
+        return NOTHING
+    if generic is typing.Optional or generic is typing.Union:
+        # `Optional[int]` is `Union[int, None]`.
+        members = (*arguments, None) if generic is typing.Optional else arguments
+        return typing.Union[members]  # noqa: UP007
+    return types.GenericAlias(generic, arguments) if isinstance(generic, type) else NOTHING
+
+
+def _literal(node: ast.expr) -> Any:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    values = tuple(part.value for part in parts if isinstance(part, ast.Constant))
+    return typing.Literal[values] if len(values) == len(parts) else NOTHING
+
+
+def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
+    """The type of a value of type `found` for a name that is annotated with `declared`."""
+    if declared in (None, UNKNOWN) or is_refused(found):
+        return found  # An annotation with `Any` removes no known type
+    if DURATION in members_of(found):
+        # In this position a duration is a number; the annotation means the same.
+        declared = join_all(
+            DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
+        )
+    if found == UNKNOWN or fits(found, declared):
+        return declared
+    message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
+    unit.refuse(value, "HF040", message, f"annotate it as {describe(found)}")
+    return REFUSED
+
+
+def parameter_type(
+    own: Unit, caller: Unit, parameter: ast.arg, node: ast.expr, value: TypedQuery
+) -> Type:
+    """The type that a parameter has for a call. `own` is the unit of the function."""
+    note = parameter.annotation
+    declared = None if note is None else annotated_type(own, note)
+    return declared_type(caller, node, value.type, declared)

@@ -1,0 +1,157 @@
+"""Helpers of names, `if` and `return`: part of the expression that calls them.
+
+    def label(line: Line) -> str:          ($line := order.lines[0];
+        if line.quantity > 9:        ->     $line.quantity > 9 ? "bulk" : $line.sku)
+            return "bulk"
+        return line.sku
+
+Python computes every argument once, before the body. So an argument that is more than a name is
+held in a variable of the expression, also where the body does not read it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import (
+    REFUSED_EXPRESSION,
+    Environment,
+    Held,
+    Helper,
+    LocalFunction,
+    TypedQuery,
+    Unit,
+    fails_of,
+)
+from holdfast.compiler.expressions.arguments import given_arguments, is_name
+from holdfast.compiler.expressions.declared import (
+    annotated_type,
+    declared_type,
+    parameter_type,
+    returned_type,
+)
+from holdfast.compiler.expressions.query import NULL, Block, Conditional, Variable
+from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.steps.helpers import returns
+from holdfast.compiler.types.types import NONE, Type, is_refused, join
+
+if TYPE_CHECKING:
+    from holdfast.compiler.expressions.expressions import Expressions
+
+
+def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> TypedQuery:
+    """The expression of a helper's body, with its arguments."""
+    unit = expressions.unit
+    environment = Environment({})
+    if helper.is_local:
+        environment = expressions.environment
+        if not isinstance(environment.entries.get(helper.name), LocalFunction):
+            message = f"`{helper.name}` may not be defined here"
+            help_ = f"put `def {helper.name}` before every line that calls it"
+            return unit.refused(call, "HF022", message, help_)
+    given = given_arguments(expressions, call, helper)
+    if given is None:
+        return REFUSED_EXPRESSION
+    if call not in unit.copies:
+        unit.copies[call] = copy.deepcopy(helper.node)
+    node = unit.copies[call]
+    scope = unit.scope(expressions.scope, node, local_names(node), sees=helper.sees)
+    for name in scope.local_names:
+        environment = environment.without(name)
+    blocks: list[tuple[str, TypedQuery]] = []
+    for parameter, argument, value in given:
+        type_ = parameter_type(helper.unit, unit, parameter, argument or call, value)
+        if is_refused(type_):
+            return REFUSED_EXPRESSION
+        query = value.query
+        if not is_name(query):
+            variable = scope.name(parameter.arg)
+            blocks.append((variable, value))
+            query = Variable(variable)
+        environment = environment.with_entry(parameter.arg, Held(query, type_))
+    before = len(unit.diagnostics)
+    inner = expressions.of_helper(helper.unit, scope, environment)
+    body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
+    if len(unit.diagnostics) > before and not helper.is_local:
+        refuse_body(unit, call, helper.name)
+    return body if is_refused(body.type) else _held(blocks, body)
+
+
+def refuse_body(unit: Unit, call: ast.Call, name: str) -> None:
+    unit.refuse(
+        call,
+        "HF005",
+        f"`{name}` is a plain function, so its body is part of the workflow: "
+        "see what is refused in it",
+        "decorate it with @task (durable, retried, may do I/O) or @pure (quick, no I/O)",
+    )
+
+
+def _held(blocks: Sequence[tuple[str, TypedQuery]], body: TypedQuery) -> TypedQuery:
+    query, fails = body.query, fails_of(body, *(value for _, value in blocks))
+    for variable, value in reversed(blocks):
+        query = Block(variable, value.query, query)
+    return TypedQuery(query, body.type, fails)
+
+
+class _Body:
+    """Lowers the statements of a plain body to one expression."""
+
+    def __init__(self, expressions: Expressions, declared: Type | None) -> None:
+        self.expressions = expressions
+        self.declared = declared
+
+    def lower(self, statements: Sequence[ast.stmt]) -> TypedQuery:
+        if not statements:
+            return TypedQuery(NULL, NONE)
+        first, rest = statements[0], statements[1:]
+        match first:
+            case ast.Return(value=None):
+                return TypedQuery(NULL, NONE)
+            case ast.Return(value=ast.expr() as value):
+                return self._typed(value, self.expressions.lower(value), self.declared)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return self._named(name, value, None, rest)
+            case ast.AnnAssign(
+                target=ast.Name(id=name), annotation=note, value=ast.expr() as value
+            ):
+                declared = annotated_type(self.expressions.unit, note)
+                return self._named(name, value, declared, rest)
+            case ast.If():
+                return self._chosen(first, rest)
+            case _:
+                return self.lower(rest)  # a docstring, or `pass`
+
+    def _typed(self, node: ast.expr, value: TypedQuery, declared: Type | None) -> TypedQuery:
+        type_ = declared_type(self.expressions.unit, node, value.type, declared)
+        return REFUSED_EXPRESSION if is_refused(type_) else value._replace(type=type_)
+
+    def _named(
+        self, name: str, node: ast.expr, declared: Type | None, rest: Sequence[ast.stmt]
+    ) -> TypedQuery:
+        here = self.expressions
+        value = self._typed(node, here.lower(node), declared)
+        variable = here.scope.name(name)
+        held = Held(Variable(variable), value.type)
+        inner = here.with_environment(here.environment.with_entry(name, held))
+        body = _Body(inner, self.declared).lower(rest)
+        if is_refused(value.type) or is_refused(body.type):
+            return REFUSED_EXPRESSION
+        return _held([(variable, value)], body)
+
+    def _chosen(self, node: ast.If, rest: Sequence[ast.stmt]) -> TypedQuery:
+        """The statements after an `if` belong to the arm that does not return."""
+        test = self.expressions.truth(node.test)
+        arms = []
+        for body, is_true in ((node.body, True), (node.orelse, False)):
+            inner = self.expressions.narrowed(node.test, is_true=is_true)
+            whole = body if returns(body) else [*body, *rest]
+            arms.append(_Body(inner, self.declared).lower(whole))
+        then, otherwise = arms
+        if any(is_refused(part.type) for part in (test, then, otherwise)):
+            return REFUSED_EXPRESSION
+        query = Conditional(test.query, then.query, otherwise.query)
+        return TypedQuery(query, join(then.type, otherwise.type), fails_of(test, then, otherwise))

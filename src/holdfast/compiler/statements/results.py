@@ -1,0 +1,75 @@
+"""`return` in the body of a helper: a value for the place of the call, and the way out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import Held, TypedQuery
+from holdfast.compiler.expressions.declared import declared_type
+from holdfast.compiler.expressions.durations import refuse_error
+from holdfast.compiler.expressions.query import NULL
+from holdfast.compiler.ir import Assign, Leave, SourcePlace, Way
+from holdfast.compiler.types.types import NONE, Type, has_error, is_refused
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+
+@dataclass(slots=True)
+class Result:
+    """What a body gives. `last`: its only `return`, where that is its last line.
+
+    `variable` holds the value of any other `return`; a procedure gives None and needs none.
+    """
+
+    declared: Type | None
+    last: ast.Return | None
+    is_procedure: bool
+    variable: str | None = None
+    value: TypedQuery | None = None
+    is_left: bool = False
+    #: Nothing else refers to the list or dict that the body gives.
+    is_fresh: bool = True
+
+
+def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) -> None:
+    """Lower `return` in a helper."""
+    result, flow = statements.result, statements.flow
+    assert result is not None
+    value = TypedQuery(NULL, NONE)
+    if given is not None:
+        result.is_fresh = result.is_fresh and _is_fresh(statements, given)
+        value = statements.value(given)
+        type_ = declared_type(statements.unit, given, value.type, result.declared)
+        value = refuse_error(statements.unit, given) if has_error(type_) else value
+        value = value._replace(type=type_)
+    flow.returned.append(value.type)
+    if node is result.last and not flow.finals:
+        result.value = value
+    else:
+        if not result.is_procedure:
+            result.variable = statements.scope.name("return_value")
+            if not is_refused(value.type):
+                assigned = ((result.variable, value),)
+                statements.emit(Assign(statements.origin(node), assigned))
+        statements.emit(leaving(statements, statements.origin(node)))
+    flow.environment = None
+
+
+def leaving(statements: Statements, origin: SourcePlace) -> Leave:
+    """The jump out of a helper, or into the `finally` body on the way."""
+    flow = statements.flow
+    assert statements.result is not None
+    statements.result.is_left = True
+    if flow.finals:
+        flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+    return Leave(origin)
+
+
+def _is_fresh(statements: Statements, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        entry = statements.entry(node.id)
+        return isinstance(entry, Held) and entry.is_own
+    return isinstance(node, ast.Constant) or statements.is_fresh(node)

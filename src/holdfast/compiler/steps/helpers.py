@@ -1,0 +1,237 @@
+"""Plain helpers: an undecorated `def` of the author, whose body stands in the place of its call.
+
+The problem
+-----------
+A helper is no step: no record names it, and a newer version of it must not change a running
+execution. So the compiler takes its body into the state machine, once for each call. The body is in
+the language of workflows, and may hold durable calls.
+
+Two forms
+---------
+* An expression: docstring, names that are given once and more, `if`, `return`. It becomes part of
+  the JSONata expression around the call, so it may stand anywhere, also where an expression is
+  evaluated never or many times: `[price(line) for line in lines]` (`expressions/inlining.py`).
+* Statements: anything else, such as loops, `try`, `raise`, and durable calls. The body runs before
+  the statement that holds the call, in the same way as a durable call (`steps/hoisting.py` and
+  `statements/inlining.py`).
+
+A helper is a `def` at the top of a module of the author, or a local `def` of the workflow or of
+another helper. A method, a generator and a decorated function are none: their call runs more code
+than their body. Functions of libraries are none either: an update of a library would change
+definitions.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import FunctionType
+from typing import Any, Final
+
+from holdfast.compiler.context import Helper, Unit
+from holdfast.compiler.source import Source
+from holdfast.compiler.statements.aliases import kept_by_statements
+from holdfast.compiler.statements.local_names import bound_names, local_names
+from holdfast.compiler.steps.durable import find_durable
+from holdfast.compiler.types.failures import is_own
+from holdfast.compiler.variable_names import VariableScopeNames
+
+
+def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
+    """What `node` calls and what runs before its statement: a durable call, or a helper of
+    statements. None for any other node.
+    """
+    found = find_durable(unit, scope, node)
+    if found is not None:
+        return found
+    helper = find_helper(unit, scope, node)
+    return None if helper is None or helper.is_expression else helper
+
+
+def find_helper(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Helper | None:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return None
+    if node not in unit.helpers:
+        unit.helpers[node] = _find(unit, scope, node.func, ())
+    return unit.helpers[node]
+
+
+def is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
+    """Return True for a durable call, which gets copies of its arguments."""
+    return find_durable(unit, scope, node) is not None
+
+
+def keeps_parameters(helper: Helper) -> bool:
+    """Return True when the body of a helper may keep a list or dict that it is given."""
+    node, unit = helper.node, helper.unit
+    kept = kept_by_statements(node, lambda part: is_step(unit, helper.sees, part))
+    return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
+
+
+def is_helper(function: object) -> bool:
+    return isinstance(function, FunctionType) and _definition(function) is not None
+
+
+def _find(
+    unit: Unit,
+    scope: VariableScopeNames,
+    function: ast.expr,
+    around: tuple[ast.FunctionDef, ...],
+) -> Helper | None:
+    root = function
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return None
+    if scope.is_local(root.id):
+        return _local(unit, scope, root.id, around) if root is function else None
+    found = unit.outside(function)
+    definition = _definition(found) if isinstance(found, FunctionType) else None
+    if definition is None:
+        return None
+    source, node = definition
+    sees = VariableScopeNames(None, ())
+    beside = unit.beside(source, found)
+    return _helper(beside, sees, node, around, is_local=False)
+
+
+def _definition(function: FunctionType) -> tuple[Source, ast.FunctionDef] | None:
+    """The source of a plain function at the top of a module of the author."""
+    module = sys.modules.get(function.__module__)
+    if module is None or "." in function.__qualname__ or not is_own(module):
+        return None
+    if function.__code__.co_filename != module.__file__:
+        return None
+    try:
+        source = Source.of(module)
+    except (OSError, TypeError):
+        return None
+    node = source.find(function)
+    if not isinstance(node, ast.FunctionDef) or node.name != function.__code__.co_name:
+        return None
+    return None if node.decorator_list or _is_generator(node) else (source, node)
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    return any(isinstance(part, ast.Yield | ast.YieldFrom) for part in own_parts(node))
+
+
+def _local(
+    unit: Unit, scope: VariableScopeNames, name: str, around: tuple[ast.FunctionDef, ...]
+) -> Helper | None:
+    """The `def` that gives a local name its value; the first of several."""
+    owner: VariableScopeNames | None = scope
+    while owner is not None and name not in owner.local_names:
+        owner = owner.sees
+    function = None if owner is None else unit.functions.get(owner)
+    if owner is None or function is None:
+        return None
+    defined = [
+        part
+        for part in own_parts(function)
+        if isinstance(part, ast.FunctionDef) and part.name == name
+    ]
+    if not defined:
+        return None
+    found = _helper(unit, owner, defined[0], around, is_local=True)
+    return found if len(defined) == 1 else replace(found, is_expression=False, is_quiet=False)
+
+
+def own_parts(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without the bodies of functions inside it."""
+    pending: list[ast.AST] = [*function.body]
+    while pending:
+        part = pending.pop(0)
+        yield part
+        if not isinstance(part, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            pending[:0] = ast.iter_child_nodes(part)
+
+
+# The form.
+
+
+def _helper(
+    unit: Unit,
+    scope: VariableScopeNames,
+    node: ast.FunctionDef,
+    around: tuple[ast.FunctionDef, ...],
+    *,
+    is_local: bool,
+) -> Helper:
+    """A function that calls itself has no form as an expression."""
+    is_recursive = node in around
+    called = () if is_recursive else _called(unit, scope, node, around)
+    is_plain = not is_recursive and _is_plain(node.body)
+    is_quiet = not is_recursive and not any(isinstance(part, _LOUD) for part in own_parts(node))
+    return Helper(
+        node,
+        unit,
+        scope,
+        is_local,
+        is_expression=is_plain and all(one is not None and one.is_expression for one in called),
+        is_quiet=is_quiet and all(one is not None and one.is_quiet for one in called),
+    )
+
+
+_LOUD: Final = (ast.Raise, ast.Assert, ast.While, ast.With)
+
+
+def _called(
+    unit: Unit,
+    scope: VariableScopeNames,
+    node: ast.FunctionDef,
+    around: tuple[ast.FunctionDef, ...],
+) -> tuple[Helper | None, ...]:
+    """The helpers that a body calls; None for a durable call."""
+    inner = VariableScopeNames(None, local_names(node), scope)
+    found: list[Helper | None] = []
+    for part in own_parts(node):
+        if not isinstance(part, ast.Call):
+            continue
+        if find_durable(unit, inner, part) is not None:
+            found.append(None)
+        elif helper := _find(unit, inner, part.func, (*around, node)):
+            found.append(helper)
+    return tuple(found)
+
+
+def _is_plain(body: list[ast.stmt]) -> bool:
+    for place, statement in enumerate(body):
+        is_last = place == len(body) - 1
+        match statement:
+            case ast.Return():
+                return is_last
+            case (
+                ast.Assign(targets=[ast.Name()])
+                | ast.AnnAssign(target=ast.Name(), value=ast.expr())
+            ):
+                pass
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case ast.If(body=inner, orelse=orelse):
+                if not _is_plain(inner) or not _is_plain(orelse):
+                    return False
+                # Otherwise the statements after it would stand in both arms.
+                if not (is_last or returns(inner) or returns(orelse)):
+                    return False
+            case _:
+                return False
+    return True
+
+
+def returns(body: list[ast.stmt]) -> bool:
+    """Return True when every way through a plain body ends in a `return`."""
+    match body[-1:]:
+        case [ast.Return()]:
+            return True
+        case [ast.If(body=inner, orelse=orelse)]:
+            return returns(inner) and returns(orelse)
+        case _:
+            return False
+
+
+def is_bound_in_body(function: ast.FunctionDef, name: str) -> bool:
+    """Return True when the body gives the parameter `name` another value."""
+    return any(name in bound_names(statement) for statement in function.body)

@@ -1,0 +1,74 @@
+"""Skip of one step: an operator gives its result, and the execution goes on after it.
+
+Rules of this file (docs/explanation/repair.md shows them):
+* A step is a task or a wait. A block of branches is skipped by skipping its open steps.
+* The result takes the place of the step's own: the state is left with its Assign and Output.
+* A step of an ended execution is skipped by continuing the execution, as a retry does. Other steps
+  that were open at the end run again.
+* The request names one visit of the state. If the step ended meanwhile, the request leaves no
+  trace: no second result takes the place of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.asl.program import Program, TaskState, WaitState
+from holdfast.core.apply.apply import apply
+from holdfast.core.decision import Decision, note_started
+from holdfast.core.events import Event
+from holdfast.core.facts import SkipRequested
+from holdfast.core.flow import leave
+from holdfast.core.state import Admission, Execution, Frame
+
+
+def frames_to_skip(program: Program, state: Execution) -> list[Frame]:
+    """Return the frames whose step can be skipped now."""
+    frames = _open_frames(state).values()
+    return [frame for frame in frames if may_skip(program, frame)]
+
+
+def may_skip(program: Program, frame: Frame) -> bool:
+    step = program.states.get(frame.position)
+    return isinstance(step, TaskState | WaitState) and not isinstance(frame.waiting, Admission)
+
+
+def step_of(state: Execution, fact: SkipRequested) -> Frame | None:
+    frame = _open_frames(state).get(fact.frame)
+    return frame if frame is not None and frame.entered_event == fact.entered_event else None
+
+
+def _open_frames(state: Execution) -> Mapping[str, Frame]:
+    """Return the frames that are open, or that would be after a retry."""
+    if not state.is_ended:
+        return state.frames
+    if not state.resting or state.is_undone:
+        return {}
+    retry = Event("ExecutionRedriven", 0, 0, 0, {}, {"control": state.last_control})
+    return apply(state, retry).frames
+
+
+def skip(decision: Decision, fact: SkipRequested) -> None:
+    frame = decision.frame(fact.frame)
+    step = decision.state_of(frame)
+    if not may_skip(decision.program, frame):
+        return
+    note_started(decision, frame)
+    own: dict[str, Any] = {"control": fact.control_id, "reason": fact.reason, "by": fact.by}
+    output = fact.output if isinstance(step, TaskState) else frame.input
+    decision.emit(
+        "StepSkipped",
+        frame=frame.id,
+        details={"name": frame.position, "output": output},
+        **own,
+    )
+    assert isinstance(step, TaskState | WaitState)
+    leave(
+        decision,
+        decision.frame(frame.id),
+        step.next,
+        (step.assign, step.output),
+        default=output,
+        extra={"result": output} if isinstance(step, TaskState) else None,
+    )

@@ -1,0 +1,126 @@
+"""Starts whose message was lost: the sweeper sends them again (R18).
+
+`pending_starts.py` says what the rows are. For each row, when it is `FIRST_MS` old:
+
+    the execution has ended, or has a watchdog row   ─► nothing is left to do
+    its log has begun, and no watchdog row guards it ─► send `recover`, put the row at a later time
+    it has no log, and is in quarantine              ─► put the row at a later time
+    it has no log                                    ─► send the start, put the row at a later time
+
+A start may wait in the queue for hours, when many are ahead of it. The sweeper cannot tell such a
+start from a lost one, so it sends it again ever more seldom: after 15 minutes, 30 minutes, an hour,
+then each hour. A second message of one start finds the log of the first.
+
+The place up to which the rows were read is stored after they are worked off. A sweeper that crashes
+before, or one that overlaps, works them off again. A sweeper that was frozen may store an older
+place, and the next one reads those rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from holdfast import resources
+from holdfast.errors import HoldfastError, is_passing
+from holdfast.limits import (
+    START_RESENT_SECONDS_MAX,
+    START_RETENTION_SECONDS,
+    SWEEP_ROWS_MAX,
+    WATCH_LOOK_SECONDS_MIN,
+)
+from holdfast.runtime import messages, pending_starts, watchdog
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    Measure,
+    Message,
+    NoResult,
+    Put,
+    Query,
+    Send,
+)
+from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.pending_starts import FIRST_MS
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.format_control import require_writable
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats
+from holdfast.runtime.storage.log import Log
+
+_HOUR_MS = WATCH_LOOK_SECONDS_MIN * 1_000
+
+
+def sweep(
+    shard: int, owner: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[HoldfastError]]:
+    """Return the errors of rows that could not be worked off. A row is tried again: after a passing
+    error in a minute, otherwise in an hour.
+    """
+    require_writable(formats)
+    refused: list[HoldfastError] = []
+    read = yield Get(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard))
+    read_to = None if read is None else str(read["to"])
+    now_ms = yield Clock()
+    rows = yield Query(
+        tables.MAIL,
+        keys.pending_starts(shard),
+        after=read_to,
+        until=keys.due_until(now_ms - FIRST_MS),
+        limit=SWEEP_ROWS_MAX,
+    )
+    for row in rows:
+        try:
+            yield from _work_off(row, owner, formats, now_ms)
+        except HoldfastError as error:
+            yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
+            refused.append(error)
+            if is_passing(error):
+                break  # the place stays before this row
+            yield from _look_later(row, _HOUR_MS, now_ms)
+        read_to = str(row["sk"])
+    if rows and read_to is not None:
+        yield Put(
+            tables.MAIL,
+            {
+                "pk": keys.STARTS_READ,
+                "sk": keys.starts_read(shard),
+                FORMAT_FIELD: FORMAT,
+                "to": read_to,
+            },
+        )
+    return refused
+
+
+def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
+    tenant, run = str(row["t"]), str(row["run"])
+    partition = keys.execution(tenant, run)
+    newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1)
+    if newest and newest[0].get(resources.LIST_STATUS) != "RUNNING":
+        return
+    log = Log(tenant, run, owner, "", formats)
+    if newest:
+        yield from log.load()
+        if log.state is None or log.state.is_ended or log.state.is_opened:
+            return
+    body = yield from pending_starts.message_of(row)
+    age_ms = now_ms - int(body["t0"])
+    if age_ms > START_RESENT_SECONDS_MAX * 1_000:
+        return
+    if (yield from quarantine.held_in(log)) is None:
+        # The workers count it as a further delivery of the first message, and not as a round of a
+        # dead letter.
+        replaced = {"of": [run], "released": 1}
+        again = messages.recover(tenant, run) if newest else {**body, **replaced}
+        is_work = bool(newest) or "parent" in body
+        yield Send((Message(again),), "work" if is_work else "starts")
+    next_ms = watchdog.next_age_ms(age_ms, FIRST_MS, 1, _HOUR_MS)
+    yield from _look_later(row, next_ms - age_ms, now_ms)
+
+
+def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
+    """Put the row so that it is read after that time."""
+    at_ms = now_ms + later_ms - FIRST_MS
+    sort = keys.pending_start(at_ms, str(row["t"]), str(row["run"]))
+    yield Put(tables.MAIL, {**row, "sk": sort, "ttl": now_ms // 1_000 + START_RETENTION_SECONDS})

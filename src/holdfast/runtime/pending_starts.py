@@ -1,0 +1,77 @@
+"""Rows of accepted starts: by them the sweeper finds a start whose message was lost.
+
+A start is accepted when it is stored. The start message makes a worker begin the execution soon,
+but SQS may lose it: an operator purges the queue. So each start puts a row first, with everything
+that the message holds. The sweeper reads the rows in the order of time, once each, when they are
+`FIRST_MS` old (`maintenance/lost_starts.py`):
+
+    10:00:00  the API puts the row 10:00:00#T#run, sends the message, answers the caller
+    10:00:01  a worker begins the log
+    10:16:00  the sweeper reads the row: the execution has ended, or its watchdog row guards it
+              otherwise it sends the message again, and puts a row for the next check
+
+**The price.** One write for each start, and one read. The sweeper keeps in one item for each shard
+up to where it has read, so it deletes no rows; TTL does.
+
+**A late put.** A row that arrives behind that place is never read. The place is always `FIRST_MS`
+in the past, and the API's function ends after half a minute. A caller without an answer starts
+again, and that start puts a row of its own time.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.limits import START_RETENTION_SECONDS, STARTS_DUE_SHARDS
+from holdfast.runtime import messages
+from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+
+#: A worker has 15 minutes for a message. After that the execution is opened or has ended, or its
+#: message still waits in the queue, or is lost.
+FIRST_MS: Final = 15 * 60_000
+
+
+def shard_of(run: str) -> int:
+    return zlib.crc32(run.encode()) % STARTS_DUE_SHARDS
+
+
+def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
+    """Put the row of a start message. `stored_input`: the partition of the row that holds the
+    input already; the row of the start then leaves it out.
+    """
+    now_ms = yield Clock()
+    yield Put(tables.MAIL, _item_of(body, now_ms, stored_input))
+
+
+def _item_of(body: Mapping[str, Any], at_ms: int, stored_input: str | None) -> Item:
+    tenant, run = str(body["t"]), str(body["run"])
+    kept = {name: value for name, value in body.items() if name != "input"}
+    place = body["input"] if stored_input is None else {"in": stored_input}
+    item: dict[str, str | int | bytes] = {
+        "pk": keys.pending_starts(shard_of(run)),
+        "sk": keys.pending_start(at_ms, tenant, run),
+        FORMAT_FIELD: FORMAT,
+        "t": tenant,
+        "run": run,
+        "body": json.dumps(kept, ensure_ascii=False, separators=(",", ":")),
+        "ttl": at_ms // 1_000 + START_RETENTION_SECONDS,
+    }
+    return {**item, **place}
+
+
+def message_of(row: Item) -> Generator[Effect, Any, Mapping[str, Any]]:
+    """Return the start message. Raises HoldfastBug for a row of another form."""
+    require_format(row, "the row of a start")
+    with reading("the row of a start"):
+        body, stored = json.loads(str(row["body"])), row
+        if "in" in row:
+            sort = keys.list_sort(body["t0"], body["run"])
+            stored = (yield Get(tables.MAIL, str(row["in"]), sort)) or {}
+        body["input"] = {key: stored[key] for key in ("v", "ref") if key in stored}
+        return messages.require_readable(body)

@@ -1,0 +1,81 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import (parallel, workflow)
+from tests.golden.shop import Order, CardDeclined, charge
+
+
+def joined(*names: str) -> str:
+    return ",".join(names)
+
+
+def saved(text: str) -> str:
+    with open("x", "w") as file:
+        file.write(text)
+    return text
+
+
+def lower_of(text: str) -> str:
+    return text.casefold()
+
+
+def total_of(order: Order) -> int:
+    total = 0
+    for line in order.lines:
+        total += line.unit_cents
+    return total
+
+
+def depth(n: int) -> int:
+    return depth(n - 1) + 1 if n > 0 else 0
+
+
+def failure(order: Order) -> Any:
+    try:
+        charge(order.id, 1)
+    except CardDeclined as err:
+        return err
+    return None
+
+
+def grown(names: list[str], name: str) -> list[str]:
+    names.append(name)
+    return names
+
+
+def counted(n: int) -> int:
+    if n > 3:
+        return "many"
+    return n
+
+
+@workflow
+def flow(order: Order, orders: list[Order], n: int) -> int:
+    rate = n
+
+    def with_rate(cents: int, by: int = rate) -> int:
+        return cents * by
+
+    if n > 3:
+
+        def small(k: int) -> int:
+            return k
+
+        def looped(k: int) -> int:
+            for _ in range(3):
+                k += 1
+            return k
+
+    joined(order.id, order.id)
+    saved(order.id)
+    lower = lower_of(order.id)
+    totals = [total_of(one) for one in orders]
+    k = depth(n)
+    failed = failure(order)
+    names = grown([order.id], "x")
+    counted(n, 3)
+    total = with_rate(n) + small(n) + looped(n)
+    return total + rate(n) + counted(n)
