@@ -1,6 +1,3 @@
-"""Holdfast's AWS resources as CDK constructs; `stack.HoldfastStack` is all of them in one stack.
-
-Nothing is imported here, so that settings and bundling can be used without starting the CDK.
-"""
+"""The CDK stack of this repository, made of the construct in `holdfast.infra`."""
 
 from __future__ import annotations

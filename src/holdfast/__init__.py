@@ -8,7 +8,15 @@ from holdfast.api.batches import Batch
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.lambdas import lambda_handler
-from holdfast.api.limits import Limit, Throttled, Trip, per_hour, per_minute, per_second
+from holdfast.api.limits import (
+    Limit,
+    Throttled,
+    Trip,
+    limit_service,
+    per_hour,
+    per_minute,
+    per_second,
+)
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -76,6 +84,7 @@ __all__ = [
     "from_step",
     "hours",
     "lambda_handler",
+    "limit_service",
     "minutes",
     "parallel",
     "per_hour",

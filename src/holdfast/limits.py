@@ -137,11 +137,13 @@ GATE_KEPT_MS: Final = 30_000  # so long an attempt keeps a permit while it waits
 GATE_SLOW_FACTOR: Final = 0.85  # of the places of a concurrency, after a call was refused
 GATE_SLOW_MARGIN: Final = 0.97  # of the speed of a rate, besides one start for each refused call
 GATE_SLOW_FLOOR: Final = 1 / 16  # of the speed at the first refusal, for those that follow it
+SERVICE_PAUSE_MS: Final = 1_000  # a limit closes for so long after an AWS service throttled a call
 GATE_SLOW_MS: Final = 2_000  # the limit is slowed at most once in so long
 GATE_PROBE_MS: Final = 30_000  # a slowed limit doubles its speed so long after its plateau
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # of one tick
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400  # a replaced change of a limit
+RESUME_PER_SECOND: Final = 50  # of what a pause of a task, a workflow or the stack has held
 LIMIT_SETTINGS_MS: Final = 5_000  # so long a host uses the settings of a limit that it has read
 
 # -- Answers of services ---------------------------------------------------------------------------

@@ -199,6 +199,8 @@ ROUTES: Final = (
     "POST /executions/{id}/resume",
     "POST /executions/{id}/priority",
     "POST /executions/{id}/skip",
+    "GET /pauses",
+    "POST /pauses",
     "GET /limits",
     "GET /limits/{name}",
     "POST /limits/{name}",

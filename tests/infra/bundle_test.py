@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.bundle import build_asset
-from infra.settings import Settings
+from holdfast.infra.bundle import build_asset, compile_workflows
+from holdfast.infra.settings import Settings
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +38,9 @@ HOST = {
 
 def build(directory: Path, changes: Mapping[str, str], *, project: Path = ROOT) -> Path:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    directory.mkdir()
     settings = Settings.from_context({**context, **changes}.get)
-    build_asset(directory, project=project, settings=settings)
+    compiled = compile_workflows(settings.modules, project=project)
+    build_asset(directory, project=project, settings=settings, compiled=compiled)
     return directory
 
 
@@ -92,17 +92,6 @@ def test_the_program_of_the_readme_is_found_by_its_functions_though_it_is_one_fi
     readme = (ROOT / "README.md").read_text()
     program, _ = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     (project / "my_shop.py").write_text(program)
-    foreign = (
-        '{"function": "my_shop_of_old:other"}',
-        '{"version": 3}',
-        '{"function": 1}',
-        "[]",
-        "//",
-    )
-    for number, text in enumerate(foreign):
-        (project / f"other{number}.map.json").write_text(text)
-    holdfast = Path(sys.executable).with_name("holdfast")
-    subprocess.run([holdfast, "compile", "my_shop"], cwd=project, check=True, timeout=60)
 
     asset = build(tmp_path / "asset", {**HOST, "modules": "my_shop"}, project=project)
 

@@ -61,6 +61,12 @@ def chosen(assembly: Path) -> Template:
 
 
 @pytest.fixture(scope="session")
+def shop(assembly: Path) -> Template:
+    """The template of a user's stack with two Holdfasts in it; see synth.py."""
+    return Template.load(assembly / "own" / "Shop.template.json")
+
+
+@pytest.fixture(scope="session")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Make one deployment for the whole run: its tests are one group of xdist's."""
     with deploy(tmp_path_factory.mktemp("ministack")) as made:

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast import resources
 from holdfast.errors import HoldfastError
-from infra.bundle import build_asset
-from infra.settings import JwtIssuer, Settings, require_key
+from holdfast.infra.bundle import build_asset, compile_workflows
+from holdfast.infra.settings import JwtIssuer, Settings, require_key
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
@@ -151,23 +151,20 @@ def test_a_workflow_with_secrets_is_not_deployed_without_their_key() -> None:
     require_key(settings(), {"refund": ()})
 
 
-def test_a_module_that_the_project_does_not_have_is_refused_before_anything_is_installed(
+def test_a_module_that_the_project_does_not_have_is_refused_before_it_is_imported(
     tmp_path: Path,
 ) -> None:
-    asset = tmp_path / "asset"
-    asset.mkdir()
     with pytest.raises(HoldfastError, match="`nowhere`, which is neither in") as refused:
-        build_asset(asset, project=tmp_path, settings=settings(modules="nowhere.orders"))
+        compile_workflows(["nowhere.orders"], project=tmp_path)
     assert refused.value.code == "HF403"
-    assert not list(asset.iterdir())
 
 
 def test_the_error_for_a_project_without_a_lock_file_says_how_to_make_one(tmp_path: Path) -> None:
-    asset = tmp_path / "asset"
-    asset.mkdir()
     (tmp_path / "orders.py").write_text("")
     with pytest.raises(HoldfastError, match="uv lock") as refused:
-        build_asset(asset, project=tmp_path, settings=settings(modules="orders"))
+        build_asset(
+            tmp_path / "asset", project=tmp_path, settings=settings(modules="orders"), compiled=[]
+        )
     assert refused.value.code == "HF402"
 
 

@@ -1,4 +1,5 @@
-"""Synthesises two stacks: "Default" as cdk.json has it, "Chosen" with every other choice made.
+"""Synthesises the stacks that the tests read: "Default" as cdk.json has it, "Chosen" with every
+other choice made, and in an app of its own "Shop", a user's stack with two Holdfasts in it.
 
 A program of its own, because the CDK starts a Node process and takes seconds: tests run it once
 and read the templates. The asset is a stand-in; bundle_test.py looks at the real one.
@@ -7,16 +8,29 @@ and read the templates. The asset is a stand-in; bundle_test.py looks at the rea
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from aws_cdk import Acknowledgment, App, Validations
+from aws_cdk import Acknowledgment, App, CfnOutput, Duration, Stack, Validations
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
-from infra.settings import JwtIssuer, Settings
-from infra.sizes import read_sizes
+from holdfast.infra import Holdfast, JwtIssuer, Size
+from holdfast.infra.settings import Settings
+from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
-from tests.infra.template import SIZES, TASK_POLICY_ARNS, TOPIC_ARN
+from tests.infra.template import LAYER_ARN, SIZES, TASK_POLICY_ARNS, TOPIC_ARN
+
+ROOT = Path(__file__).parents[2]
 
 
 def main(asset: str, directory: str) -> None:
@@ -39,14 +53,84 @@ def main(asset: str, directory: str) -> None:
         work_batch=4,
         log_retention_days=400,
     )
-    HoldfastStack(app, "Default", settings=settings, asset=Path(asset))
-    made = HoldfastStack(app, "Chosen", settings=chosen, asset=Path(asset))
+    HoldfastStack(app, "Default", settings=settings, project=ROOT, asset=Path(asset))
+    made = HoldfastStack(app, "Chosen", settings=chosen, project=ROOT, asset=Path(asset))
     for policy in TASK_POLICY_ARNS:
         # The user decides on the tasks' rights, also with a policy of AWS's own.
         Validations.of(made).acknowledge(
             Acknowledgment(id=f"AwsSolutions-IAM4[Policy::{policy}]", reason="chosen by the user")
         )
     app.synth()
+    synthesise_shop(Path(asset), f"{directory}/own")
+    synthesise_page(f"{directory}/page")
+
+
+def synthesise_shop(asset: Path, directory: str) -> None:
+    """Make a user's stack: no context key is set, and nothing of cdk.json is read."""
+    app = App(outdir=directory)
+    stack = Stack(app, "Shop")
+    flows = Holdfast(
+        stack,
+        "Flows",
+        modules=["shop.order"],
+        asset=asset,
+        environment={"STAGE": "test"},
+        secrets={"CARD_SERVICE": secretsmanager.Secret(stack, "CardService")},
+        functions={"worker": Size(memory_mb=1_024, concurrency=20)},
+        layers=[lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER_ARN)],
+        vpc=ec2.Vpc.from_vpc_attributes(
+            stack,
+            "Vpc",
+            vpc_id="vpc-0a1b2c3d",
+            availability_zones=["eu-west-1a"],
+            private_subnet_ids=["subnet-0a1b2c3d"],
+        ),
+        task_policies=[
+            iam.ManagedPolicy(
+                stack,
+                "Call",
+                statements=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["*"])],
+            )
+        ],
+        alarms=sns.Topic(stack, "OnCall"),
+        log_retention_days=90,
+    )
+    key = kms.Key(stack, "ReceiptsKey")
+    s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)
+    secretsmanager.Secret(stack, "Bank", encryption_key=key).grant_read(flows.tasks)
+    database = ec2.SecurityGroup.from_security_group_id(stack, "Database", "sg-0a1b2c3d")
+    database.connections.allow_from(flows.tasks, ec2.Port.tcp(5432))
+    website = iam.Role(stack, "Website", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    flows.grant_start(website)
+    flows.grant_read(website)
+    flows.grant_answer(website)
+    flows.grant_send_event(website)
+    flows.metric_failed(period=Duration.minutes(5)).create_alarm(
+        stack, "Failed", threshold=3, evaluation_periods=1
+    )
+    CfnOutput(stack, "Url", value=flows.api_url)
+    issuer = JwtIssuer("https://issuer.example", "shop")
+    Holdfast(stack, "Other", modules=["shop.order"], asset=asset, api=issuer)
+    app.synth()
+
+
+def synthesise_page(directory: str) -> None:
+    """Make the stack that docs/reference/construct.md shows."""
+    page = (ROOT / "docs" / "reference" / "construct.md").read_text(encoding="utf-8")
+    [program, *_] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    namespace: dict[str, Any] = {}
+    app = App(outdir=directory)
+    with (
+        patch("holdfast.infra.construct.compile_workflows", return_value=[]),
+        patch("holdfast.infra.construct.build_asset", side_effect=_stand_in),
+    ):
+        exec(program, namespace)
+        namespace["ShopStack"](app, "Shop")
+    app.synth()
+
+
+def _stand_in(directory: Path, **_: Any) -> None:
+    (directory / "handler.py").write_text("")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ TASK_POLICY_ARNS = (
     "arn:aws:iam::111122223333:policy/orders/call-warehouse",
     "arn:aws:iam::aws:policy/AmazonSQSFullAccess",
 )
+# A layer of the user's.
+LAYER_ARN = "arn:aws:lambda:eu-west-1:111122223333:layer:tools:1"
 
 _HASH = re.compile(r"[0-9A-F]{8}$")
 

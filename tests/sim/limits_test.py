@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -578,3 +578,38 @@ def test_a_failed_attempt_holds_nothing_while_it_waits_for_its_next_try() -> Non
     assert world.open_runs() == []
     others = [one for one in world.task_runs if one.began.run != next(iter(world.works))]
     assert max(one.began.at_ms for one in others) - START_MS < 10_000
+
+
+# -- calls of services -----------------------------------------------------------------------------
+
+TABLE = LimitRule("table", interval_us=100_000, burst=1)
+PUT = "aws-sdk:dynamodb:putItem"
+
+
+def _putting(limits: dict[str, tuple[LimitUse, ...]]) -> FlowWorld:
+    """A world whose executions put one item; DynamoDB throttles the first attempt of the first."""
+    definition = machine(("put",), 20, retry=False)
+    definition["States"]["0"]["Resource"] = f"arn:aws:states:::{PUT}"
+    world = FlowWorld(limits, definition)
+    throttled = TaskFailed("DynamoDb.ThrottlingException", "Rate exceeded")
+    calls = count()
+    world.act = lambda *_: throttled if next(calls) == 0 else TaskSucceeded({})
+    return ran(world, [Work(number, seconds=0.01) for number in range(30)])
+
+
+@pytest.mark.parametrize("action", [PUT, "aws-sdk:dynamodb"])
+def test_the_calls_of_a_service_keep_its_limit_and_a_throttled_one_waits(action: str) -> None:
+    world = _putting({action: (LimitUse(TABLE),)})
+    assert world.open_runs() == []
+    ends = Counter(item["st"] for item in world.services.items("executions"))
+    assert (ends["SUCCEEDED"], ends["FAILED"]) == (30, 0)
+    starts = starts_of(world)
+    assert len(starts) == 31
+    assert (
+        min(later - earlier for earlier, later in pairwise(starts)) >= 0.05
+    )  # messages take 0.02 to 0.12 s
+
+
+def test_without_a_limit_a_throttled_call_is_an_error() -> None:
+    ends = Counter(item["st"] for item in _putting({}).services.items("executions"))
+    assert ends == {"SUCCEEDED": 29, "FAILED": 1}

@@ -95,7 +95,7 @@ ALLOWED = {
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")
 #: Nothing in the engine may depend on these: they only connect it.
-WIRING = {"local", "cli", "deployment"}
+WIRING = {"local", "cli", "deployment", "infra"}
 PURE = ("api", "asl", "compiler", "core", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {

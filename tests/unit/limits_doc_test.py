@@ -51,7 +51,7 @@ def test_a_workflow_of_the_page_runs_and_the_api_knows_the_limits(page: ModuleTy
     assert world.run(page.buy, "o1", 5).output == "charged o1"
     deployment = deployment_of(["page_on_limits"])
     front = deployment.front(deployment.programs(), SigningKeys("k1", {"k1": bytes(32)}))
-    known = {"bank", "customer", "ledger", "onboarding", "shared"}
+    known = {"bank", "customer", "ledger", "onboarding", "orders-table", "shared"}
     assert set(front.known.limits.rules) == known
 
 

@@ -35,6 +35,7 @@ RUN_BY: Final = {
     "cookbook-practice.md": "tests/unit/snippets_test.py",
     "cookbook-undo.md": "tests/unit/snippets_test.py",
     "cookbook-work.md": "tests/unit/snippets_test.py",
+    "construct.md": "tests/infra/construct_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",

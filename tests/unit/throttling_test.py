@@ -11,8 +11,20 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast import Limit, Throttled, each, per_second, seconds, task, workflow
+from holdfast import (
+    Limit,
+    Throttled,
+    Trip,
+    each,
+    limit_service,
+    per_second,
+    seconds,
+    task,
+    workflow,
+)
 from holdfast.api.throttling import retry_after
+from holdfast.deployment import Deployment
+from holdfast.errors import WorkflowError
 from holdfast.testing import World, fails
 
 
@@ -90,3 +102,26 @@ def test_an_attempt_that_the_dependency_refused_waits_and_counts_no_retry() -> N
     run = world.run(pay_all, ["a"])
     assert run.result == ["ok"]
     assert run.ended == seconds(9)
+
+
+def test_limits_of_a_service_are_part_of_the_deployment(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "with_services.py").write_text(
+        "from holdfast import Limit, limit_service, per_second\n"
+        'table = limit_service("aws-sdk:dynamodb", Limit("table", rate=per_second(9)))\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    book = Deployment.from_modules(["with_services"]).limits
+    (use,) = book.uses("aws-sdk:dynamodb:putItem")
+    assert use.rule.name == "table"
+    assert book.uses("aws-sdk:s3:putObject") == ()
+
+
+@pytest.mark.parametrize("action", ["", "dynamodb:put Item", "arn:aws:states:::sqs:sendMessage"])
+def test_a_service_that_cannot_be_is_refused(action: str) -> None:
+    with pytest.raises(WorkflowError, match="HF067"):
+        limit_service(action, BANK)
+
+
+def test_a_service_has_no_circuit_breaker() -> None:
+    with pytest.raises(WorkflowError, match="HF067"):
+        limit_service("aws-sdk:s3", Limit("s3", rate=per_second(1), trip=Trip()))

@@ -199,7 +199,8 @@ class FlowWorld:
         self.busy_with_starts = 0
         self.now_ms = START_MS
         self.services = Services(lambda: self.now_ms)
-        stored = Definition(definition, {}, definition_hash(definition))
+        source_map = {"tasks": sorted(uses)}
+        stored = Definition(definition, source_map, definition_hash(definition))
         self.programs = Programs()
         self.programs.add(stored)
         self.front = Front(self.programs, {"flow": stored}, AnyTypes(), KEYS)
@@ -331,6 +332,7 @@ class FlowWorld:
             self.at(at_ms, self._poll)
         skew_ms, memory = self.random.choice(self.hosts)
         host = _Host(skew_ms, memory, received.queue, extended_ms=self.now_ms)
+        self.call(memory.look(self.now_ms + skew_ms))
         programs, book = self.programs, memory
         setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, gates=book)
         delivery = ReceivedMessage(

@@ -14,6 +14,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
+_ACTION: Final = re.compile(r"(aws-sdk:)?[a-z0-9-]+(:[A-Za-z0-9]+)?")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 #: A tick serves a rate once a second and gives out 400 tokens; a limit is split into 64 gates.
 _PER_SECOND_MAX: Final = 12_800.0
@@ -148,6 +149,37 @@ class Limit:
     def by(self, parameter: str) -> Limit:
         """Return the same limit for each value of the task's parameter."""
         return replace(self, key=parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLimits:
+    """The limits of the calls of one AWS service, or of one of its actions; see `limit_service`."""
+
+    action: str
+    limits: tuple[Limit, ...]
+
+
+def limit_service(action: str, *limits: Limit) -> ServiceLimits:
+    """Limit the Task states that call a service, or one of its actions.
+
+    Stands at the top of a module of the deployment. `action` is the end of the state's Resource, or
+    its beginning for all actions of the service: `aws-sdk:dynamodb`. `by` and `fair` name fields of
+    the state's Arguments. A call that the service throttles waits, and counts no retry. Raises
+    WorkflowError HF067.
+    """
+    if not _ACTION.fullmatch(action):
+        raise WorkflowError(
+            "HF067",
+            f"limit_service({action!r:.60}) names no action of a service",
+            help='expected: "aws-sdk:dynamodb:putItem", "aws-sdk:dynamodb" or "sqs:sendMessage"',
+        )
+    if any(limit.trip for limit in limits):
+        raise WorkflowError(
+            "HF067",
+            f"a limit of {action} has a circuit breaker",
+            help="a service that throttles slows its limit down by itself; leave `trip` out",
+        )
+    return ServiceLimits(action, limits)
 
 
 def _bad(name: str, found: str, expected: str) -> WorkflowError:

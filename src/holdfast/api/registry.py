@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.api.limits import Limit
+from holdfast.api.limits import Limit, ServiceLimits
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
@@ -26,13 +26,15 @@ class Registry:
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
+    services: DeclaredLimits = field(default_factory=dict)
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
-        """Return the limits of the tasks, and those of the workflows, that have some.
+        """Return the limits of the tasks and services, and those of the workflows, that have some.
 
         Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
         """
         of_task = {name: task.limits for name, task in self.tasks.items() if task.limits}
+        of_task |= self.services
         of_workflow = {name: one.limits for name, one in self.workflows.items() if one.limits}
         known: dict[str, Limit] = {}
         for limit in chain.from_iterable((*of_task.values(), *of_workflow.values())):
@@ -55,6 +57,7 @@ class Registry:
         return cls(
             tasks=MappingProxyType(_collect(modules, Task)),
             workflows=MappingProxyType(_collect(modules, Workflow)),
+            services=MappingProxyType(_services(modules)),
         )
 
     def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
@@ -116,6 +119,11 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
                     help=f'rename one: @{kind.__name__.lower()}(name="...")',
                 )
     return found
+
+
+def _services(modules: Iterable[ModuleType]) -> dict[str, tuple[Limit, ...]]:
+    values = chain.from_iterable(vars(module).values() for module in modules)
+    return {value.action: value.limits for value in values if isinstance(value, ServiceLimits)}
 
 
 def _place(declared: Task[..., Any] | Workflow[..., Any]) -> str:

@@ -121,6 +121,7 @@ class Host:
         visible = self._visible(queue, receipts, deadline_ms, now_ms)
         with visible as holds, self.task_pool() as pool:
             self._look(now_ms)
+            self._look_for_pauses(now_ms)
             invocation = _Invocation(context.aws_request_id, pool, is_alone=len(records) == 1)
             work = [
                 (record, self._performer(queue, record, holds), invocation) for record in records
@@ -294,6 +295,15 @@ class Host:
             self.log_fault("~ctl was not read", error)
             return
         self.setting = replace(self.setting, formats=formats)
+
+    def _look_for_pauses(self, now_ms: int) -> None:
+        """Reads again which tasks and workflows are paused. Without an answer the earlier one
+        holds.
+        """
+        try:
+            self.perform(self.setting.gates.look(now_ms))
+        except HoldfastError as error:
+            self.log_fault("the pauses were not read", error)
 
     def perform(self, handler: Any) -> Any:
         """Runs a handler that belongs to no message."""

@@ -50,6 +50,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
+    "GET /pauses": ((), ()),
+    "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
     "GET /limits/{name}": (("key",), ()),
     "POST /limits/{name}": (
@@ -212,6 +214,18 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             lambda: front.skip(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
+
+    @app.get("/pauses")
+    def pauses() -> Any:
+        return answer(front.pauses, "GET /pauses")
+
+    @app.post("/pauses")
+    def change_pause() -> Any:
+        def change() -> JsonResult:
+            require_operator(request())
+            return front.change_pause(asked_by_caller("POST /pauses"))
+
+        return answer(change, "POST /pauses")
 
     @app.get("/limits")
     def limits() -> Any:

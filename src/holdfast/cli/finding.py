@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
 from holdfast.cli.console import FINE, print_json
+from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.core.state import STATUSES
 
@@ -80,6 +81,7 @@ def list_executions(arguments: argparse.Namespace) -> int:
         )
         rows, after = found
         table, nothing = screen.executions, "no executions"
+        note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
     elif rows:

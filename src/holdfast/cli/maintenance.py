@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
+from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
 
 
@@ -51,6 +52,7 @@ def doctor(arguments: argparse.Namespace) -> int:
 
     client = client_of(arguments)
     found = client.doctor(arguments.execution, is_repairing=arguments.repair)
+    note_pauses(arguments, client)
     if arguments.json:
         print_json(found)
     elif found:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.arguments import EXECUTION_HELP
-from holdfast.cli.console import say
+from holdfast.cli.arguments import EXECUTION_HELP, time_or_span
+from holdfast.cli.console import FINE, harmless, print_json, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.core.state import PAUSE_TIMERS
+from holdfast.errors import RequestError
+
+if TYPE_CHECKING:
+    from holdfast.local.client import Client
+
+#: The API counts no more of a queue.
+_COUNTED_MAX: Final = 1_000
 
 
 def add(commands: Any) -> None:
     pause_parser = remote_command(
-        commands, "pause", pause, "Pause an execution: nothing new begins."
+        commands, "pause", pause, "Pause an execution, a task, a workflow or all: nothing begins."
     )
-    pause_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    _add_subject(pause_parser)
     pause_parser.add_argument(
         "--reason", required=True, help="`show`, `list` and `doctor` print it"
     )
@@ -23,14 +33,22 @@ def add(commands: Any) -> None:
     pause_parser.add_argument(
         "--timers",
         choices=PAUSE_TIMERS,
-        default=PAUSE_TIMERS[0],
-        help="freeze: the resume moves each due by the paused time; run: timers and time-outs "
-        "pass during the pause; default: %(default)s",
+        help="of an execution. freeze, the default: the resume moves each due by the paused time; "
+        "run: timers and time-outs pass during the pause",
     )
-    resume_parser = remote_command(commands, "resume", resume, "Continue a paused execution.")
-    resume_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    pause_parser.add_argument(
+        "--until",
+        type=time_or_span,
+        metavar="TIME",
+        help="not of one execution; the pause ends by itself: in 90min, 36h, 2d, or at a time",
+    )
+    resume_parser = remote_command(
+        commands, "resume", resume, "Continue a paused execution, task, workflow or all."
+    )
+    _add_subject(resume_parser)
     resume_parser.add_argument("--reason", required=True, help="the history keeps it")
     resume_parser.add_argument("--by", help="who asks; default: the user of this machine")
+    remote_command(commands, "pauses", pauses, "Show what is paused for all executions.")
     priority_parser = remote_command(
         commands, "priority", priority, "Change the place of an execution in queues."
     )
@@ -40,8 +58,32 @@ def add(commands: Any) -> None:
     priority_parser.add_argument("--by", help="who asks; default: the user of this machine")
 
 
+def _add_subject(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("execution", nargs="?", metavar="ID", help=EXECUTION_HELP)
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("--task", metavar="NAME", help="in all executions")
+    scope.add_argument("--workflow", metavar="NAME", help="all its executions, and new ones")
+    scope.add_argument("--all", action="store_true", help="the whole stack")
+
+
+def _scope_of(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the fields of the request that name a scope; None for one execution."""
+    named = {"task": arguments.task, "workflow": arguments.workflow, "all": arguments.all or None}
+    scope = {field: value for field, value in named.items() if value is not None}
+    if bool(scope) == (arguments.execution is not None):
+        raise RequestError(
+            "HF282", "name one execution, or one of --task, --workflow and --all", help="not both"
+        )
+    return scope or None
+
+
 def pause(arguments: argparse.Namespace) -> int:
-    timers, by = arguments.timers, arguments.by or local_user()
+    by, scope = arguments.by or local_user(), _scope_of(arguments)
+    if scope is not None:
+        return _pause_scope(arguments, scope, by)
+    if arguments.until is not None:
+        raise RequestError("HF282", "--until is for --task, --workflow and --all alone")
+    timers = arguments.timers or PAUSE_TIMERS[0]
     told = client_of(arguments).pause(arguments.execution, arguments.reason, by, timers)
     if "since" in told:
         return say(arguments, told, f"{told['execution']} is paused since {told['since']}")
@@ -49,10 +91,59 @@ def pause(arguments: argparse.Namespace) -> int:
     return say(arguments, told, f"asked {told['execution']} to pause; {how}")
 
 
+def _pause_scope(arguments: argparse.Namespace, scope: dict[str, Any], by: str) -> int:
+    if arguments.timers is not None:
+        raise RequestError("HF282", "--timers is for one execution alone", help="timers run on")
+    changed = {**scope, "paused": True, "reason": arguments.reason, "by": by}
+    until = arguments.until
+    if until is not None:
+        end = datetime.now(UTC) + until if isinstance(until, timedelta) else until
+        changed["until"] = end.isoformat()
+    told = client_of(arguments).change_pause(changed)
+    return say(arguments, told, f"{_sentence(told)}; workers see it within five seconds")
+
+
 def resume(arguments: argparse.Namespace) -> int:
-    by = arguments.by or local_user()
+    by, scope = arguments.by or local_user(), _scope_of(arguments)
+    if scope is not None:
+        changed = {**scope, "paused": False, "reason": arguments.reason, "by": by}
+        told = client_of(arguments).change_pause(changed)
+        return say(arguments, told, _sentence(told))
     told = client_of(arguments).resume(arguments.execution, arguments.reason, by)
     return say(arguments, told, f"asked {told['execution']} to resume")
+
+
+def pauses(arguments: argparse.Namespace) -> int:
+    rows = client_of(arguments).pauses()
+    if arguments.json:
+        print_json(rows)
+    else:
+        for row in rows or [None]:
+            print("nothing is paused for all" if row is None else harmless(_sentence(row)))
+    return FINE
+
+
+def note_pauses(arguments: argparse.Namespace, client: Client) -> None:
+    """Print what is paused for all executions to stderr, beside a list of executions."""
+    if arguments.json:
+        return
+    try:
+        rows = client.pauses()
+    except RequestError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return  # The stack has a release without such pauses
+        raise
+    for row in rows:
+        print(harmless(_sentence(row)), file=sys.stderr)
+
+
+def _sentence(row: Any) -> str:
+    held = f"{row['waiting']}{' or more' if row['waiting'] >= _COUNTED_MAX else ''}"
+    if not row["paused"]:
+        return f"{row['scope']} is resumed; {held} wait for their turn"
+    by = f" by {row['by']}" if "by" in row else ""
+    until = f" until {row['until']}" if "until" in row else ""
+    return f"{row['scope']} is paused since {row['since']}{until}{by}: {row['reason']}; {held} wait"
 
 
 def priority(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from holdfast.cli.console import harmless
 from holdfast.proofs.capacity import Capacity
+from holdfast.runtime.gates.scopes import is_scope, scope_of
 
 PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
@@ -295,6 +296,12 @@ def _waits_for(wait: JsonRow) -> str:
             return "the time to pass"
         case "limit":
             return _waits_at_limit(wait)
+        case "paused" if "paused_since" in wait:
+            by = f" by {wait['paused_by']}" if "paused_by" in wait else ""
+            since = moment(wait["paused_since"])
+            return f"the resume of {wait['scope']}, paused{by} since {since}: {wait['reason']}"
+        case "paused":
+            return f"its turn after the pause of {wait['scope']}"
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
@@ -360,6 +367,7 @@ def history(rows: list[JsonRow]) -> Table:
 #: Events that say who asked for them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+    | {"AttemptQueued", "ExecutionQueued"}
 )
 
 
@@ -378,7 +386,9 @@ def _what(row: JsonRow) -> str:
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
     if "gate" in own:
-        parts.append(f"waits for limit {own['gate'].partition('#')[0]}")
+        gate = own["gate"].partition("#")[0]
+        held = f"held by the pause of {scope_of(gate)}" if is_scope(gate) else ""
+        parts.append(held or f"waits for limit {gate}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
     if row["type"] in _BY_HAND:

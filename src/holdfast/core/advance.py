@@ -71,7 +71,6 @@ from holdfast.core.state import (
     Execution,
     Frame,
     MachineOrigin,
-    Queued,
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
@@ -248,8 +247,8 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # In AWS's histories the entry of the first state has no previous event.
     enter(decision, ROOT, start_at, fact.input, 0)
-    if fact.queued is not None:
-        own = _place(decision, decision.state.next_entry, fact.queued)
+    if fact.refused is not None:
+        own = _place(decision, decision.state.next_entry, fact.refused)
         decision.emit("ExecutionQueued", **own)
 
 
@@ -524,19 +523,26 @@ def _refused(decision: Decision, fact: facts.Refused) -> None:
     """Release the lease of an attempt that a gate has refused: the attempt waits. An attempt that
     already waits at that gate stays there.
     """
+    own = _place(decision, fact.entry, fact)
+    frame = decision.state.frame_of(fact.entry)
+    if frame is not None and isinstance(frame.waiting, Admission):
+        decision.emit("ExecutionQueued", **own)
+        return
     found = _current(decision, fact.entry, fact.attempt)
     if found is None or not isinstance(found[2], Attempt):
         return
     queued = found[2].queued
     if queued is not None and queued.gate == fact.queued.gate:
         return
-    own = _place(decision, fact.entry, fact.queued)
     decision.emit("AttemptQueued", frame=found[0].id, **own)
 
 
-def _place(decision: Decision, entry: int, queued: Queued) -> dict[str, Any]:
+def _place(decision: Decision, entry: int, fact: facts.Refused) -> dict[str, Any]:
     """Return the fields of an event that puts something into a queue."""
+    queued = fact.queued
     own: dict[str, Any] = {"entry": entry, "gate": queued.gate}
+    if fact.reason:
+        own |= {"reason": fact.reason, "by": fact.by}
     if queued.fair:
         own["fair"] = queued.fair
     if queued.kept:

@@ -29,7 +29,7 @@ from holdfast.errors import HoldfastBug
 class Started:
     """The start message: every worker reads the same values in it.
 
-    `queued`: a limit of the workflow refused the execution, which waits for its turn.
+    `refused`: a limit of the workflow or a pause did not let the execution begin.
     """
 
     run: str
@@ -40,7 +40,7 @@ class Started:
     origin: MachineOrigin | None = None
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
-    queued: Queued | None = None
+    refused: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,16 @@ class TaskUnknown:
 class Refused:
     """A limit did not let the attempt begin, or its dependency asked to be called later: the
     attempt waits at the gate that `queued` names. It keeps its number and counts no retry.
+    Attempt 0 is an execution that has not begun.
+
+    `reason` and `by`: of the operator whose pause holds it back; for the history alone.
     """
 
     entry: int
     attempt: int
     queued: Queued
+    reason: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

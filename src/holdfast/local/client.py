@@ -88,6 +88,14 @@ class Client:
         """`words`: reason, by."""
         return self._post(f"{_path(identifier)}/skip", {"step": step, "result": result, **words})
 
+    def change_pause(self, changed: Mapping[str, AnyJson]) -> AnyJson:
+        """`changed`: task, workflow or all; paused, until?, reason, by."""
+        return self._post("/pauses", dict(changed))
+
+    def pauses(self) -> list[AnyJson]:
+        found: list[AnyJson] = self._call("GET", "/pauses")["pauses"]
+        return found
+
     def limits(self) -> list[AnyJson]:
         found: list[AnyJson] = self._call("GET", "/limits")["limits"]
         return found
@@ -291,7 +299,9 @@ def _of_stack(name: str) -> Client:
     try:
         session = Session()
         formation = session.create_client("cloudformation")
-        outputs = formation.describe_stacks(StackName=name)["Stacks"][0].get("Outputs", [])
+        outputs = formation.describe_stacks(StackName=name.partition("/")[0])["Stacks"][0].get(
+            "Outputs", []
+        )
         credentials = session.get_credentials()
     except (BotoCoreError, ClientError) as error:
         raise RequestError(
@@ -306,11 +316,27 @@ def _of_stack(name: str) -> Client:
         SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region).add_auth(request)
         return dict(request.headers.items())
 
-    urls = [output["OutputValue"] for output in outputs if output["OutputKey"] == API_OUTPUT]
-    if not urls:
-        raise RequestError(
-            "HF276",
-            f"stack {name} has no output {API_OUTPUT}",
-            help="name a stack that was deployed from Holdfast's CDK app",
-        )
-    return Client(_over_http(_require_url(urls[0]), sign), f"stack {name}")
+    url = _api_url({output["OutputKey"]: output["OutputValue"] for output in outputs}, name)
+    return Client(_over_http(_require_url(url), sign), f"stack {name}")
+
+
+def _api_url(outputs: Mapping[str, str], name: str) -> str:
+    """Return the address of the only Holdfast of a stack, or of the one that `Shop/Flows` names.
+
+    The outputs of a construct begin with its name: `FlowsApiUrl`.
+    """
+    construct = name.partition("/")[2]
+    keys = [key for key in outputs if key.endswith(API_OUTPUT)]
+    found = [key for key in keys if key == f"{construct}{API_OUTPUT}"] if construct else keys
+    if len(found) == 1:
+        return outputs[found[0]]
+    stack = name.partition("/")[0]
+    several = ", ".join(f"{stack}/{key.removesuffix(API_OUTPUT)}" for key in keys)
+    if keys:
+        message = f"stack {stack} has the outputs {', '.join(keys)}; {name} names none of them"
+        raise RequestError("HF276", message, help=f"name one of {several}")
+    raise RequestError(
+        "HF276",
+        f"stack {name} has no output {API_OUTPUT}",
+        help="name a stack that was deployed from a CDK app with Holdfast in it",
+    )

@@ -51,10 +51,12 @@ def modules_or_default(named: Sequence[str]) -> list[str]:
 
 def modules_or_none(named: Sequence[str]) -> list[str]:
     """Return the modules, or none for a command that works without any."""
-    return list(named) or _configured_modules(project_root() / SETTINGS)
+    return list(named) or modules_of(project_root())
 
 
-def _configured_modules(path: Path) -> list[str]:
+def modules_of(root: Path) -> list[str]:
+    """Return the modules that the project's settings name, or none."""
+    path = root / SETTINGS
     if not path.is_file():
         return []
     try:

@@ -22,6 +22,7 @@ from holdfast.runtime.commands import (
     queries,
     questions,
     retry,
+    scope_pause,
     skip,
     start,
     stop,
@@ -92,6 +93,12 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return skip.skip(self.known, tenant, identifier, request, chance)
+
+    def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
+        return scope_pause.change_pause(self.known, request)
+
+    def pauses(self) -> JsonResult:
+        return scope_pause.pauses()
 
     def limits(self) -> JsonResult:
         return limits.limits(self.known)

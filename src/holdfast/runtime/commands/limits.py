@@ -15,6 +15,7 @@ from holdfast.core.state import Admission, Attempt, Execution, Frame, Queued
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import CAUSE_CHARACTERS_MAX, NAME_CHARACTERS_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.scope_pause import pause_fields
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Query
 from holdfast.runtime.gates import operate
 from holdfast.runtime.gates.operate import COUNTED_MAX, GateReport
@@ -29,6 +30,7 @@ from holdfast.runtime.gates.rules import (
     interval_us_of,
     starts_per_second,
 )
+from holdfast.runtime.gates.scopes import Scope, is_scope, scope_of
 from holdfast.runtime.storage import keys, tables
 
 _RATE_MAX: Final = 12_800.0
@@ -150,6 +152,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     limit is paused.
     """
     gate_id = GateId.parse(queued.gate)
+    if is_scope(gate_id.limit):
+        return (yield from _held_back(scope_of(gate_id.limit)))
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
@@ -167,6 +171,20 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     report = yield from operate.report(gate_id, rule)
     seconds = _seconds(report, shown["ahead"] + 1)
     return shown if seconds is None else {**shown, "seconds": seconds}
+
+
+def _held_back(scope: Scope) -> JsonResult:
+    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After
+    the resume it waits for its turn among those that were held.
+    """
+    shown: dict[str, Any] = {"kind": "paused", "scope": str(scope)}
+    settings = yield from operate.settings_now(scope.gate)
+    is_paused = settings.is_paused_at((yield Clock()))
+    if not is_paused:
+        return shown
+    fields = pause_fields(settings)
+    renamed = {"since": "paused_since", "by": "paused_by"}
+    return {**shown, **{renamed.get(name, name): text for name, text in fields.items()}}
 
 
 def _declared(known: Lookup, name: str) -> LimitRule:

@@ -64,6 +64,7 @@ from holdfast.runtime.gates.gate import gate_from
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.permits import slow_down, take_next_token
 from holdfast.runtime.gates.rules import BatchRule, GateId, LimitRule, gate_of
+from holdfast.runtime.gates.scopes import ALL, Scope
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
@@ -145,6 +146,9 @@ class Collector:
         """Run one batch. Return for how many ms the next one has to wait: its limits are full, or
         the dependency asked for a pause; then the rows stay, and no attempt is counted.
         """
+        scopes = (ALL, Scope("task", self.rule.task))
+        if (yield from self.memory.pause_of(scopes, (yield Clock()))) is not None:
+            return _FULL_MS
         run, uses = str(items[0]["run"]), self.memory.book.uses(self.rule.task)
         limits: list[tuple[GateId, LimitRule]] = []
         for use in uses:

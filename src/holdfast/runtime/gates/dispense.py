@@ -173,7 +173,7 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         if gate.chain != chain.number or not gate.has_waiters:
             return True
         if rule.is_paused:
-            yield from _rest(gate_id, chain, now_ms)
+            yield from _rest(gate_id, chain, now_ms, rule.paused_until_ms)
             return True
         gate = yield from _forget_ended(gate_id, gate, now_ms)
         step = yield from _plan(Dispenser(gate_id, rule, owner, chain), gate, now_ms)
@@ -225,17 +225,20 @@ def after_release(
             return
 
 
-def _rest(gate_id: GateId, chain: Chain, now_ms: int) -> NoResult:
+def _rest(gate_id: GateId, chain: Chain, now_ms: int, until_ms: int) -> NoResult:
     """A paused queue. A resume begins a new chain at the gates of a limit without keys. It does not
-    know the keys of others, so their queues keep a tick a minute.
+    know the keys of others, so their queues keep a tick a minute. `until_ms`: the end of the pause,
+    if it has one; a tick comes then, or as late before it as a message can.
     """
-    has_key = gate_id.key != NO_KEY
-    due_ms = now_ms + (GATE_TICK_MS_MAX if has_key else _REST_MS)
+    has_tick = gate_id.key != NO_KEY or until_ms > now_ms
+    due_ms = now_ms + (GATE_TICK_MS_MAX if gate_id.key != NO_KEY else _REST_MS)
+    if until_ms > now_ms:
+        due_ms = _within(min(due_ms, until_ms), now_ms)
     mine = Condition("tn", "=", chain.number)
     put: dict[str, str | int] = {"nx": due_ms, "tm": chain.message}
     written = yield gates.update(gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=due_ms)
-    if written.is_done and has_key:
-        yield next_tick(gate_id, chain.number + 1, GATE_TICK_MS_MAX // 1_000)
+    if written.is_done and has_tick:
+        yield next_tick(gate_id, chain.number + 1, -(-(due_ms - now_ms) // 1_000))
 
 
 def reopen(gate_id: GateId, gate: Gate, now_ms: int) -> NoResult:

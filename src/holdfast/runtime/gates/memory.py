@@ -7,11 +7,11 @@ the answer brings the gate as it is.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.limits import LIMIT_SETTINGS_MS
-from holdfast.runtime.effects import Effect, Get, Item
+from holdfast.runtime.effects import Effect, Get, Item, NoResult, Query
 from holdfast.runtime.gates.gate import Gate, gate_from
 from holdfast.runtime.gates.rules import (
     NO_LIMITS,
@@ -22,6 +22,7 @@ from holdfast.runtime.gates.rules import (
     effective,
     settings_of,
 )
+from holdfast.runtime.gates.scopes import SCOPE_PREFIX, Scope
 from holdfast.runtime.storage import keys, tables
 
 _GATES_MAX = 10_000
@@ -31,11 +32,37 @@ _BUSY_MS = 1_000
 
 @dataclass
 class GateMemory:
-    """Mutable; lives as long as the process."""
+    """Mutable; lives as long as the process.
+
+    A process that has never looked knows of no pause: its host looks before its first message.
+    """
 
     book: LimitBook = NO_LIMITS
     _gates: dict[GateId, tuple[int, Gate]] = field(default_factory=dict)
     _settings: dict[str, tuple[int, Settings]] = field(default_factory=dict)
+    _pauses: dict[str, Settings] = field(default_factory=dict)
+    _looked_ms: int | None = None
+
+    def look(self, now_ms: int) -> NoResult:
+        """Read which scopes are paused, at most every `LIMIT_SETTINGS_MS`: one query for all."""
+        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms <= LIMIT_SETTINGS_MS:
+            return
+        items = yield Query(tables.MAIL, keys.LIMIT_SETTINGS, begins_with=SCOPE_PREFIX)
+        self._pauses = {str(item["sk"]): settings_of(item) for item in items}
+        self._looked_ms = now_ms
+
+    def pause_of(
+        self, scopes: tuple[Scope, ...], now_ms: int
+    ) -> Generator[Effect, Any, tuple[Scope, Settings] | None]:
+        """Return the first of the scopes that is paused, and its settings."""
+        if self._looked_ms is None:
+            return None
+        yield from self.look(now_ms)
+        for scope in scopes:
+            settings = self._pauses.get(scope.gate)
+            if settings is not None and settings.is_paused_at(now_ms):
+                return scope, settings
+        return None
 
     def rule(
         self, rule: LimitRule, now_ms: int, *, is_fresh: bool = False
@@ -45,7 +72,8 @@ class GateMemory:
         if is_fresh or now_ms - read_ms > LIMIT_SETTINGS_MS or now_ms < read_ms:
             settings = settings_of((yield Get(tables.MAIL, keys.LIMIT_SETTINGS, rule.name)))
             self._settings[rule.name] = (now_ms, settings)
-        return effective(rule, settings)
+        is_paused = settings.is_paused_at(now_ms)
+        return replace(effective(rule, settings), is_paused=is_paused)
 
     def seen(self, gate_id: GateId) -> Gate:
         return self._gates.get(gate_id, (0, Gate(permits={})))[1]

@@ -40,6 +40,7 @@ from holdfast.runtime.gates.rules import (
     settings_item,
     settings_of,
 )
+from holdfast.runtime.gates.scopes import SCOPE_PREFIX, is_scope
 from holdfast.runtime.storage import keys, tables
 
 #: Writers of one limit's settings that were first, in a row.
@@ -116,6 +117,13 @@ def changes(limit: str) -> Generator[Effect, Any, list[Settings]]:
 def changed_limits() -> Generator[Effect, Any, dict[str, Settings]]:
     """Return the settings of every limit that an operator has changed, by its name."""
     items = yield Query(tables.MAIL, keys.LIMIT_SETTINGS)
+    found = {str(item["sk"]): settings_of(item) for item in items}
+    return {name: settings for name, settings in found.items() if not is_scope(name)}
+
+
+def changed_scopes() -> Generator[Effect, Any, dict[str, Settings]]:
+    """Return the settings of every scope that was ever paused, by the name of its gate."""
+    items = yield Query(tables.MAIL, keys.LIMIT_SETTINGS, begins_with=SCOPE_PREFIX)
     return {str(item["sk"]): settings_of(item) for item in items}
 
 

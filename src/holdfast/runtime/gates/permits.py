@@ -48,8 +48,10 @@ from holdfast.runtime.gates.rules import (
     GateId,
     LimitRule,
     LimitUse,
+    Settings,
     gate_of,
 )
+from holdfast.runtime.gates.scopes import Scope, covering, is_scope
 from holdfast.runtime.storage import keys, tables
 
 #: Tries of one write whose condition was made from an outdated view of the gate.
@@ -85,19 +87,23 @@ class Permits:
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """Return the limits of the attempt's task, in the order in which they are taken."""
-        uses = self.memory.book.uses(attempt.target) if attempt.kind == "task" else ()
+        uses = () if attempt.kind == "pure" else self.memory.book.uses(attempt.target)
         return tuple(sorted(uses, key=_order))
 
     # -- before an execution begins ----------------------------------------------------------------
 
     def admit(
         self, tenant: str, workflow: str, data: Json, now_ms: int
-    ) -> Generator[Effect, Any, Queued | None]:
-        """Return None when every limit of the workflow lets the execution begin, else its place.
+    ) -> Generator[Effect, Any, Refused | None]:
+        """Return None when no pause holds the execution back and every limit of the workflow lets
+        it begin, else its place.
 
         Every worker of the execution shares its permit, whose owner is the tenant: a second
         delivery of the start finds the permit taken and continues.
         """
+        paused = yield from self.memory.pause_of(covering(workflow), now_ms)
+        if paused is not None:
+            return _held_by(paused, (0, 0), now_ms)
         taken: list[GateId] = []
         for use in sorted(self.memory.book.of_workflow.get(workflow, ()), key=_order):
             rule = yield from self.memory.rule(use.rule, now_ms)
@@ -105,7 +111,7 @@ class Permits:
             if not (yield from self._may_begin(gate_id, rule, tenant, now_ms)):
                 for other in taken:
                     yield from self._leave(other, tenant, now_ms)
-                return self._place(gate_id, use, data, now_ms)
+                return Refused(0, 0, self._place(gate_id, use, data, now_ms))
             taken.append(gate_id)
         return None
 
@@ -143,6 +149,20 @@ class Permits:
         yield from self._give_permit_back(Held(gate_id, tenant), (0, 0), now_ms)
 
     # -- before an attempt begins ------------------------------------------------------------------
+
+    def hold_back(
+        self, attempt: Attempt, workflow: str, now_ms: int
+    ) -> Generator[Effect, Any, Refused | None]:
+        """Return the place of an attempt that a pause of its task, its workflow or the stack
+        covers. A permit that it was granted goes to the next one in that queue.
+        """
+        paused = yield from self.memory.pause_of(covering(workflow, attempt), now_ms)
+        if paused is None:
+            return None
+        granted = self.granted.pop((attempt.entry, attempt.attempt), None)
+        if granted is not None:
+            yield from self._give_back([granted], attempt, now_ms)
+        return _held_by(paused, (attempt.entry, attempt.attempt), now_ms)
 
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
         """Return None when every limit of the attempt lets it begin."""
@@ -291,7 +311,9 @@ class Permits:
                     if one.owner:
                         yield from self._give_permit_back(one, ticket, now_ms)
 
-    def let_in(self, body: Any, state: Execution) -> Generator[Effect, Any, list[Granted]]:
+    def let_in(
+        self, body: Any, state: Execution
+    ) -> Generator[Effect, Any, list[Granted | Refused]]:
         """A gate has let an attempt or an execution begin, unless it waits there no longer."""
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
@@ -300,12 +322,27 @@ class Permits:
         if queued is None or queued.gate != body["gate"] or state.paused is not None:
             yield from self.refuse_grant(body, state)
             return []
-        waited_ms = max(0, (yield Clock()) - queued.since_ms)
+        now_ms = yield Clock()
+        if is_scope(GateId.parse(queued.gate).limit):
+            return (yield from self._let_go(ticket, queued, state, now_ms))
+        waited_ms = max(0, now_ms - queued.since_ms)
         yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
         if isinstance(waiting, Attempt):
             held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
             self.granted[ticket] = held
         return [Granted(*ticket, body["gate"])]
+
+    def _let_go(
+        self, ticket: Ticket, queued: Queued, state: Execution, now_ms: int
+    ) -> Generator[Effect, Any, list[Granted | Refused]]:
+        """A pause is over. An execution that has not begun has passed no limit of its workflow yet;
+        an attempt takes its limits when it begins.
+        """
+        if ticket[1] == 0:
+            place = yield from self.admit(self.tenant, state.workflow, state.input, now_ms)
+            if place is not None:
+                return [replace(place, entry=ticket[0])]
+        return [Granted(*ticket, queued.gate)]
 
     def refuse_grant(self, body: Any, state: Execution) -> NoResult:
         """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
@@ -438,6 +475,12 @@ def _wait_for_slot(left_ms: int) -> NoResult:
     """
     if left_ms > 0:
         yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))
+
+
+def _held_by(paused: tuple[Scope, Settings], ticket: Ticket, now_ms: int) -> Refused:
+    scope, settings = paused
+    queued = Queued(str(GateId(scope.gate)), now_ms)
+    return Refused(*ticket, queued, settings.reason, settings.paused_by)
 
 
 def _order(use: LimitUse) -> tuple[int, int, str]:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.arguments import argument_text
-from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX
+from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX, RESUME_PER_SECOND
+from holdfast.runtime.gates.scopes import is_scope
 from holdfast.runtime.storage import keys
 
 MICROSECONDS: Final = 1_000_000
@@ -55,6 +56,7 @@ class LimitRule:
     weights: Mapping[str, int] = field(default_factory=dict)
     trip: Breaker | None = None
     is_paused: bool = False
+    paused_until_ms: int = 0
 
     @property
     def is_rate(self) -> bool:
@@ -141,12 +143,16 @@ class LimitBook:
             yield from uses
 
     def uses(self, task: str) -> tuple[LimitUse, ...]:
-        return self.of_task.get(task, ())
+        """Return the limits of a task, or of an action of a service: `aws-sdk:dynamodb:putItem`."""
+        service = task.rpartition(":")[0]
+        return self.of_task.get(task) or self.of_task.get(service, ())
 
     def rule(self, limit: str) -> LimitRule | None:
         """Return the rule as the code declares it; None for a limit that this code does
         not know.
         """
+        if is_scope(limit):
+            return scope_rule(limit)
         return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
@@ -163,6 +169,11 @@ class LimitBook:
 NO_LIMITS: Final = LimitBook()
 
 
+def scope_rule(gate: str) -> LimitRule:
+    """Return the rule of a scope's gate: how fast what it has held begins after a resume."""
+    return LimitRule(gate, interval_us=interval_us_of(RESUME_PER_SECOND))
+
+
 # -- what an operator has changed ------------------------------------------------------------------
 
 
@@ -171,6 +182,7 @@ class Settings:
     """The changes that operators have made to one limit. They survive deployments.
 
     `reason`, `by` and `at_ms` are of the last change, `paused_by` and `paused_ms` of the pause.
+    `until_ms`: the end of a pause that has one, else 0.
     `rv` is the version of the stored item, 0 when there is none.
     """
 
@@ -184,6 +196,10 @@ class Settings:
     rv: int = 0
     paused_by: str = ""
     paused_ms: int = 0
+    until_ms: int = 0
+
+    def is_paused_at(self, now_ms: int) -> bool:
+        return self.is_paused and not 0 < self.until_ms <= now_ms
 
     @property
     def is_in_force(self) -> bool:
@@ -200,6 +216,7 @@ def effective(rule: LimitRule, settings: Settings) -> LimitRule:
         burst=rule.burst if settings.burst is None else settings.burst,
         concurrency=rule.concurrency if settings.concurrency is None else settings.concurrency,
         is_paused=settings.is_paused,
+        paused_until_ms=settings.until_ms,
     )
 
 
@@ -219,6 +236,7 @@ def settings_item(limit: str, settings: Settings) -> dict[str, str | int | bytes
         "by": settings.by,
         "at": settings.at_ms,
         **({"pby": settings.paused_by, "pat": settings.paused_ms} if settings.is_paused else {}),
+        **({"until": settings.until_ms} if settings.until_ms else {}),
         **{name: value for name, value in changed.items() if value is not None},
     }
 
@@ -237,4 +255,5 @@ def settings_of(item: Mapping[str, Any] | None) -> Settings:
         rv=int(item["rv"]),
         paused_by=str(item.get("pby", "")),
         paused_ms=int(item.get("pat", 0)),
+        until_ms=int(item.get("until", 0)),
     )

@@ -20,6 +20,7 @@ from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, Ma
 from holdfast.core.waits import attempts_of, is_frozen, pending_commands
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
+    AWS_THROTTLING_CODES,
     CLAIM_GRACE_MS,
     CLAIM_LATE_MS,
     CLAIM_SECONDS_DEFAULT,
@@ -27,6 +28,7 @@ from holdfast.limits import (
     FAST_PATH_TIMEOUT_SECONDS_MAX,
     INLINE_TIMEOUT_SECONDS_MAX,
     OVERDUE_SECONDS,
+    SERVICE_PAUSE_MS,
 )
 from holdfast.runtime.child_workflows import call, name_in
 from holdfast.runtime.effects import (
@@ -284,6 +286,11 @@ class Attempts:
                 self.taken.discard(ticket)
                 known.append(facts.TaskUnknown(*ticket))
                 continue
+            held = yield from self.permits.hold_back(attempt, state.workflow, now_ms)
+            if held is not None:
+                self.taken.discard(ticket)
+                known.append(held)
+                continue
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
@@ -361,8 +368,9 @@ class Attempts:
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
         done = yield Finished(min([until_ms, *timeouts]))
         seen: list[Fact] = []
-        for ticket, result in done:
+        for ticket, returned in done:
             begun = self.begun.get(ticket, _OVER)
+            result = self._as_throttled(begun, returned)
             if isinstance(result, TaskThrottled):
                 seen.append((yield from self._throttled(ticket, begun, result)))
                 continue
@@ -389,6 +397,20 @@ class Attempts:
         over = [ticket for ticket in self.permits.held if ticket not in self.begun]
         if over:
             yield from self.permits.release(over)
+
+    def _as_throttled(self, begun: Begun, result: TaskResult) -> TaskResult:
+        """Return what a service's refusal of one call too many means where the service has limits.
+
+        The name of such an error is `<Service>.<code>`, and its code may end with "Exception".
+        """
+        attempt = begun.attempt
+        if not isinstance(result, TaskFailed) or not self._has_limits or attempt is None:
+            return result
+        code = (result.error or "").rpartition(".")[2]
+        is_throttled = {code, code.removesuffix("Exception")} & AWS_THROTTLING_CODES
+        if attempt.kind == "task" or not is_throttled or not self.permits.uses(attempt):
+            return result
+        return TaskThrottled(SERVICE_PAUSE_MS, result.cause)
 
     def _throttled(
         self, ticket: Ticket, begun: Begun, result: TaskThrottled

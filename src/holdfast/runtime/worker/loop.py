@@ -240,7 +240,7 @@ class Processing:
         place = yield from self.attempts.permits.admit(
             self.log.tenant, started.workflow, data, (yield Clock())
         )
-        started = replace(started, queued=place)
+        started = replace(started, refused=place)
         yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
         moment = self.moments.at(now_ms, body["t0"])

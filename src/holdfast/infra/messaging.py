@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
@@ -23,10 +23,12 @@ _SWEEP_RETENTION: Final = Duration.minutes(30)
 class Messaging(Construct):
     """`queues` and `dead_letters` name each one, so that none is left without an alarm.
 
-    `key` None: SQS's own keys encrypt the messages.
+    `name` is that of the bus. `key` None: SQS's own keys encrypt the messages.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, key: kms.IKey | None
+    ) -> None:
         super().__init__(scope, construct_id)
         self._key = key
         self.work_dead = self._queue("WorkDead", _retention(resources.WORK))
@@ -37,7 +39,7 @@ class Messaging(Construct):
         self.work = self._work_queue("Work", resources.WORK, self.work_dead)
         self.single = self._work_queue("Single", resources.SINGLE, self.single_dead)
         self.starts = self._work_queue("Starts", resources.STARTS, self.starts_dead)
-        self.bus = events.EventBus(self, "Bus", event_bus_name=Stack.of(self).stack_name)
+        self.bus = events.EventBus(self, "Bus", event_bus_name=name)
 
     @property
     def queues(self) -> dict[str, sqs.Queue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
@@ -30,25 +30,26 @@ class Alarms(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        name: str,
         queues: Mapping[str, sqs.IQueue],
         dead_letters: Mapping[str, sqs.IQueue],
         topic_arn: str | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._action = None if topic_arn is None else _notify(self, topic_arn)
-        for name, queue in dead_letters.items():
+        for kind, queue in dead_letters.items():
             self._alarm(
-                f"{name}DeadLetters",
+                f"{kind}DeadLetters",
                 "messages wait in a dead-letter queue: see Redrive in docs/how-to/operate.md",
                 queue.metric_approximate_number_of_messages_visible(
                     period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
                 ),
                 threshold=0,
-                minutes=_DRAINED_MINUTES if name in _DRAINED else 1,
+                minutes=_DRAINED_MINUTES if kind in _DRAINED else 1,
             )
-        for name, queue in queues.items():
+        for kind, queue in queues.items():
             self._alarm(
-                f"{name}OldestMessage",
+                f"{kind}OldestMessage",
                 "work is not taken from the queue: the worker is throttled, broken or overrun",
                 queue.metric_approximate_age_of_oldest_message(
                     period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
@@ -59,9 +60,7 @@ class Alarms(Construct):
         self._alarm(
             "Quarantined",
             "a message failed in every way: see Quarantine in docs/how-to/operate.md",
-            engine_metric(
-                Stack.of(self), resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM
-            ),
+            engine_metric(name, resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM),
             threshold=0,
             minutes=1,
             # The metric reports a message, not a state: a minute without a message does not mean
@@ -71,21 +70,21 @@ class Alarms(Construct):
         self._alarm(
             "LimitSaturated",
             "work waits at a limit for a quarter of an hour: see `holdfast limits`",
-            engine_metric(Stack.of(self), resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM),
+            engine_metric(name, resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM),
             threshold=_LIMIT_WAIT_SECONDS_MAX,
             minutes=5,
         )
         self._alarm(
             "SweepRefused",
             "the sweeper could not work off a row or a dead letter: damaged, or of newer code",
-            engine_metric(Stack.of(self), resources.METRIC_SWEEP_REFUSED, cloudwatch.Stats.SUM),
+            engine_metric(name, resources.METRIC_SWEEP_REFUSED, cloudwatch.Stats.SUM),
             threshold=0,
             minutes=1,
         )
         self._alarm(
             "SweepLag",
             "timers and recovery are late, or the sweeper does not run at all",
-            engine_metric(Stack.of(self), resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
+            engine_metric(name, resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
             threshold=_SWEEP_LAG_SECONDS_MAX,
             minutes=3,
             # A sweeper that never ends a sweep reports no lag: silence is the worst case.
@@ -118,13 +117,15 @@ class Alarms(Construct):
                 alarm.add_ok_action(self._action)
 
 
-def engine_metric(stack: Stack, name: str, statistic: str) -> cloudwatch.Metric:
-    """A metric that the functions themselves write, of this stack."""
+def engine_metric(
+    holdfast: str, name: str, statistic: str, period: Duration = _MINUTE
+) -> cloudwatch.Metric:
+    """A metric that the functions of one Holdfast write; `holdfast` is its name."""
     return cloudwatch.Metric(
         namespace=resources.METRICS_NAMESPACE,
         metric_name=name,
-        dimensions_map={resources.METRICS_DIMENSION: stack.stack_name},
-        period=_MINUTE,
+        dimensions_map={resources.METRICS_DIMENSION: holdfast},
+        period=period,
         statistic=statistic,
     )
 

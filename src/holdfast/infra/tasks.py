@@ -1,4 +1,5 @@
-"""The role that calls services for state machines: the user's policies, without the stack itself.
+"""The role that calls services for state machines: the user's policies, without the stack itself;
+and `Tasks`, which every role that a task runs with is one principal in.
 
 The author of a state machine chooses the calls and their arguments. So it is not the functions
 that call: their roles read every tenant's history, and the key that signs tokens.
@@ -8,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import jsii
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+
+from holdfast.errors import HoldfastError
 
 
 class TasksRole(Construct):
@@ -55,4 +60,54 @@ class TasksRole(Construct):
                 for service, arns in barred.items()
             ],
         )
+        self.role = role
         self.arn = role.role_arn
+
+
+@jsii.implements(iam.IPrincipal, ec2.IConnectable)
+class Tasks:
+    """Gives tasks rights: `bucket.grant_read(flows.tasks)`, `secret.grant_read(flows.tasks)`.
+
+    A task in Python runs with the role of its function, and a service call of a state machine with
+    the role for tasks, so a grant goes to each of these roles.
+    """
+
+    def __init__(self, roles: Sequence[iam.Role], groups: Sequence[ec2.ISecurityGroup]) -> None:
+        self._roles = tuple(roles)
+        self._groups = tuple(groups)
+
+    @property
+    def grant_principal(self) -> iam.IPrincipal:
+        return self
+
+    @property
+    def assume_role_action(self) -> str:
+        return self._roles[0].assume_role_action
+
+    @property
+    def principal_account(self) -> str | None:
+        return self._roles[0].principal_account
+
+    @property
+    def policy_fragment(self) -> iam.PrincipalPolicyFragment:
+        return iam.PrincipalPolicyFragment({"AWS": [role.role_arn for role in self._roles]})
+
+    def add_to_principal_policy(
+        self, statement: iam.PolicyStatement
+    ) -> iam.AddToPrincipalPolicyResult:
+        for role in self._roles:
+            role.add_to_principal_policy(statement)
+        return iam.AddToPrincipalPolicyResult(
+            statement_added=True, policy_dependable=self._roles[0]
+        )
+
+    @property
+    def connections(self) -> ec2.Connections:
+        """`database.connections.allow_default_port_from(flows.tasks)`."""
+        if not self._groups:
+            raise HoldfastError(
+                "HF408",
+                "the functions that run tasks are in no VPC, so nothing there can let them in",
+                help="give `vpc=` to Holdfast(...)",
+            )
+        return ec2.Connections(security_groups=list(self._groups))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -16,15 +19,42 @@ from holdfast import resources
 
 from .settings import Settings
 
+#: Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC": the
+#: rights of a role whose function is in a VPC. None of them can name a resource.
+_NETWORK_RIGHTS: Final = (
+    *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses"),
+    "ec2:UnassignPrivateIpAddresses",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The VPC of the functions that run tasks, and their security groups."""
+
+    vpc: ec2.IVpc
+    subnets: ec2.SubnetSelection | None
+    security_groups: tuple[ec2.ISecurityGroup, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRuntime:
+    """What the user gives the functions that run tasks, and no other function."""
+
+    policy_arns: tuple[str, ...] = ()
+    layers: tuple[lambda_.ILayerVersion, ...] = ()
+    network: Network | None = None
+
 
 class HoldfastFunction(Construct):
     """A Lambda function with its log group and its role. `rights` is all that the role may do,
     besides writing its own log.
 
-    `policy_arns` are managed policies that the user wrote for tasks: code in the function has their
-    rights. `key` encrypts its log; None: CloudWatch's own.
+    Code in the function has the rights of the managed policies in `runtime`. `key` encrypts its
+    log; None: CloudWatch's own.
 
-    CDK's own grants are switched off for the role: they are wider than the calls of the code.
+    CDK's own grants are switched off for the function: they are wider than the calls of the code.
+    The grants of users go to `role`, by `Tasks`.
     """
 
     def __init__(
@@ -38,13 +68,14 @@ class HoldfastFunction(Construct):
         key: kms.IKey | None,
         environment: Mapping[str, str],
         rights: Sequence[iam.PolicyStatement],
-        policy_arns: Sequence[str] = (),
+        runtime: TaskRuntime,
         failed_events: sqs.IQueue | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
         self._shape = shape
         sized = settings.functions[shape.name]
+        network = runtime.network
         self.log_group = log_group(self, "Log", key, settings)
         self.role = iam.Role(
             self,
@@ -52,7 +83,7 @@ class HoldfastFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             managed_policies=[
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
-                for number, arn in enumerate(policy_arns, 1)
+                for number, arn in enumerate(runtime.policy_arns, 1)
             ],
             # Inline, so that the role is complete before an event source mapping is made with it.
             inline_policies={
@@ -63,6 +94,7 @@ class HoldfastFunction(Construct):
                             "logs:PutLogEvents",
                             on=[self.log_group.log_group_arn],
                         ),
+                        *([] if network is None else [allow(*_NETWORK_RIGHTS, on=["*"])]),
                         *rights,
                     ]
                 )
@@ -87,6 +119,10 @@ class HoldfastFunction(Construct):
             log_group=self.log_group,
             role=self.role.without_policy_updates(),
             dead_letter_queue=failed_events,
+            layers=list(runtime.layers),
+            vpc=None if network is None else network.vpc,
+            vpc_subnets=None if network is None else network.subnets,
+            security_groups=None if network is None else list(network.security_groups),
         )
 
     def consume(

@@ -93,6 +93,11 @@ class Api(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 
+    def arn_of(self, route: str) -> str:
+        """-> the ARN of `GET /executions/*`, as a policy names it."""
+        method, path = route.split(" ")
+        return self.http_api.arn_for_execute_api(method, path, "$default")
+
     @property
     def url(self) -> str:
         return self.http_api.api_endpoint

@@ -52,6 +52,11 @@ class Storage(Construct):
         self.secret_arn = secret.attr_id
         acknowledge_storage(self.blobs, secret)
 
+    @property
+    def list_arn(self) -> str:
+        assert resources.EXECUTIONS.index is not None
+        return f"{self.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"
+
     def _table(self, shape: resources.Table) -> dynamodb.Table:
         table = dynamodb.Table(
             self,

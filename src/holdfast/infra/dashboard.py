@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -25,16 +25,17 @@ class Dashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        name: str,
         queues: Mapping[str, sqs.IQueue],
         dead_letters: Mapping[str, sqs.IQueue],
     ) -> None:
         super().__init__(scope, construct_id)
-        self._stack = Stack.of(self)
+        self._name = name
         board = cloudwatch.Dashboard(
             self,
             "Dashboard",
             default_interval=Duration.hours(3),
-            dashboard_name=self._stack.stack_name,
+            dashboard_name=name,
         )
         board.add_widgets(self._executions(), self._steps())
         board.add_widgets(self._lag(), _queues(queues, dead_letters))
@@ -51,12 +52,12 @@ class Dashboard(Construct):
         return _graph("Durable steps", [self._sum(resources.METRIC_DURABLE_STEPS)])
 
     def _lag(self) -> cloudwatch.GraphWidget:
-        lag = engine_metric(self._stack, resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM)
-        waits = engine_metric(self._stack, resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM)
+        lag = engine_metric(self._name, resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM)
+        waits = engine_metric(self._name, resources.METRIC_LIMIT_WAIT, cloudwatch.Stats.MAXIMUM)
         return _graph("Sweep lag, waits at limits (seconds)", [lag, waits])
 
     def _sum(self, name: str) -> cloudwatch.Metric:
-        return engine_metric(self._stack, name, cloudwatch.Stats.SUM)
+        return engine_metric(self._name, name, cloudwatch.Stats.SUM)
 
 
 def _queues(

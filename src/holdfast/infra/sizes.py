@@ -5,7 +5,8 @@ replaces some of them:
 
     "functions": {"worker": {"memory_mb": 1024, "concurrency": 200}, "api": {"timeout_seconds": 10}}
 
-With `cdk deploy -c functions=…` the value is the same JSON as text.
+With `cdk deploy -c functions=…` the value is the same JSON as text. In Python it is
+`functions={"worker": Size(memory_mb=1024, concurrency=200)}`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from holdfast import resources
-from holdfast.errors import HoldfastError
 from holdfast.resources import LambdaFunction
 
+from .unfit import Unfit
+
+#: The functions of `resources.FUNCTIONS`.
+FunctionName: TypeAlias = Literal["worker", "worker-single", "events", "sweeper", "api"]
+
 _KEY: Final = "functions"
-_NAMES: Final = tuple(function.name for function in resources.FUNCTIONS)
+_NAMES: Final = get_args(FunctionName)
 #: The setting -> the field of `LambdaFunction` that it replaces.
 _FIELDS: Final = {
     "memory_mb": "memory_mb",
@@ -40,11 +46,25 @@ _TIMEOUT_BOUNDS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a function has in place of its defaults; None keeps the default."""
+
+    memory_mb: int | None = None
+    timeout_seconds: int | None = None
+    concurrency: int | None = None
+
+    def changes(self) -> dict[str, int]:
+        return {
+            name: value for name, value in dataclasses.asdict(self).items() if value is not None
+        }
+
+
 def read_sizes(value: object) -> dict[str, LambdaFunction]:
     """Return every function by name, with the sizes that `value` asks for.
 
     `value` is the context key `functions`: an object, the same object as JSON text, or None.
-    Raises HoldfastError HF401, which names the function, the setting and its bounds.
+    Raises Unfit, which names the function, the setting and its bounds.
     """
     wanted = _object(value)
     unknown = sorted(set(wanted) - set(_NAMES))
@@ -53,6 +73,18 @@ def read_sizes(value: object) -> dict[str, LambdaFunction]:
     return {
         function.name: _sized(function, wanted.get(function.name, {}))
         for function in resources.FUNCTIONS
+    }
+
+
+def sizes_of(functions: Mapping[str, LambdaFunction]) -> dict[FunctionName, Size]:
+    """Return what `read_sizes` has read."""
+    return {
+        name: Size(
+            memory_mb=functions[name].memory_mb,
+            timeout_seconds=functions[name].timeout_seconds,
+            concurrency=functions[name].reserved_concurrency,
+        )
+        for name in get_args(FunctionName)
     }
 
 
@@ -87,6 +119,8 @@ def _number(function: LambdaFunction, name: str, number: object) -> int:
     bounds = _BOUNDS.get(name) or _TIMEOUT_BOUNDS.get(function.name)
     if name == "concurrency" and function.name == resources.WORKER.name:
         bounds = _WORKER_CONCURRENCY_BOUNDS
+    if bounds is None and number == function.timeout_seconds:
+        return function.timeout_seconds
     if bounds is None:
         raise _refused(number, "no value: a task may run for 14 minutes in a worker", place)
     least, most = bounds
@@ -95,9 +129,5 @@ def _number(function: LambdaFunction, name: str, number: object) -> int:
     return number
 
 
-def _refused(found: object, expected: str, place: str = _KEY) -> HoldfastError:
-    return HoldfastError(
-        "HF401",
-        f"context `{place}` is {found!r}; expected {expected}",
-        help=f"set `{_KEY}` in cdk.json, or with `cdk deploy -c {_KEY}='{{…}}'`",
-    )
+def _refused(found: object, expected: str, place: str = _KEY) -> Unfit:
+    return Unfit(place, found, expected)

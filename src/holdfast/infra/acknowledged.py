@@ -26,6 +26,7 @@ _ALL_OBJECTS: Final = (
 _RUNTIME_CHOSEN: Final = (
     "The Python version is a setting, `python` in cdk.json: the asset's libraries are built for it."
 )
+_NETWORK: Final = "Lambda's rights on network interfaces in a VPC can name no resource."
 
 
 def acknowledge_storage(bucket: s3.Bucket, secret: IConstruct) -> None:
@@ -40,6 +41,10 @@ def acknowledge_function(function: Construct, bucket: s3.Bucket) -> None:
     bucket_id = Stack.of(bucket).get_logical_id(resource)
     _acknowledge(function, f"AwsSolutions-IAM5[Resource::<{bucket_id}.Arn>/*]", _ALL_OBJECTS)
     _acknowledge(function, "AwsSolutions-L1", _RUNTIME_CHOSEN)
+
+
+def acknowledge_network(function: Construct) -> None:
+    _acknowledge(function, "AwsSolutions-IAM5[Resource::*]", _NETWORK)
 
 
 def _acknowledge(scope: IConstruct, finding: str, reason: str) -> None:

@@ -1,0 +1,44 @@
+"""Holdfast's AWS resources as a CDK construct: `from holdfast.infra import Holdfast`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import HoldfastError
+
+from .plain_errors import plain_errors
+
+if TYPE_CHECKING:
+    from .construct import Holdfast as Holdfast
+    from .settings import JwtIssuer as JwtIssuer
+    from .sizes import Size as Size
+
+__all__ = ["Holdfast", "JwtIssuer", "Size"]
+
+_CDK: Final = frozenset({"aws_cdk", "constructs", "jsii"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import the CDK, which takes seconds, only for a name that needs it."""
+    if name == "JwtIssuer":
+        from .settings import JwtIssuer  # noqa: PLC0415
+
+        return JwtIssuer
+    if name == "Size":
+        from .sizes import Size  # noqa: PLC0415
+
+        return Size
+    if name != "Holdfast":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with plain_errors(name):
+        try:
+            from .construct import Holdfast  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            if error.name not in _CDK:
+                raise
+            raise HoldfastError(
+                "HF410",
+                f"the construct needs the package {error.name}",
+                help="install `holdfast[infra]`",
+            ) from None
+    return Holdfast

@@ -1,0 +1,153 @@
+"""The Lambda asset: Holdfast, its handlers, the compiled modules, and the locked dependencies.
+
+No Docker: uv installs ready-made wheels for the target platform, at the versions and hashes of the
+project's `uv.lock`. The same inputs give the same bytes, so an unchanged project deploys nothing.
+boto3 is left out, since the Lambda runtime has it and it would make the asset six times as large.
+Definitions are compiled here, so no function runs one that is older than its source.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import holdfast
+from holdfast.compiler.compile import CompiledWorkflow
+from holdfast.errors import HoldfastError, WorkflowError
+from holdfast.local import build
+
+from .locked import only_for_tools
+from .settings import Architecture, Settings
+
+_HOLDFAST: Final = Path(holdfast.__file__).parent
+#: The author's tools and the compiler: a function runs definitions that were compiled before.
+_NOT_IN_LAMBDA: Final = (
+    *("cli", "__main__.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
+    *("emit", "expressions", "statements", "steps", "targets"),
+    *("functions", "infra"),
+)
+_MACHINES: Final[dict[Architecture, str]] = {"arm64": "aarch64", "x86_64": "x86_64"}
+#: Lambda runs Python 3.12 and newer on Amazon Linux 2023, which has glibc 2.34, and 3.11 on Amazon
+#: Linux 2, which has 2.26. Many wheels, such as those of pandas, need more than 2.17.
+_OLD_GLIBC: Final = {"3.11": "manylinux_2_17"}
+_GLIBC: Final = "manylinux_2_34"
+
+
+def compile_workflows(modules: Sequence[str], *, project: Path) -> list[CompiledWorkflow]:
+    """Import and compile the modules of a project. Raises WorkflowError with everything refused.
+
+    HF403: a module is not in the project's folder, nor in its src/.
+    """
+    for module in modules:
+        root = _find_package(module.partition(".")[0], project=project).parent
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+    compiled, errors = build.try_modules(modules)
+    if errors:
+        raise WorkflowError("HF406", "the modules cannot be deployed\n" + "\n".join(errors))
+    return compiled
+
+
+def build_asset(
+    directory: Path, *, project: Path, settings: Settings, compiled: Sequence[CompiledWorkflow]
+) -> None:
+    """Fill `directory`. `project` holds `uv.lock` and, there or in src/, the modules."""
+    packages = sorted({module.partition(".")[0] for module in settings.modules})
+    sources = [_find_package(package, project=project) for package in packages]
+    # An earlier asset goes: what has left the project must leave the functions, too.
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    _install_locked(directory, project=project, settings=settings)
+    _copy(_HOLDFAST, directory / "holdfast", without=_NOT_IN_LAMBDA)
+    _copy(_functions(), directory / "functions")
+    for source in sources:
+        _copy(source, directory / source.name)
+    for workflow in compiled:
+        for output in build.outputs_of(_folder_of(workflow, directory), workflow):
+            output.write()
+
+
+def _functions() -> Path:
+    """Return the handlers: in the wheel they are in the package, in a checkout beside src/."""
+    packaged = _HOLDFAST / "functions"
+    return packaged if packaged.is_dir() else _HOLDFAST.parents[1] / "functions"
+
+
+def _folder_of(workflow: CompiledWorkflow, directory: Path) -> Path:
+    """Return the folder in the asset in which the workflow's module is."""
+    module = workflow.function.partition(":")[0]
+    folder = directory.joinpath(*module.split("."))
+    return folder if folder.is_dir() else folder.parent
+
+
+def _install_locked(directory: Path, *, project: Path, settings: Settings) -> None:
+    tools = [option for name in only_for_tools(project) for option in ("--prune", name)]
+    requirements = _uv(
+        *("export", "--frozen", "--no-dev", "--no-emit-project", "--no-emit-package", "holdfast"),
+        *("--prune", "boto3", *tools, "--no-header", "--no-annotate", "--project", str(project)),
+        code="HF402",
+        help="run `uv lock` in the project: the functions get the versions of its uv.lock",
+    )
+    platform = f"{_MACHINES[settings.architecture]}-{_OLD_GLIBC.get(settings.python, _GLIBC)}"
+    _uv(
+        *("pip", "install", "--quiet", "--no-config", "--no-installer-metadata", "--no-deps"),
+        *("--require-hashes", "--only-binary", ":all:", "--target", str(directory)),
+        *("--python-platform", platform, "--python-version", settings.python),
+        *("--requirements", "-"),
+        text_in=requirements,
+        code="HF407",
+        help=f"every dependency of the functions needs a wheel for {platform} and Python "
+        f"{settings.python}: choose another version of it, another `python` or `architecture`, or "
+        "move what only your own machine needs to the group `dev` (`uv add --dev NAME`)",
+    )
+    # Console scripts begin with the path of this machine's Python, and RECORD holds their hashes.
+    shutil.rmtree(directory / "bin", ignore_errors=True)
+    (directory / ".lock").unlink(missing_ok=True)
+    for record in directory.glob("*.dist-info/RECORD"):
+        record.unlink()
+    # A tenth of the whole, and a page for browsers that no route serves.
+    for page in directory.glob("aws_lambda_powertools/**/swagger_ui/*.min.*"):
+        page.unlink()
+
+
+def _uv(*arguments: str, code: str, help: str, text_in: str | None = None) -> str:  # noqa: A002
+    # `uv run` names its own environment here, which is not that of the project in `--project`.
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "uv", *arguments],
+        input=text_in,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip()
+        message = f"`uv {arguments[0]}` ended with code {done.returncode}: {said}"
+        raise HoldfastError(code, message, help=help)
+    return done.stdout
+
+
+def _find_package(package: str, *, project: Path) -> Path:
+    for root in (project, project / "src"):
+        for candidate in (root / package, root / f"{package}.py"):
+            if candidate.exists():
+                return candidate
+    raise HoldfastError(
+        "HF403",
+        f"`modules` names `{package}`, which is neither in {project} nor in its src/",
+        help="name modules of this project, such as `statemachines.order_fulfilment`",
+    )
+
+
+def _copy(source: Path, destination: Path, *, without: Sequence[str] = ()) -> None:
+    if source.is_file():
+        shutil.copy(source, destination)
+        return
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc", ".*", *without)
+    shutil.copytree(source, destination, ignore=ignore, dirs_exist_ok=True)

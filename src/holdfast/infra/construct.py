@@ -1,0 +1,441 @@
+"""`Holdfast`: the whole of Holdfast in the user's own stack, and the only place where one part is
+granted another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_apigatewayv2 as apigateway
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from holdfast import resources
+from holdfast.errors import HoldfastError
+from holdfast.local import project as projects
+
+from .acknowledged import acknowledge_function, acknowledge_network
+from .alarms import Alarms, engine_metric
+from .api import Api
+from .bundle import build_asset, compile_workflows
+from .compute import HoldfastFunction, Network, TaskRuntime
+from .dashboard import Dashboard
+from .keys import SecretsKey, StorageKey
+from .messaging import Messaging
+from .plain_errors import plain_errors
+from .rights import Rights
+from .rules import wake_by_events, wake_each_minute
+from .settings import Architecture, JwtIssuer, Settings, require_key
+from .sizes import FunctionName, Size, read_sizes
+from .storage import Storage
+from .tasks import Tasks, TasksRole
+from .unfit import Unfit
+
+# The API runs what its caller waits for: StartSyncExecution and TestState.
+_RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
+_WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
+# Functions that receive secret values: from callers, from the bus, from tasks.
+_SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
+# CDK leaves a component of this name out of logical ids.
+_UNNAMED: Final = "Default"
+_MINUTE: Final = Duration.minutes(1)
+
+
+class Holdfast(Construct):
+    """Durable workflows in a stack of yours. docs/reference/construct.md describes each parameter.
+
+    `modules` and `project` None: those of the nearest `pyproject.toml` upwards from the current
+    folder. `asset` is a folder that holds the code of the functions already; None: it is built from
+    the project and its lock file. Raises HoldfastError for what cannot be deployed.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        modules: Sequence[str] | None = None,
+        project: str | Path | None = None,
+        asset: str | Path | None = None,
+        architecture: Architecture = "arm64",
+        python: str = "3.13",
+        environment: Mapping[str, str] | None = None,
+        secrets: Mapping[str, secretsmanager.ISecret] | None = None,
+        functions: Mapping[FunctionName, Size] | None = None,
+        reserved_concurrency: bool = True,
+        work_batch: int = resources.WORK.batch_size,
+        start_concurrency: int | None = None,
+        layers: Sequence[lambda_.ILayerVersion] = (),
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+        task_policies: Sequence[iam.IManagedPolicy] = (),
+        api: JwtIssuer | None = None,
+        alarms: sns.ITopic | None = None,
+        log_retention_days: int = 30,
+        status_events: bool = False,
+        payload_limit: bool = True,
+        secrets_key: bool | None = None,
+        customer_managed_key: bool = False,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._name = _name_of(self)
+        variables = {name: secret.secret_arn for name, secret in (secrets or {}).items()}
+        with plain_errors(self.node.path), TemporaryDirectory() as directory:
+            root = projects.project_root() if project is None else Path(project).resolve()
+            self._settings = Settings(
+                modules=tuple(projects.modules_of(root) if modules is None else modules),
+                architecture=architecture,
+                python=python,
+                caps_concurrency=reserved_concurrency,
+                jwt=api,
+                alarm_topic_arn=None if alarms is None else alarms.topic_arn,
+                task_policies=tuple(policy.managed_policy_arn for policy in task_policies),
+                tells_status=status_events,
+                limits_payloads=payload_limit,
+                seals_secrets=secrets_key is True,
+                owns_key=customer_managed_key,
+                functions=read_sizes(
+                    {name: size.changes() for name, size in (functions or {}).items()}
+                ),
+                work_batch=work_batch,
+                start_concurrency=start_concurrency,
+                log_retention_days=log_retention_days,
+                environment={**(environment or {}), **variables},
+            )
+            if asset is None:
+                asset = Path(directory)
+                self._build(asset, root, may_add_key=secrets_key is None)
+            self._runtime = TaskRuntime(
+                policy_arns=self._settings.task_policies,
+                layers=tuple(layers),
+                network=self._network(vpc, vpc_subnets, security_groups),
+            )
+            self._make(lambda_.Code.from_asset(str(asset)))
+        for secret in (secrets or {}).values():
+            secret.grant_read(self.tasks)
+
+    # -- for the user's stack ----------------------------------------------------------------------
+
+    @property
+    def tasks(self) -> Tasks:
+        """What tasks may do: `bucket.grant_read(flows.tasks)`. What may reach them in the VPC:
+        `database.connections.allow_default_port_from(flows.tasks)`.
+        """
+        return self._tasks
+
+    @property
+    def api_url(self) -> str:
+        return self._api.url
+
+    @property
+    def http_api(self) -> apigateway.IHttpApi:
+        return self._api.http_api
+
+    @property
+    def bus(self) -> events.IEventBus:
+        """Put events for waiting executions here."""
+        return self._messaging.bus
+
+    @property
+    def executions_table(self) -> dynamodb.ITable:
+        return self._storage.executions
+
+    @property
+    def inbox_table(self) -> dynamodb.ITable:
+        return self._storage.mail
+
+    def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow to start executions through the API."""
+        return self._grant_routes(grantee, "POST /executions")
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow to see executions: their state, their history, the list."""
+        return self._grant_routes(grantee, "GET /executions", "GET /executions/*")
+
+    def grant_answer(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow to answer the questions of executions."""
+        return self._grant_routes(grantee, "POST /answers")
+
+    def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""
+        on_bus = self._messaging.bus.grant_put_events_to(grantee)
+        on_bus.assert_success()
+        if self._settings.jwt is not None:
+            return on_bus
+        return on_bus.combine(self._grant_routes(grantee, "POST /events"))
+
+    def metric_started(
+        self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
+    ) -> cloudwatch.Metric:
+        return engine_metric(self._name, resources.METRIC_EXECUTIONS_STARTED, statistic, period)
+
+    def metric_ended(
+        self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
+    ) -> cloudwatch.Metric:
+        """Executions that ended, in whatever way."""
+        return engine_metric(self._name, resources.METRIC_EXECUTIONS_ENDED, statistic, period)
+
+    def metric_failed(
+        self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
+    ) -> cloudwatch.Metric:
+        return engine_metric(self._name, resources.METRIC_EXECUTIONS_FAILED, statistic, period)
+
+    def _grant_routes(self, grantee: iam.IGrantable, *routes: str) -> iam.Grant:
+        if self._settings.jwt is not None:
+            with plain_errors(self.node.path):
+                raise HoldfastError(
+                    "HF409",
+                    f"Holdfast {self.node.path}: a role cannot be allowed to call the API, "
+                    "which takes tokens of a JWT issuer",
+                    help="let the caller get a token, or leave `api=` out so that the API takes "
+                    "IAM signatures",
+                )
+        grant = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["execute-api:Invoke"],
+            resource_arns=[self._api.arn_of(route) for route in routes],
+        )
+        # Else a role that CDK may not change would be left without the right, and nothing said.
+        grant.assert_success()
+        return grant
+
+    # -- how it is made ----------------------------------------------------------------------------
+
+    def _build(self, directory: Path, project: Path, *, may_add_key: bool) -> None:
+        compiled = compile_workflows(self._settings.modules, project=project)
+        secrets = {workflow.name: workflow.secrets for workflow in compiled}
+        if may_add_key and any(secrets.values()):
+            self._settings = replace(self._settings, seals_secrets=True)
+        require_key(self._settings, secrets)
+        build_asset(directory, project=project, settings=self._settings, compiled=compiled)
+
+    def _network(
+        self,
+        vpc: ec2.IVpc | None,
+        subnets: ec2.SubnetSelection | None,
+        groups: Sequence[ec2.ISecurityGroup],
+    ) -> Network | None:
+        if vpc is None:
+            if subnets is not None or groups:
+                key = "vpc_subnets" if subnets is not None else "security_groups"
+                raise Unfit("vpc", None, f"the VPC, since `{key}` is given")
+            return None
+        made = groups or [
+            ec2.SecurityGroup(self, "TasksGroup", vpc=vpc, description="Holdfast: tasks")
+        ]
+        return Network(vpc=vpc, subnets=subnets, security_groups=tuple(made))
+
+    def _make(self, code: lambda_.Code) -> None:
+        settings = self._settings
+        self._code = code
+        self._secrets = SecretsKey(self, "Secrets") if settings.seals_secrets else None
+        self._at_rest = StorageKey(self, "AtRest") if settings.owns_key else None
+        self._key = None if self._at_rest is None else self._at_rest.key
+        self._storage = Storage(self, "Storage", key=self._key)
+        self._messaging = Messaging(self, "Messaging", name=self._name, key=self._key)
+        self._rights = Rights(
+            storage=self._storage,
+            messaging=self._messaging,
+            status_bus_arn=_default_bus_arn(self) if settings.tells_status else None,
+        )
+        workers = [self._worker(), self._worker_single()]
+        others = [self._events(), self._sweeper()]
+        handler = self._function(resources.API, self._rights.of_api())
+        run_tasks = [*workers, handler]
+        role = self._tasks_role(run_tasks, others)
+        network = self._runtime.network
+        groups = () if network is None else network.security_groups
+        self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
+        self._api = Api(self, "Api", function=handler.function, settings=settings, key=self._key)
+        self._watch()
+        self._outputs(role, run_tasks)
+
+    def _worker(self) -> HoldfastFunction:
+        """Create the worker. Starts get a third of its concurrency, and running executions the
+        rest.
+        """
+        messaging = self._messaging
+        rights = self._rights.of_worker(messaging.work, messaging.starts)
+        worker = self._function(resources.WORKER, rights)
+        worker.consume("Source", messaging.work, resources.WORK, self._settings.work_batch)
+        worker.consume("Starts", messaging.starts, resources.STARTS, self._settings.work_batch)
+        return worker
+
+    def _worker_single(self) -> HoldfastFunction:
+        queue, single = self._messaging.single, resources.SINGLE
+        worker = self._function(resources.WORKER_SINGLE, self._rights.of_worker(queue))
+        worker.consume("Source", queue, single, single.batch_size)
+        return worker
+
+    def _events(self) -> HoldfastFunction:
+        handler = self._function(
+            resources.EVENTS,
+            self._rights.of_events(),
+            # The rule's own dead letters cover an event that never reached the function; these
+            # cover one that the function refused to its last retry. Both hold the event itself.
+            failed_events=self._messaging.events_dead,
+        )
+        wake_by_events(self, handler, self._messaging)
+        return handler
+
+    def _sweeper(self) -> HoldfastFunction:
+        sweeper = self._function(
+            resources.SWEEPER,
+            self._rights.of_sweeper(),
+            failed_events=self._messaging.sweeper_dead,
+        )
+        wake_each_minute(self, sweeper, self._messaging)
+        return sweeper
+
+    def _tasks_role(
+        self, run_tasks: list[HoldfastFunction], others: list[HoldfastFunction]
+    ) -> TasksRole:
+        storage, messaging = self._storage, self._messaging
+        tables = [storage.executions.table_arn, storage.mail.table_arn]
+        queues = [*messaging.queues.values(), *messaging.dead_letters.values()]
+        functions = [made.function.function_arn for made in (*run_tasks, *others)]
+        keys = [key.arn for key in (self._secrets, self._at_rest) if key is not None]
+        role = TasksRole(
+            self,
+            "Tasks",
+            callers=[made.role for made in run_tasks],
+            policy_arns=self._settings.task_policies,
+            barred={
+                "dynamodb": [*tables, storage.list_arn],
+                "s3": [storage.blobs.bucket_arn, storage.blobs.arn_for_objects("*")],
+                "sqs": [queue.queue_arn for queue in queues],
+                "secretsmanager": [storage.secret_arn],
+                # The API's function trusts the caller's identity in its event, so only the gateway
+                # may invoke it.
+                "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
+                **({"kms": keys} if keys else {}),
+            },
+        )
+        for made in run_tasks:
+            made.function.add_environment(resources.ENV_TASKS_ROLE, role.arn)
+        return role
+
+    def _function(
+        self,
+        shape: resources.LambdaFunction,
+        rights: list[iam.PolicyStatement],
+        failed_events: sqs.IQueue | None = None,
+    ) -> HoldfastFunction:
+        runtime = self._runtime if shape in _RUN_TASKS else TaskRuntime()
+        made = HoldfastFunction(
+            self,
+            "".join(word.capitalize() for word in shape.name.split("-")) + "Function",
+            shape=shape,
+            code=self._code,
+            settings=self._settings,
+            key=self._key,
+            environment=self._environment(shape),
+            rights=[*rights, *self._key_rights(shape)],
+            runtime=runtime,
+            failed_events=failed_events,
+        )
+        acknowledge_function(made, self._storage.blobs)
+        if runtime.network is not None:
+            acknowledge_network(made)
+        return made
+
+    def _key_rights(self, shape: resources.LambdaFunction) -> list[iam.PolicyStatement]:
+        rights = [] if self._at_rest is None else [self._at_rest.rights()]
+        if self._secrets is not None and shape in _SEAL:
+            rights.append(self._secrets.rights(may_open=shape in _WORKERS))
+        return rights
+
+    def _environment(self, shape: resources.LambdaFunction) -> dict[str, str]:
+        storage, messaging = self._storage, self._messaging
+        names = {
+            **self._settings.environment,
+            resources.ENV_EXECUTIONS_TABLE: storage.executions.table_name,
+            resources.ENV_MAIL_TABLE: storage.mail.table_name,
+            resources.ENV_BLOBS_BUCKET: storage.blobs.bucket_name,
+            resources.ENV_WORK_QUEUE_URL: messaging.work.queue_url,
+            resources.ENV_SINGLE_QUEUE_URL: messaging.single.queue_url,
+            resources.ENV_STARTS_QUEUE_URL: messaging.starts.queue_url,
+            resources.ENV_MODULES: ",".join(self._settings.modules),
+            resources.ENV_STACK: self._name,
+        }
+        if shape is resources.SWEEPER:
+            names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
+            names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
+            names[resources.ENV_STARTS_DLQ_URL] = messaging.starts_dead.queue_url
+        if self._secrets is not None and shape in _SEAL:
+            names[resources.ENV_SECRETS_KEY] = self._secrets.arn
+        if shape in _RUN_TASKS:
+            names[resources.ENV_SECRET_ID] = storage.secret_arn
+            names[resources.ENV_ACCOUNT] = Stack.of(self).account
+        if shape in _RUN_TASKS and not self._settings.limits_payloads:
+            names[resources.ENV_PAYLOAD_LIMIT] = "off"
+        if shape in _WORKERS and self._settings.tells_status:
+            names[resources.ENV_STATUS_EVENTS] = "on"
+        return names
+
+    def _watch(self) -> None:
+        queues, dead_letters = self._messaging.queues, self._messaging.dead_letters
+        Alarms(
+            self,
+            "Alarms",
+            name=self._name,
+            queues=queues,
+            dead_letters=dead_letters,
+            topic_arn=self._settings.alarm_topic_arn,
+        )
+        Dashboard(self, "Dashboard", name=self._name, queues=queues, dead_letters=dead_letters)
+
+    def _outputs(self, tasks: TasksRole, run_tasks: list[HoldfastFunction]) -> None:
+        self._output("ApiUrl", self._api.url)
+        self._output("BusName", self._messaging.bus.event_bus_name)
+        self._output("ExecutionsTable", self._storage.executions.table_name)
+        self._output("MailTable", self._storage.mail.table_name)
+        self._output("BlobsBucket", self._storage.blobs.bucket_name)
+        self._output("SigningSecret", self._storage.secret_arn)
+        self._output("EventsDeadLetters", self._messaging.events_dead.queue_url)
+        if self._secrets is not None:
+            self._output("SecretsKeyArn", self._secrets.arn)
+        if self._at_rest is not None:
+            self._output("StorageKeyArn", self._at_rest.arn)
+        # A role for tasks must name this role in its trust policy: it calls on behalf of state
+        # machines, or runs the code of Python tasks.
+        self._output("TasksRole", tasks.arn)
+        roles = ",".join(made.role.role_arn for made in run_tasks)
+        self._output("PythonTaskRoles", roles)
+
+    def _output(self, name: str, value: str) -> None:
+        output = CfnOutput(self, name, value=value)
+        # Without CDK's hash, so that `holdfast --stack` and the user find it: `FlowsApiUrl`.
+        own = "" if self.node.id == _UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
+        output.override_logical_id(f"{own}{name}")
+
+
+def _name_of(holdfast: Construct) -> str:
+    """Return the name of bus, dashboard and metrics: that of the stack and, in a stack of the
+    user's, the path of the construct.
+    """
+    stack = Stack.of(holdfast)
+    inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "-", part) for part in inner if part != _UNNAMED]
+    return "-".join([stack.stack_name, *parts])
+
+
+def _default_bus_arn(scope: Construct) -> str:
+    return Stack.of(scope).format_arn(
+        service="events", resource="event-bus", resource_name="default"
+    )

@@ -1,0 +1,71 @@
+"""What the lock file of a project holds for the author's tools only.
+
+`holdfast[local]` brings an emulator, `holdfast[infra]` the CDK and Node: hundreds of megabytes that
+no function uses. A project may name these extras among its `dependencies` all the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+#: Of uv's lock file: `name`, `dependencies`, `optional-dependencies`, `source`.
+Package: TypeAlias = Mapping[str, Any]
+
+
+def only_for_tools(project: Path) -> list[str]:
+    """Return the packages that Holdfast's extras name and nothing else of the project needs."""
+    path = _find_lock(project)
+    if path is None:
+        return []  # uv says so itself
+    packages = tomllib.loads(path.read_text(encoding="utf-8")).get("package", [])
+    extras = {
+        dependency["name"]
+        for package in packages
+        if package["name"] == "holdfast"
+        for listed in package.get("optional-dependencies", {}).values()
+        for dependency in listed
+    }
+    return sorted(extras - set(_needed(packages, _name_of(project))))
+
+
+def _find_lock(project: Path) -> Path | None:
+    """Return the lock file: a member of a workspace has that of the folder above."""
+    here = project.resolve()
+    found = (folder / "uv.lock" for folder in (here, *here.parents))
+    return next((path for path in found if path.is_file()), None)
+
+
+def _name_of(project: Path) -> str:
+    settings = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(settings.get("project", {}).get("name", "")).lower().replace("_", "-")
+
+
+def _needed(packages: Iterable[Package], root: str) -> set[str]:
+    """Return what `root` depends on, directly or not, without any extra of Holdfast."""
+    by_name: dict[str, list[Package]] = {}
+    for package in packages:
+        by_name.setdefault(package["name"], []).append(package)
+    needed: set[tuple[str, tuple[str, ...]]] = set()
+    waiting = [(root, tuple[str, ...]())]
+    while waiting:
+        name, extras = waiting.pop()
+        if (name, extras) in needed:
+            continue
+        needed.add((name, extras))
+        waiting += [
+            (dependency["name"], tuple(dependency.get("extra", ())))
+            for package in by_name.get(name, ())
+            for dependency in _dependencies(package, extras)
+        ]
+    return {name for name, _ in needed}
+
+
+def _dependencies(package: Package, extras: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    yield from package.get("dependencies", ())
+    if package["name"] != "holdfast":
+        optional = package.get("optional-dependencies", {})
+        for extra in extras:
+            yield from optional.get(extra, ())

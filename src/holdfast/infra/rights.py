@@ -1,0 +1,150 @@
+"""The rights of each function: the calls of its code, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sqs as sqs
+
+from .compute import allow
+from .messaging import Messaging
+from .storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rights:
+    """`status_bus_arn`: the bus that gets the status events of state machines, if any does."""
+
+    storage: Storage
+    messaging: Messaging
+    status_bus_arn: str | None
+
+    def of_worker(self, *queues: sqs.IQueue) -> list[iam.PolicyStatement]:
+        """Return the rights for the worker's own work, and for Step Functions' API, which a task
+        may call.
+        """
+        storage, messaging = self.storage, self.messaging
+        return [
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                # Only to REMOVE the listing attributes of an older record, never to change one.
+                "dynamodb:UpdateItem",
+                on=[storage.executions.table_arn],
+            ),
+            allow("dynamodb:Query", on=[storage.list_arn]),
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                # To extend the time that a name is kept while its execution is open, and the gates
+                # of limits.
+                "dynamodb:UpdateItem",
+                # For state machines, aliases, versions, activities and their tasks, and for rows
+                # that a stop removes from quarantine.
+                "dynamodb:DeleteItem",
+                on=[storage.mail.table_arn],
+            ),
+            *self._blobs("s3:GetObject", "s3:PutObject"),
+            # Work that killed its workers goes to a queue where no other work can die with the next
+            # one.
+            allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
+            allow(
+                "sqs:ReceiveMessage",
+                "sqs:DeleteMessage",
+                "sqs:ChangeMessageVisibility",
+                "sqs:GetQueueAttributes",
+                on=[queue.queue_arn for queue in queues],
+            ),
+            allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
+            *self._status(),
+        ]
+
+    def of_events(self) -> list[iam.PolicyStatement]:
+        storage, messaging = self.storage, self.messaging
+        return [
+            # If no deployed workflow declares an event, the log of the waiting execution says,
+            # and its definition, of which type that is.
+            allow("dynamodb:Query", on=[storage.executions.table_arn]),
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Query",
+                on=[storage.mail.table_arn],
+            ),
+            *self._blobs("s3:GetObject", "s3:PutObject"),
+            allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+            allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
+        ]
+
+    def of_sweeper(self) -> list[iam.PolicyStatement]:
+        storage, messaging = self.storage, self.messaging
+        return [
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:UpdateItem",
+                on=[storage.executions.table_arn],
+            ),
+            allow(
+                # For the notice of an ended child, before it is stopped (follow-ups of an end),
+                # and for rows in quarantine.
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                # For the rows of the index of waits that a crashed worker left out.
+                "dynamodb:UpdateItem",
+                "dynamodb:DeleteItem",
+                on=[storage.mail.table_arn],
+            ),
+            *self._blobs("s3:GetObject", "s3:PutObject"),
+            allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
+            allow(
+                "sqs:ReceiveMessage",
+                "sqs:DeleteMessage",
+                on=[
+                    messaging.work_dead.queue_arn,
+                    messaging.single_dead.queue_arn,
+                    messaging.starts_dead.queue_arn,
+                ],
+            ),
+            allow("sqs:SendMessage", on=[messaging.sweeper_dead.queue_arn]),
+        ]
+
+    def of_api(self) -> list[iam.PolicyStatement]:
+        storage, messaging = self.storage, self.messaging
+        return [
+            allow("dynamodb:Query", on=[storage.executions.table_arn, storage.list_arn]),
+            allow(
+                "dynamodb:GetItem",
+                "dynamodb:Query",
+                "dynamodb:PutItem",
+                # For the rows of the index of waits, when executions are listed.
+                "dynamodb:BatchGetItem",
+                # Only of the gates of limits, when an operator changes a limit.
+                "dynamodb:UpdateItem",
+                "dynamodb:DeleteItem",
+                on=[storage.mail.table_arn],
+            ),
+            *self._blobs("s3:GetObject", "s3:PutObject"),
+            # An execution that is taken out of quarantine runs alone in its batch.
+            allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
+            allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
+        ]
+
+    def _blobs(self, *actions: str) -> list[iam.PolicyStatement]:
+        """Return the rights of a reader. Without the right to list, S3 answers "denied" for a
+        missing object.
+        """
+        blobs = self.storage.blobs
+        return [
+            allow(*actions, on=[blobs.arn_for_objects("*")]),
+            allow("s3:ListBucket", on=[blobs.bucket_arn]),
+        ]
+
+    def _status(self) -> list[iam.PolicyStatement]:
+        if self.status_bus_arn is None:
+            return []
+        return [allow("events:PutEvents", on=[self.status_bus_arn])]

@@ -1,0 +1,52 @@
+"""The rules that wake the functions of events and of the sweeper."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from holdfast import limits, resources
+
+from .compute import HoldfastFunction
+from .messaging import Messaging
+
+
+def wake_by_events(scope: Construct, handler: HoldfastFunction, messaging: Messaging) -> None:
+    events.Rule(
+        scope,
+        "EventsRule",
+        description="Events for executions that wait by business key",
+        event_bus=messaging.bus,
+        event_pattern=events.EventPattern(detail_type=[resources.EVENT_DETAIL_TYPE]),
+        targets=[
+            targets.LambdaFunction(
+                handler.function,
+                dead_letter_queue=messaging.events_dead,
+                retry_attempts=resources.EVENT_RETRY_ATTEMPTS_MAX,
+                max_event_age=Duration.seconds(resources.EVENT_RETRY_AGE_SECONDS_MAX),
+            )
+        ],
+    )
+
+
+def wake_each_minute(scope: Construct, sweeper: HoldfastFunction, messaging: Messaging) -> None:
+    # A late sweep only queues up behind the next one, so a failed one is not tried again.
+    sweeper.function.configure_async_invoke(
+        retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
+    )
+    events.Rule(
+        scope,
+        "SweepRule",
+        description="Wakes the sweeper",
+        schedule=events.Schedule.rate(Duration.seconds(limits.SWEEP_SECONDS)),
+        targets=[
+            targets.LambdaFunction(
+                sweeper.function,
+                dead_letter_queue=messaging.sweeper_dead,
+                retry_attempts=0,
+                max_event_age=Duration.seconds(limits.SWEEP_SECONDS),
+            )
+        ],
+    )

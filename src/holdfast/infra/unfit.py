@@ -1,0 +1,30 @@
+"""A setting that cannot be, before it is known whether `cdk.json` or Python gave it."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+
+
+class Unfit(Exception):  # noqa: N818  # it never leaves `holdfast.infra`
+    """`key` names the setting, such as `functions.worker.memory_mb`."""
+
+    def __init__(self, key: str, found: object, expected: str) -> None:
+        super().__init__(key)
+        self.key = key
+        self._sentence = f"`{key}` is {found!r}; expected {expected}"
+
+    def in_context(self) -> HoldfastError:
+        name = self.key.partition(".")[0]
+        return HoldfastError(
+            "HF401",
+            f"context {self._sentence}",
+            help=f"set `{name}` in cdk.json, or with `cdk deploy -c {name}=...`",
+        )
+
+    def in_construct(self, path: str) -> HoldfastError:
+        name = self.key.partition(".")[0]
+        return HoldfastError(
+            "HF405",
+            f"Holdfast {path}: {self._sentence}",
+            help=f"correct `{name}=` where the app creates Holdfast(...), or leave it out",
+        )

@@ -1,0 +1,185 @@
+"""The construct in a user's own stack: its parameters, its grants, two of them side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import resources
+from tests.infra.template import LAYER_ARN, Template, as_list, construct_name, target_of
+
+# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+pytestmark = pytest.mark.xdist_group("templates")
+
+RUN_TASKS = ("Worker", "WorkerSingle", "Api")
+#: A Python task runs with the role of its function, a state machine's call with that for tasks.
+TASK_ROLES = {*(f"Flows{name}FunctionRole" for name in RUN_TASKS), "FlowsTasksRole"}
+
+
+def allowed(template: Template, role: str) -> dict[str, set[str]]:
+    """Return what the policies of grants allow the role: targets to actions."""
+    found: dict[str, set[str]] = {}
+    for policy in template.properties("AWS::IAM::Policy").values():
+        if role not in {target_of(one) for one in policy["Roles"]}:
+            continue
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Allow":
+                for resource in as_list(statement["Resource"]):
+                    name = resource if isinstance(resource, str) else target_of(resource)
+                    found.setdefault(name, set()).update(as_list(statement["Action"]))
+    return found
+
+
+@pytest.mark.parametrize("role", sorted(TASK_ROLES))
+def test_what_the_tasks_are_granted_is_in_the_template(shop: Template, role: str) -> None:
+    found = allowed(shop, role)
+    assert {"s3:GetObject*", "s3:PutObject"} <= found["Receipts/*"]
+    assert found["Bank"] == {"secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"}
+    assert found["CardService"] == found["Bank"]
+    assert {"kms:Decrypt", "kms:GenerateDataKey*"} <= found["ReceiptsKey"]
+
+
+def test_functions_that_run_no_tasks_get_none_of_their_rights(shop: Template) -> None:
+    for name in ("Events", "Sweeper"):
+        assert not allowed(shop, f"Flows{name}FunctionRole")
+
+
+def test_the_key_of_a_secret_lets_the_tasks_use_it_through_secrets_manager(
+    shop: Template,
+) -> None:
+    key = shop.properties("AWS::KMS::Key")["ReceiptsKey"]
+    [principals] = [
+        one["Principal"]["AWS"]
+        for one in key["KeyPolicy"]["Statement"]
+        if "kms:ViaService" in json.dumps(one) and isinstance(one["Principal"]["AWS"], list)
+    ]
+    assert {target_of(arn) for arn in principals} == TASK_ROLES
+
+
+def test_a_policy_of_the_same_app_is_attached_to_the_roles_of_tasks(shop: Template) -> None:
+    attached = {
+        name: [target_of(arn) for arn in role["ManagedPolicyArns"]]
+        for name, role in shop.properties("AWS::IAM::Role").items()
+        if "ManagedPolicyArns" in role
+    }
+    assert attached == {role: ["Call"] for role in TASK_ROLES}
+
+
+def functions(shop: Template, holdfast: str) -> dict[str, dict[str, Any]]:
+    found = shop.properties("AWS::Lambda::Function")
+    return {
+        name.removeprefix(holdfast).removesuffix("FunctionLambda"): function
+        for name, function in found.items()
+        if name.startswith(holdfast)
+    }
+
+
+def test_each_function_has_the_environment_because_each_imports_the_modules(
+    shop: Template,
+) -> None:
+    made = functions(shop, "Flows")
+    assert len(made) == len(resources.FUNCTIONS)
+    for function in made.values():
+        variables = function["Environment"]["Variables"]
+        assert variables["STAGE"] == "test"
+        assert target_of(variables["CARD_SERVICE"]) == "CardService"
+        assert variables[resources.ENV_MODULES] == "shop.order"
+
+
+def test_only_functions_that_run_tasks_are_in_the_vpc_and_have_the_layers(
+    shop: Template,
+) -> None:
+    for name, function in functions(shop, "Flows").items():
+        if name not in RUN_TASKS:
+            assert not {"VpcConfig", "Layers"} & function.keys()
+            continue
+        assert function["Layers"] == [LAYER_ARN]
+        assert function["VpcConfig"]["SubnetIds"] == ["subnet-0a1b2c3d"]
+        role = shop.properties("AWS::IAM::Role")[f"Flows{name}FunctionRole"]
+        assert "ec2:CreateNetworkInterface" in json.dumps(role["Policies"])
+
+
+def test_a_database_lets_the_tasks_in(shop: Template) -> None:
+    [ingress] = shop.properties("AWS::EC2::SecurityGroupIngress").values()
+    assert (ingress["GroupId"], ingress["FromPort"]) == ("sg-0a1b2c3d", 5432)
+    source, attribute = ingress["SourceSecurityGroupId"]["Fn::GetAtt"]
+    assert (construct_name(source), attribute) == ("FlowsTasksGroup", "GroupId")
+
+
+def test_sizes_and_log_retention_are_those_that_were_given(shop: Template) -> None:
+    worker = functions(shop, "Flows")["Worker"]
+    assert (worker["MemorySize"], worker["ReservedConcurrentExecutions"]) == (1_024, 20)
+    groups = shop.properties("AWS::Logs::LogGroup")
+    days = {name: group["RetentionInDays"] for name, group in groups.items()}
+    assert {days[name] for name in days if name.startswith("Flows")} == {90}
+    assert {days[name] for name in days if name.startswith("Other")} == {30}
+
+
+def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Template) -> None:
+    [policy] = [
+        one
+        for one in shop.properties("AWS::IAM::Policy").values()
+        if [target_of(role) for role in one["Roles"]] == ["Website"]
+    ]
+    statements = policy["PolicyDocument"]["Statement"]
+    routes = {
+        "".join(part for part in arn["Fn::Join"][1] if isinstance(part, str)).partition("/")[2]
+        for statement in statements
+        if statement["Action"] == "execute-api:Invoke"
+        for arn in as_list(statement["Resource"])
+    }
+    assert routes == {
+        *("$default/POST/executions", "$default/GET/executions", "$default/GET/executions/*"),
+        *("$default/POST/answers", "$default/POST/events"),
+    }
+    [on_bus] = [one for one in statements if one["Action"] == "events:PutEvents"]
+    assert target_of(on_bus["Resource"]) == "FlowsMessagingBus"
+    assert len(statements) == 1 + sum("execute-api" in json.dumps(one) for one in statements)
+
+
+def test_two_in_one_stack_share_no_name(shop: Template) -> None:
+    assert {bus["Name"] for bus in shop.properties("AWS::Events::EventBus").values()} == {
+        "Shop-Flows",
+        "Shop-Other",
+    }
+    boards = shop.properties("AWS::CloudWatch::Dashboard").values()
+    assert {board["DashboardName"] for board in boards} == {"Shop-Flows", "Shop-Other"}
+    for name in ("Flows", "Other"):
+        for function in functions(shop, name).values():
+            variables = function["Environment"]["Variables"]
+            assert variables[resources.ENV_STACK] == f"Shop-{name}"
+
+
+def test_metrics_are_those_of_the_one_that_was_asked(shop: Template) -> None:
+    failed = shop.properties("AWS::CloudWatch::Alarm")["Failed"]
+    assert failed["MetricName"] == resources.METRIC_EXECUTIONS_FAILED
+    assert failed["Dimensions"] == [{"Name": "Stack", "Value": "Shop-Flows"}]
+    assert failed["Period"] == 300
+
+
+def test_the_outputs_begin_with_the_name_of_the_construct(shop: Template) -> None:
+    outputs = shop.document["Outputs"].keys()
+    for name in ("Flows", "Other"):
+        assert {f"{name}ApiUrl", f"{name}BusName", f"{name}SigningSecret"} <= outputs
+
+
+def test_alarms_notify_a_topic_of_the_same_stack(shop: Template) -> None:
+    alarms = shop.properties("AWS::CloudWatch::Alarm")
+    assert target_of(alarms["FlowsAlarmsSweepLag"]["AlarmActions"][0]) == "OnCall"
+    assert "AlarmActions" not in alarms["OtherAlarmsSweepLag"]
+
+
+def test_the_stack_of_the_reference_page_is_built_from_its_project_and_grants_its_rights(
+    assembly: Path,
+) -> None:
+    page = Template.load(assembly / "page" / "Shop.template.json")
+    found = allowed(page, "FlowsWorkerFunctionRole")
+    assert "s3:PutObject" in found["Receipts/*"]
+    assert "secretsmanager:GetSecretValue" in found["Bank"]
+    # The code was staged when the construct was made: its temporary folder is gone.
+    [worker] = [one for name, one in functions(page, "Flows").items() if name == "Worker"]
+    staged = worker["Code"]["S3Key"].removesuffix(".zip")
+    assert (assembly / "page" / f"asset.{staged}" / "handler.py").exists()
