@@ -17,6 +17,8 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.schedules import Schedule
+from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
@@ -53,18 +55,31 @@ from holdfast.api.surface import (
 
 if TYPE_CHECKING:
     from holdfast.boto import client
+    from holdfast.remote.async_client import AsyncClient, AsyncHandle
+    from holdfast.remote.client import Client, Handle
+    from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "Approval",
+    "AsyncClient",
+    "AsyncHandle",
     "Batch",
     "BlockTimeout",
+    "Client",
     "CompensationFailed",
     "Dag",
+    "ExecutionFailed",
+    "Handle",
     "InvalidArguments",
     "InvalidResult",
     "Limit",
     "Pure",
+    "Rejected",
+    "ResultTimeout",
     "Retry",
+    "Schedule",
     "Step",
+    "StepType",
     "Task",
     "TaskContext",
     "TaskError",
@@ -97,6 +112,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "step",
+    "step_type",
     "task",
     "task_context",
     "timeout",
@@ -105,10 +121,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`client` alone is found at its first use: the rest of this package needs no boto3."""
-    if name == "client":
-        from holdfast.boto import client  # noqa: PLC0415
+#: What is found at its first use: a module of workflows needs neither boto3 nor an HTTP client.
+_LATER = {
+    "AsyncClient": "holdfast.remote.async_client",
+    "AsyncHandle": "holdfast.remote.async_client",
+    "Client": "holdfast.remote.client",
+    "ExecutionFailed": "holdfast.remote.errors",
+    "Handle": "holdfast.remote.client",
+    "ResultTimeout": "holdfast.remote.errors",
+    "client": "holdfast.boto",
+}
 
-        return client
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(module), name)

@@ -7,6 +7,7 @@ the same one. Nothing is compiled in Lambda: definitions are read from the files
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,18 +15,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
+from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
 from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
+from holdfast.core.schedules import Rule
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
@@ -41,9 +44,15 @@ from holdfast.runtime.gates.rules import (
     LimitUse,
     interval_us_of,
 )
+from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
+
+#: `serve` and the worker function show it; other programs show it if they configure `logging`.
+_logger: Final = logging.getLogger("holdfast.tasks")
+_logger.addHandler(logging.NullHandler())
+_LOGGED_CHARACTERS_MAX: Final = 1_000
 
 #: -> the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
@@ -114,6 +123,14 @@ class Deployment:
         batches = {name: batch for name, batch in found.items() if batch is not None}
         return LimitBook(of_task, of_workflow, batches)
 
+    @property
+    def schedules(self) -> dict[str, Plan]:
+        """The schedules that the code declares, by the names of their workflows."""
+        found = self.registry.workflows.items()
+        return {
+            name: _plan_of(name, one.schedule) for name, one in found if one.schedule is not None
+        }
+
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
 
@@ -152,7 +169,8 @@ class Deployment:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
-            return self._failure(error, self.registry.tasks[effect.name], seals)
+            with running_task(context):
+                return self._failure(error, self.registry.tasks[effect.name], seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -179,6 +197,12 @@ class Deployment:
         if pause is not None:
             return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause, traceback)
         name = printable(error_name(error))[:ERROR_CHARACTERS_MAX]
+        _logger.warning(
+            "the attempt failed: %s: %s",
+            name,
+            cause[:_LOGGED_CHARACTERS_MAX],
+            extra={"exception_name": name, "exception": traceback or ""},
+        )
         return TaskFailed(name, cause, traceback)
 
     @cached_property
@@ -238,6 +262,31 @@ def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
     seconds = None if task.timeout is None else int(task.timeout.total_seconds())
     wait_ms = int(batch.wait / timedelta(milliseconds=1))
     return BatchRule(name, batch.max, wait_ms, seconds)
+
+
+def rule_of(schedule: Schedule) -> Rule:
+    millisecond = timedelta(milliseconds=1)
+    return Rule(
+        schedule.cron or "",
+        schedule.zone,
+        0 if schedule.every is None else schedule.every // millisecond,
+        schedule.missing,
+        schedule.repeated,
+        schedule.jitter // millisecond,
+    )
+
+
+def _plan_of(workflow: str, schedule: Schedule) -> Plan:
+    millisecond = timedelta(milliseconds=1)
+    return Plan(
+        workflow,
+        rule_of(schedule),
+        dict(schedule.input),
+        schedule.time_as or "",
+        schedule.overlap,
+        schedule.catch_up // millisecond,
+        schedule.pause_on_failure,
+    )
 
 
 def _breaker_of(trip: Trip) -> Breaker:

@@ -103,6 +103,12 @@ DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third time round is quarantine
 STUCK_SECONDS: Final = 300  # by more something is late: visibility and a sweep have passed
 DOCTOR_EXAMINED_MAX: Final = 200  # executions, and list partitions, of one page of a report
 
+# -- Schedules (docs/how-to/schedule.md) -----------------------------------------------------------
+SCHEDULE_NAME_CHARACTERS_MAX: Final = 60  # its executions' names add the nominal time
+SCHEDULE_BURST_MAX: Final = (
+    20  # starts of one schedule in a minute, when it makes up for past times
+)
+
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
 # A log whose oldest needed record is older than this is written a snapshot, while there is time.

@@ -76,6 +76,20 @@ def test_a_wait_that_is_over_before_the_execution_is_says_so(shell: Shell) -> No
     assert "still running after 0 s" in shell.complaints
 
 
+def test_the_log_and_the_trace_of_an_execution(shell: Shell) -> None:
+    start = ("start", "order_fulfilment", "--name", "a06", "--input", order("a06"))
+    assert shell(*start, "--wait", "10") == 0
+
+    assert shell("logs", "a06") == 0
+    assert " charge " in shell.printed
+    assert {row["execution_name"] for row in shell.json("logs", "a06")} == {"a06"}
+    assert shell("trace", "a06") == 0
+    assert shell.printed.startswith("trace ")
+    assert "order_fulfilment" in shell.printed
+    (resource,) = shell.json("trace", "a06", "--format", "otlp")["resourceSpans"]
+    assert resource["scopeSpans"][0]["spans"][0]["name"] == "order_fulfilment"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
@@ -85,6 +99,8 @@ def test_a_wait_that_is_over_before_the_execution_is_says_so(shell: Shell) -> No
         (("start", "loan_approval", "--name", "a b", "--input", loan("x")), 2, "is not a name"),
         (("show", "nobody"), 1, "error[HF207]: there is no execution 'nobody'"),
         (("history", "nobody"), 1, "error[HF207]"),
+        (("logs", "nobody"), 1, "error[HF207]"),
+        (("trace", "nobody"), 1, "error[HF207]"),
         (("stop", "nobody"), 1, "error[HF207]"),
         (("show", "a b"), 2, "error[HF201]"),
         (("show", "a/b?c"), 1, "error[HF208]"),
@@ -241,9 +257,11 @@ def test_a_list_of_nothing_says_so(shell: Shell) -> None:
 def test_a_history_is_a_table_with_a_row_for_each_event(shell: Shell) -> None:
     shell("start", "order_fulfilment", "--name", "d03", "--input", order("d03"), "--wait", "10")
     assert shell("history", "d03") == 0
-    lines = shell.printed.splitlines()
+    found = shell.printed.splitlines()
+    lines = [line for line in found if not line.startswith(" " * 30)]  # tracebacks are below
     events = shell.json("history", "d03")
     assert len(lines) == 1 + len(events)
+    assert any('File "statemachines/' in line for line in found)
     assert [event["id"] for event in events if "id" in event] == list(
         range(1, 1 + sum("id" in event for event in events))
     )

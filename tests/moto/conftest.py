@@ -38,7 +38,9 @@ class Shell:
     complaints: str = ""
 
     def __call__(self, *arguments: str) -> int:
-        status = main([arguments[0], "--endpoint", self.url, *arguments[1:]])
+        # `holdfast schedule list` has its options after the action.
+        command = 2 if arguments[0] == "schedule" else 1
+        status = main([*arguments[:command], "--endpoint", self.url, *arguments[command:]])
         self.printed, self.complaints = self.capture.readouterr()
         assert "Traceback" not in self.printed + self.complaints
         return status

@@ -10,6 +10,8 @@ from typing import reveal_type
 from pydantic import BaseModel
 
 from holdfast import (
+    AsyncClient,
+    Client,
     Dag,
     Retry,
     Task,
@@ -82,6 +84,11 @@ def is_valid(payment: Payment) -> bool:
 @workflow
 def child(order_id: str) -> list[int]:
     return [len(order_id)]
+
+
+@workflow
+def charge_order(order_id: str, cents: int = 0) -> Payment:
+    return charge(order_id, cents)
 
 
 @workflow(name="other_child", timeout=days(3))
@@ -263,3 +270,22 @@ def graphs(lines: list[str]) -> None:
     reveal_type(nightly)  # -> Dag
     reveal_type(nightly(id="o1"))  # -> Any
     reveal_type(Dag.from_json({"workflow_id": "a", "steps": []}, [charge, refund]))  # -> Dag
+
+
+def started(client: Client, o: str) -> None:
+    reveal_type(client.start(charge_order, o, 5, name="order-1").result(30))  # -> Payment
+    reveal_type(client.start(charge_order, o).result())  # -> Payment
+    reveal_type(client.start(child, o, priority=0))  # -> Handle[list[int]]
+    reveal_type(client.start("child", {"order_id": o}).result())  # -> Any
+    reveal_type(client.handle("order-1", child).result())  # -> list[int]
+    reveal_type(client.describe(o)["execution"])  # -> str
+    reveal_type(client.stop(o, "Cancelled", now=True))  # -> dict[str, Any]
+    reveal_type(client.handle(o).stop(cause="why"))  # -> dict[str, Any]
+    reveal_type([row["name"] for row in client.list(status="FAILED")])  # -> list[str | None]
+
+
+async def awaited(client: AsyncClient, o: str) -> None:
+    handle = await client.start(charge_order, o, name="order-1")
+    reveal_type(await handle.result(timeout=30))  # -> Payment
+    reveal_type((await client.describe(o))["waits"])  # -> list[dict[str, Any]]
+    reveal_type([row["name"] async for row in client.list(paused=True)])  # -> list[str | None]

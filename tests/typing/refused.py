@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from holdfast import (
+    AsyncClient,
+    Client,
     Retry,
     ask,
     compensating,
@@ -20,7 +22,7 @@ from holdfast import (
     timeout,
     wait_for_event,
 )
-from tests.typing.accepted import Line, charge, child, is_valid, pack, refund
+from tests.typing.accepted import Line, charge, charge_order, child, is_valid, pack, refund
 
 
 def steps(o: str, moment: datetime) -> None:
@@ -99,3 +101,24 @@ def graphs(o: str) -> None:
     step("charge", charge, arguments={5: o})  # refused
     dag("nightly", charge)  # refused
     dag("nightly", step("charge", charge), timeout=5)  # refused
+
+
+def started(client: Client, o: str) -> None:
+    client.start(charge_order)  # refused
+    client.start(charge_order, 5)  # refused
+    client.start(charge_order, o, "5")  # refused
+    client.start(charge_order, o, 5, 6)  # refused
+    client.start(charge_order, o, name=5)  # refused
+    client.start(charge_order, o).result().idd  # refused
+    client.handle(o, "child")  # refused
+    client.describe()  # refused
+    client.describe(5)  # refused
+    client.stop(o, at_once=True)  # refused
+    client.list(stauts="FAILED")  # refused
+    client.list(status="BROKEN")  # refused
+
+
+async def awaited(client: AsyncClient, o: str) -> None:
+    (await client.start(charge_order, o)).result().idd  # refused
+    client.describe(o)["status"]  # refused
+    await client.start(charge_order, 5)  # refused

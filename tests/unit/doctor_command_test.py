@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import client
-from holdfast.local.client import Client
+from holdfast.remote import client
+from holdfast.remote.connecting import Api
 from holdfast.runtime import messages
 from holdfast.runtime.maintenance import sweeper
 from tests.builders import chain, machine
@@ -22,14 +22,14 @@ NAP = machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}})
 Command = Callable[..., int]
 
 
-def client_of(found: Site) -> Client:
+def api_of(found: Site) -> Api:
     def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
         path, _, query = target.partition("?")
         asked = dict(parse_qsl(query))
         status, answer = found.request(method, path, json.loads(body or b"{}"), query=asked)
         return status, json.dumps(answer).encode()
 
-    return Client(carry, "the test")
+    return Api(carry, "the test")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def found() -> Site:
 
 @pytest.fixture
 def doctor(found: Site, monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(client, "connect", lambda *_: client_of(found))
+    monkeypatch.setattr(client, "connect", lambda *_, **__: api_of(found))
     return lambda *arguments: cli.main(["doctor", *arguments])
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast import cli
-from holdfast.local import client
+from holdfast.remote import client
 from tests.builders import machine, wait_for
 from tests.sim.doctor_kit import settle
 from tests.unit.codec_test import noise
-from tests.unit.doctor_command_test import client_of
+from tests.unit.doctor_command_test import api_of
 from tests.unit.host_kit import Site, site
 from tests.unit.states_world import PASS, Office, states
 
@@ -74,7 +74,7 @@ def test_the_command_follows_the_pages(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, run = whole(QUOTES)
-    monkeypatch.setattr(client, "connect", lambda *_: client_of(found))
+    monkeypatch.setattr(client, "connect", lambda *_, **__: api_of(found))
     assert cli.main(["history", run, "--json"]) == 0
     events = json.loads(capsys.readouterr().out)
     assert [event["id"] for event in events] == [1, 2, 3, 4, 5, 6]

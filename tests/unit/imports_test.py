@@ -20,6 +20,7 @@ AUTHORING = {
     "holdfast.api.harness",
     "holdfast.api.lambdas",
     "holdfast.api.limits",
+    "holdfast.api.schedules",
     "holdfast.api.scopes",
     "holdfast.api.sealing",
     "holdfast.api.surface",

@@ -18,6 +18,8 @@ ALLOWED = {
     "errors": set(),
     "limits": set(),
     "sealed": set(),
+    "trace_ids": set(),
+    "task_logs": {"api"},
     "resources": {"limits"},
     "cost": {"limits", "resources"},
     "asl": {"asl.jsonata"},
@@ -25,7 +27,7 @@ ALLOWED = {
     "asl.jsonpath": {"asl", "asl.jsonata", "asl.parsing"},
     "asl.parsing": {"asl", "asl.jsonata", "asl.jsonpath", "asl.validation", "errors", "limits"},
     "asl.validation": {"asl", "asl.jsonata", "asl.jsonpath", "limits"},
-    "api": {"asl", "compiler", "sealed", "errors", "limits"},
+    "api": {"asl", "compiler", "sealed", "trace_ids", "errors", "limits"},
     "compiler": {"api", "asl", "sealed", "errors", "limits"},
     "proofs": {"asl", "api", "compiler", "cost", "limits"},
     "core": {"asl", "errors", "limits"},
@@ -83,6 +85,7 @@ ALLOWED = {
         "stepfunctions",
         "integrations",
         "deployment",
+        "task_logs",
         "resources",
         "cost",
         "sealed",
@@ -90,12 +93,14 @@ ALLOWED = {
         "limits",
     },
     "testing": {"api", "compiler", "asl", "core", "sealed", "errors", "limits"},
-    "deployment": {"api", "compiler", "asl", "runtime", "errors", "limits"},
+    "deployment": {"api", "compiler", "asl", "core", "runtime", "errors", "limits"},
+    # `local.project` knows the `serve` that runs.
+    "remote": {"api", "local", "sealed", "errors", "limits"},
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")
 #: Nothing in the engine may depend on these: they only connect it.
-WIRING = {"local", "cli", "deployment", "infra"}
+WIRING = {"local", "cli", "remote", "deployment", "infra"}
 PURE = ("api", "asl", "compiler", "core", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import client
-from holdfast.local.client import Client
+from holdfast.remote import client
+from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import Delete, Put
 from holdfast.runtime.gates import operate
 from holdfast.runtime.gates.rules import LimitBook, LimitRule, LimitUse
@@ -368,7 +368,7 @@ def shell(
         return status, json.dumps(answer).encode()
 
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr(client, "connect", lambda *_: Client(carry, "the test"))
+    monkeypatch.setattr(client, "connect", lambda *_, **__: Api(carry, "the test"))
     return Shell(capsys)
 
 

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import cli
-from holdfast.local import client
-from holdfast.local.client import Client
+from holdfast.remote import client
+from holdfast.remote.connecting import Api
 from holdfast_simulator.flow import Work
 from tests.unit.limits_commands_test import LimitedStack, stack
 
@@ -128,7 +128,7 @@ def say(
         status, answer = paused.site.request(method, path, sent, query=asked)
         return status, json.dumps(answer).encode()
 
-    monkeypatch.setattr(client, "connect", lambda *_: Client(carry, "here"))
+    monkeypatch.setattr(client, "connect", lambda *_, **__: Api(carry, "here"))
 
     def line(*words: str, status: int = 0) -> str:
         assert cli.main(words) == status

@@ -30,15 +30,18 @@ PAGES: Final = {
 #: The test that runs the Python of each page. Code that needs an account is only compiled.
 RUN_BY: Final = {
     "README.md": "tests/moto/readme_test.py",
+    "call-workflows.md": "tests/unit/client_doc_test.py",
     "cookbook.md": "tests/unit/snippets_test.py",
     "cookbook-people.md": "tests/unit/snippets_test.py",
     "cookbook-practice.md": "tests/unit/snippets_test.py",
     "cookbook-undo.md": "tests/unit/snippets_test.py",
     "cookbook-work.md": "tests/unit/snippets_test.py",
     "construct.md": "tests/infra/construct_test.py",
+    "debug.md": "tests/unit/debug_doc_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
+    "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",

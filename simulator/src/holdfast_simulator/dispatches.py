@@ -51,7 +51,7 @@ class Dispatches:
                     self._note(_of_message(message.body), now_ms)
                     self._look_for_canaries(message.body)
             case Put(tables.MAIL, item) | PutIfAbsent(tables.MAIL, item):
-                if str(item["pk"]).startswith(_ROWS):
+                if str(item["pk"]).startswith(_ROWS) and "run" in item:
                     self.rows[str(item["run"])].add(str(item["sk"]))
                 self._note(_of_item(item), now_ms)
 

@@ -10,6 +10,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.limits import Limit, ServiceLimits
+from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
@@ -106,7 +107,8 @@ def _help_for(name: str) -> str:
 def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
     found: dict[str, D] = {}
     for module in modules:
-        for value in vars(module).values():
+        for declared in vars(module).values():
+            value = declared.task if isinstance(declared, StepType) else declared
             if not isinstance(value, kind):
                 continue
             other = found.setdefault(value.name, value)

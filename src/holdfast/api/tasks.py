@@ -16,6 +16,7 @@ from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
+from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
@@ -65,6 +66,20 @@ class TaskContext:
     attempt: int
     idempotency_key: str
 
+    @property
+    def correlation_id(self) -> str:
+        """The id of the outermost parent execution: a workflow and all that it calls share it."""
+        from holdfast.trace_ids import root_of  # noqa: PLC0415
+
+        return root_of(self.execution)
+
+    @property
+    def traceparent(self) -> str:
+        """The header of W3C Trace Context, for the calls of this attempt."""
+        from holdfast.trace_ids import attempt_span, traceparent  # noqa: PLC0415
+
+        return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
+
 
 _LOCAL = TaskContext(
     execution="local", name=None, workflow="", task="", attempt=1, idempotency_key="local"
@@ -75,6 +90,11 @@ _running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
 def task_context() -> TaskContext:
     """The attempt that is running; outside an engine one whose execution is `local`."""
     return _running.get()
+
+
+def is_in_engine() -> bool:
+    """Return True while an attempt runs in this context."""
+    return _running.get() is not _LOCAL
 
 
 @contextlib.contextmanager
@@ -267,11 +287,16 @@ class Workflow(_Declared[P, R]):
         name: str | None = None,
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
+        schedule: Schedule | None = None,
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
         self.limits = tuple(limits)
-        require_limits(self.name, inspect.signature(function).parameters, self.limits)
+        self.schedule = schedule
+        parameters = inspect.signature(function).parameters
+        require_limits(self.name, parameters, self.limits)
+        if schedule is not None:
+            require_startable(self.name, parameters, schedule)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Start a child execution, inside another workflow. Its error is raised here by
@@ -374,7 +399,11 @@ def pure(function: Callable[P, R], /) -> Pure[P, R]:
 def workflow(function: Callable[P, R], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, timeout: timedelta | None = None, limits: Sequence[Limit] = ()
+    *,
+    name: str | None = None,
+    timeout: timedelta | None = None,
+    limits: Sequence[Limit] = (),
+    schedule: Schedule | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -383,10 +412,12 @@ def workflow(
     name: str | None = None,
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
+    schedule: Schedule | None = None,
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
+    `schedule` starts executions by itself.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits)
+    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
     return make if function is None else make(function)

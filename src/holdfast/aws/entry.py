@@ -15,7 +15,7 @@ from holdfast.aws.host import Host
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.tasks import TaskPerformer, TaskRunner
-from holdfast.aws.telemetry import Metrics
+from holdfast.aws.telemetry import Metrics, log_to_cloudwatch
 from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
@@ -44,6 +44,8 @@ def api_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @functools.cache
 def _host() -> Host:
+    # Before the author's modules: a Powertools Logger in them looks for handlers as it is made.
+    log_to_cloudwatch(os.environ)
     return make_host(NO_KEYS)
 
 
@@ -79,6 +81,7 @@ def make_host(keys: SigningKeys) -> Host:
         deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
+        schedules=deployment.schedules,
     )
     return host
 

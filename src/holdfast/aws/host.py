@@ -30,6 +30,7 @@ from holdfast.limits import (
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime.commands.api import Front
+from holdfast.runtime.commands.schedules import deploy
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Clock,
@@ -42,6 +43,7 @@ from holdfast.runtime.effects import (
     WriteDeadline,
 )
 from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.format_control import Control
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
 from holdfast.runtime.visibility import Holds
@@ -65,6 +67,7 @@ class Host:
     """`has_threads` False: everything in turn, for a laptop on a virtual clock.
 
     `payload_bytes_max` bounds the data of the API's state machines; None lifts AWS's limit.
+    `schedules`: those that the code declares, by name.
     """
 
     ports: AwsPorts
@@ -73,6 +76,7 @@ class Host:
     metrics: Metrics
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
+    schedules: Mapping[str, Plan] = field(default_factory=dict)
     log_fault: Callable[..., None] = log_fault
     control: Control = field(init=False)
 
@@ -248,6 +252,7 @@ class Host:
         """The minute's round: every shard, the starts, then the dead letters."""
         now_ms = self.ports.perform(Clock())
         self._look(now_ms)
+        self._deploy_schedules()
         owner = context.aws_request_id
         self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
         starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
@@ -255,6 +260,15 @@ class Host:
         for queue in QUEUES:
             self._revive(queue)
         self.metrics.flush(now_ms)
+
+    def _deploy_schedules(self) -> None:
+        """Make the stored schedules those of this code. The code of the sweeper is the deployed
+        one.
+        """
+        try:
+            self.perform(deploy(TENANT_DEFAULT, self.schedules))
+        except Exception as error:  # noqa: BLE001  # nothing else must wait for it
+            self._refuse("the schedules of the code were not stored", error)
 
     def _sweep(self, sweep: Callable[..., Handler], shard: int, owner: str) -> None:
         try:

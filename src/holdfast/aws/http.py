@@ -58,6 +58,19 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (),
         ("rate", "burst", "concurrency", "paused", "clear", "reason", "by"),
     ),
+    "GET /schedules": ((), ()),
+    "POST /schedules": (
+        (),
+        (
+            *("name", "workflow", "cron", "every", "zone", "input", "time_as", "overlap"),
+            *("missing", "repeated", "catch_up", "jitter", "pause_on_failure"),
+        ),
+    ),
+    "GET /schedules/{name}": ((), ()),
+    "POST /schedules/{name}/pause": ((), ("reason", "by")),
+    "POST /schedules/{name}/resume": ((), ("reason", "by")),
+    "POST /schedules/{name}/backfill": ((), ("since", "until")),
+    "DELETE /schedules/{name}": ((), ()),
     "POST /events": ((), ("name", "key", "data", "id")),
     "GET /events": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
@@ -245,6 +258,39 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             return front.change_limit(name, asked_by_caller("POST /limits/{name}"))
 
         return answer(change, "POST /limits/{name}")
+
+    @app.get("/schedules")
+    def schedules() -> Any:
+        return answer(lambda: front.schedules(tenant()), "GET /schedules")
+
+    @app.post("/schedules")
+    def create_schedule() -> Any:
+        route = "POST /schedules"
+        return answer(lambda: front.create_schedule(tenant(), body(route)), route)
+
+    @app.get("/schedules/<name>")
+    def schedule(name: str) -> Any:
+        return answer(lambda: front.schedule(tenant(), name), "GET /schedules/{name}")
+
+    @app.post("/schedules/<name>/pause")
+    def pause_schedule(name: str) -> Any:
+        route = "POST /schedules/{name}/pause"
+        return answer(lambda: front.pause_schedule(tenant(), name, asked_by_caller(route)), route)
+
+    @app.post("/schedules/<name>/resume")
+    def resume_schedule(name: str) -> Any:
+        route = "POST /schedules/{name}/resume"
+        return answer(lambda: front.resume_schedule(tenant(), name, asked_by_caller(route)), route)
+
+    @app.post("/schedules/<name>/backfill")
+    def backfill_schedule(name: str) -> Any:
+        route = "POST /schedules/{name}/backfill"
+        return answer(lambda: front.backfill_schedule(tenant(), name, body(route)), route)
+
+    @app.delete("/schedules/<name>")
+    def delete_schedule(name: str) -> Any:
+        route = "DELETE /schedules/{name}"
+        return answer(lambda: front.delete_schedule(tenant(), name), route)
 
     @app.post("/events")
     def event() -> Any:

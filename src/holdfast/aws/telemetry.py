@@ -1,20 +1,23 @@
 """Metrics and log lines of a function: CloudWatch embedded metrics and one JSON line per fault.
 
 Written by hand because it stands on the worker's start path, where a metrics library would cost a
-third of the cold start. Nothing here ever holds a payload, a token or a name that a user chose.
+third of the cold start. Metrics and faults never hold a payload, a token or a name that a user
+chose. The lines of tasks hold what their author logs.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.errors import BUG, HoldfastError
 from holdfast.runtime.effects import Measure
+from holdfast.task_logs import JsonLines, TasksOrWarnings, add_keys
 
 _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "Bytes"}
 
@@ -57,6 +60,27 @@ def _embedded(stack: str, values: dict[str, tuple[float, str]], now_ms: int) -> 
         resources.METRICS_DIMENSION: stack,
         **{name: value for name, (value, _) in values.items()},
     }
+
+
+#: The variables of Powertools Logger that hold for all lines of tasks.
+_ENV_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
+_ENV_SERVICE: Final = "POWERTOOLS_SERVICE_NAME"
+
+
+def log_to_cloudwatch(environment: Mapping[str, str]) -> None:
+    """Write what tasks log, and all warnings, as JSON lines.
+
+    Lambda's own handler is replaced: it writes text, in which CloudWatch cannot filter by key.
+    """
+    add_keys()
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        JsonLines(environment.get(_ENV_SERVICE) or environment[resources.ENV_STACK])
+    )
+    handler.addFilter(TasksOrWarnings())
+    logging.root.handlers[:] = [handler]
+    levels = logging.getLevelNamesMapping()
+    logging.root.setLevel(levels.get(environment.get(_ENV_LEVEL, "").upper(), logging.INFO))
 
 
 def log_fault(what: str, error: Exception, write: Write = sys.stdout.write, **ids: str) -> None:

@@ -22,8 +22,10 @@ from holdfast.cli import (
     pausing,
     people,
     repairing,
+    schedules,
     starting,
     telling,
+    watching,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
@@ -36,11 +38,13 @@ _COMMANDS: Final = (
     authoring,
     local,
     starting,
+    schedules,
     pausing,
     repairing,
     limits,
     capacity,
     finding,
+    watching,
     telling,
     people,
     maintenance,

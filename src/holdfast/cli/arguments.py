@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from holdfast.local.client import LISTED_MAX
+from holdfast.remote.operations import LISTED_MAX
 
 #: The function of a command -> the exit code.
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -36,11 +36,17 @@ def rate(text: str) -> float:
     return float(count) / seconds[unit]
 
 
+def span(text: str) -> timedelta:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time span: write 30min, 6h or 1d")
+    return timedelta(seconds=int(found[1]) * _SPAN_SECONDS[found[2]])
+
+
 def time_or_span(text: str) -> datetime | timedelta:
     """Return a span before now, or a moment; one without a zone is in the local zone."""
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return timedelta(seconds=int(span[1]) * _SPAN_SECONDS[span[2]])
+    if _SPAN.fullmatch(text):
+        return span(text)
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError, OSError):

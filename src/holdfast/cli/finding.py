@@ -12,6 +12,7 @@ from holdfast.cli.console import FINE, print_json
 from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.core.state import STATUSES
+from holdfast.remote.answers import Filters
 
 _LIST_TIMES: Final = {
     "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
@@ -65,55 +66,64 @@ def add(commands: Any) -> None:
 
 
 def list_executions(arguments: argparse.Namespace) -> int:
+    if arguments.events:
+        return _list_events(arguments)
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)
-    if arguments.events:
-        rows, after = client.events(), None
-        table, nothing = screen.events, "every event has found its waiter"
-    else:
-        found = client.executions(
-            arguments.workflow,
-            arguments.status,
-            limit=arguments.limit,
-            after=arguments.after,
-            filters=_list_filters(arguments),
-        )
-        rows, after = found
-        table, nothing = screen.executions, "no executions"
-        note_pauses(arguments, client)
+    rows, after = client.page(limit=arguments.limit, after=arguments.after, **_filters(arguments))
+    note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(table(rows, datetime.now(UTC)))
+        screen.put(screen.executions(rows, datetime.now(UTC)))
     else:
-        print(nothing)
+        print("no executions")
     if after is not None:
         print(f"older ones: --after {after}", file=sys.stderr)
     return FINE
 
 
-def _list_filters(arguments: argparse.Namespace) -> dict[str, str | None]:
+def _list_events(arguments: argparse.Namespace) -> int:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    rows = client_of(arguments).events()
+    if arguments.json:
+        print_json(rows)
+    elif rows:
+        screen.put(screen.events(rows, datetime.now(UTC)))
+    else:
+        print("every event has found its waiter")
+    return FINE
+
+
+def _filters(arguments: argparse.Namespace) -> Filters:
     now = datetime.now(UTC)
-    texts = ("error", "name", "waiting_for", "last_error", "parent", "definition")
-    times = ("since", "until", "ended_since", "ended_until")
     return {
-        **{field: getattr(arguments, field) for field in texts},
-        "paused": "true" if arguments.paused else None,
-        "waiting_since": _time_text(arguments.older_than, now),
-        **{field: _time_text(getattr(arguments, field), now) for field in times},
+        "workflow": arguments.workflow,
+        "status": arguments.status,
+        "error": arguments.error,
+        "name": arguments.name,
+        "paused": arguments.paused,
+        "since": _moment(arguments.since, now),
+        "until": _moment(arguments.until, now),
+        "ended_since": _moment(arguments.ended_since, now),
+        "ended_until": _moment(arguments.ended_until, now),
+        "waiting_for": arguments.waiting_for,
+        "waiting_since": _moment(arguments.older_than, now),
+        "last_error": arguments.last_error,
+        "parent": arguments.parent,
+        "definition": arguments.definition,
     }
 
 
-def _time_text(given: datetime | timedelta | None, now: datetime) -> str | None:
-    """Return the time as ISO text; a span is that long ago."""
-    if given is None:
-        return None
-    return (now - given if isinstance(given, timedelta) else given).isoformat()
+def _moment(given: datetime | timedelta | None, now: datetime) -> datetime | None:
+    """Return the time; a span is that long ago."""
+    return now - given if isinstance(given, timedelta) else given
 
 
 def show(arguments: argparse.Namespace) -> int:
-    show_execution(arguments, client_of(arguments).execution(arguments.execution))
+    show_execution(arguments, client_of(arguments).describe(arguments.execution))
     return FINE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from holdfast.cli.arguments import rate
@@ -43,7 +44,7 @@ def limits(arguments: argparse.Namespace) -> int:
         raise RequestError(
             "HF239", "--key is given without a limit", help="holdfast limits NAME --key VALUE"
         )
-    rows = client.limits() if name is None else [client.limit(name, arguments.key)]
+    rows = client.limits() if name is None else [client.limit(name, key=arguments.key)]
     if arguments.json:
         print_json(rows)
     elif rows:
@@ -57,20 +58,21 @@ def limits(arguments: argparse.Namespace) -> int:
 
 def change_limit(arguments: argparse.Namespace) -> int:
     """`holdfast limit set`, `pause`, `resume` and `clear`."""
-    changed: dict[str, Any] = {"reason": arguments.reason, "by": arguments.by or local_user()}
+    change = partial(
+        client_of(arguments).change_limit,
+        arguments.limit,
+        arguments.reason,
+        by=arguments.by or local_user(),
+    )
     match arguments.change:
         case "set":
-            given = {
-                "rate": arguments.rate,
-                "burst": arguments.burst,
-                "concurrency": arguments.concurrency,
-            }
-            changed |= {name: value for name, value in given.items() if value is not None}
+            told = change(
+                rate=arguments.rate, burst=arguments.burst, concurrency=arguments.concurrency
+            )
         case "clear":
-            changed["clear"] = True
-        case change:
-            changed["paused"] = change == "pause"
-    told = client_of(arguments).change_limit(arguments.limit, changed)
+            told = change(clear=True)
+        case kind:
+            told = change(paused=kind == "pause")
     done = {"set": "is set", "clear": "has the values of the code again"}
     text = done.get(arguments.change, f"is {arguments.change.removesuffix('e')}ed")
     return say(arguments, told, f"the limit {told['name']} {text}")

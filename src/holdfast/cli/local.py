@@ -29,6 +29,11 @@ def add(commands: Any) -> None:
     serve.add_argument(
         "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"
     )
+    serve.add_argument(
+        "--debug",
+        action="store_true",
+        help="let time stand still while a debugger has stopped a task: docs/how-to/debug.md",
+    )
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=MODULES_HELP)
 
 
@@ -52,7 +57,9 @@ def _serve(arguments: argparse.Namespace) -> int:
     deployment = stack.deployment_of(project.modules_or_none(arguments.modules))
     root = project.project_root()
     payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
-    with serve.serving(deployment, arguments.port, payload_bytes_max) as served:
+    with serve.serving(
+        deployment, arguments.port, payload_bytes_max, is_debugged=arguments.debug
+    ) as served:
         announced = project.Serving(served.url, os.getpid())
         project.announce(announced, root)
         for ending in (signal.SIGTERM, signal.SIGINT):

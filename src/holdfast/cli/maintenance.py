@@ -51,7 +51,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)
-    found = client.doctor(arguments.execution, is_repairing=arguments.repair)
+    found = client.doctor(arguments.execution, repair=arguments.repair)
     note_pauses(arguments, client)
     if arguments.json:
         print_json(found)

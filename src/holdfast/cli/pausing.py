@@ -15,7 +15,7 @@ from holdfast.core.state import PAUSE_TIMERS
 from holdfast.errors import RequestError
 
 if TYPE_CHECKING:
-    from holdfast.local.client import Client
+    from holdfast.remote.client import Client
 
 #: The API counts no more of a queue.
 _COUNTED_MAX: Final = 1_000
@@ -84,7 +84,7 @@ def pause(arguments: argparse.Namespace) -> int:
     if arguments.until is not None:
         raise RequestError("HF282", "--until is for --task, --workflow and --all alone")
     timers = arguments.timers or PAUSE_TIMERS[0]
-    told = client_of(arguments).pause(arguments.execution, arguments.reason, by, timers)
+    told = client_of(arguments).pause(arguments.execution, arguments.reason, by=by, timers=timers)
     if "since" in told:
         return say(arguments, told, f"{told['execution']} is paused since {told['since']}")
     how = "its timers stand still" if timers == "freeze" else "its timers run on"
@@ -94,22 +94,20 @@ def pause(arguments: argparse.Namespace) -> int:
 def _pause_scope(arguments: argparse.Namespace, scope: dict[str, Any], by: str) -> int:
     if arguments.timers is not None:
         raise RequestError("HF282", "--timers is for one execution alone", help="timers run on")
-    changed = {**scope, "paused": True, "reason": arguments.reason, "by": by}
     until = arguments.until
-    if until is not None:
-        end = datetime.now(UTC) + until if isinstance(until, timedelta) else until
-        changed["until"] = end.isoformat()
-    told = client_of(arguments).change_pause(changed)
+    end = datetime.now(UTC) + until if isinstance(until, timedelta) else until
+    told = client_of(arguments).change_pause(
+        arguments.reason, paused=True, by=by, until=end, **scope
+    )
     return say(arguments, told, f"{_sentence(told)}; workers see it within five seconds")
 
 
 def resume(arguments: argparse.Namespace) -> int:
     by, scope = arguments.by or local_user(), _scope_of(arguments)
     if scope is not None:
-        changed = {**scope, "paused": False, "reason": arguments.reason, "by": by}
-        told = client_of(arguments).change_pause(changed)
+        told = client_of(arguments).change_pause(arguments.reason, paused=False, by=by, **scope)
         return say(arguments, told, _sentence(told))
-    told = client_of(arguments).resume(arguments.execution, arguments.reason, by)
+    told = client_of(arguments).resume(arguments.execution, arguments.reason, by=by)
     return say(arguments, told, f"asked {told['execution']} to resume")
 
 
@@ -118,8 +116,8 @@ def pauses(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows)
     else:
-        for row in rows or [None]:
-            print("nothing is paused for all" if row is None else harmless(_sentence(row)))
+        lines = [harmless(_sentence(row)) for row in rows]
+        print("\n".join(lines or ["nothing is paused for all"]))
     return FINE
 
 
@@ -149,5 +147,7 @@ def _sentence(row: Any) -> str:
 def priority(arguments: argparse.Namespace) -> int:
     by = arguments.by or local_user()
     wanted = arguments.priority
-    told = client_of(arguments).change_priority(arguments.execution, wanted, arguments.reason, by)
+    told = client_of(arguments).change_priority(
+        arguments.execution, wanted, arguments.reason, by=by
+    )
     return say(arguments, told, f"asked {told['execution']} to go on with priority {wanted}")

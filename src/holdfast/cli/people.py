@@ -46,18 +46,22 @@ def inbox(arguments: argparse.Namespace) -> int:
         else:
             _print_question(found)
         return FINE
-    query = {name: getattr(arguments, name) for name in ("assignee", "workflow", "limit", "after")}
-    page = client.questions({name: value for name, value in query.items() if value is not None})
+    rows, after = client.questions(
+        assignee=arguments.assignee,
+        workflow=arguments.workflow,
+        limit=arguments.limit,
+        after=arguments.after,
+    )
     if arguments.json:
-        print_json(page["questions"])
-    elif page["questions"]:
+        print_json(rows)
+    elif rows:
         from holdfast.cli import screen  # noqa: PLC0415
 
-        screen.put(screen.questions(page["questions"], datetime.now(UTC)))
+        screen.put(screen.questions(rows, datetime.now(UTC)))
     else:
         print("no open questions")
-    if "next" in page:
-        print(f"more: --after {page['next']}", file=sys.stderr)
+    if after is not None:
+        print(f"more: --after {after}", file=sys.stderr)
     return FINE
 
 
@@ -75,13 +79,13 @@ def _print_question(found: Any) -> None:
 
 
 def act(arguments: argparse.Namespace) -> int:
-    request = {"by": arguments.by or local_user()}
-    if arguments.action == "delegate":
-        request["to"] = arguments.to
-    told = client_of(arguments).act_on_question(arguments.question, arguments.action, request)
-    done = {
-        "claim": f"claimed by {request['by']}",
-        "release": "released",
-        "delegate": f"delegated to {request.get('to')}",
-    }
-    return say(arguments, told, done[arguments.action])
+    client, by = client_of(arguments), arguments.by or local_user()
+    match arguments.action:
+        case "claim":
+            told, done = client.claim(arguments.question, by), f"claimed by {by}"
+        case "release":
+            told, done = client.release(arguments.question, by), "released"
+        case _:
+            told = client.delegate(arguments.question, arguments.to, by)
+            done = f"delegated to {arguments.to}"
+    return say(arguments, told, done)

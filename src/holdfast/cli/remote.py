@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.arguments import Run, command
 
 if TYPE_CHECKING:
-    from holdfast.local.client import Client
+    from holdfast.remote.client import Client
 
 
 def remote_command(commands: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
@@ -27,9 +27,9 @@ def remote_command(commands: Any, name: str, run: Run, about: str) -> argparse.A
 
 
 def client_of(arguments: argparse.Namespace) -> Client:
-    from holdfast.local.client import connect  # noqa: PLC0415
+    from holdfast.remote.client import Client  # noqa: PLC0415
 
-    return connect(arguments.endpoint, arguments.stack)
+    return Client(arguments.endpoint, stack=arguments.stack)
 
 
 def local_user() -> str:

@@ -34,5 +34,5 @@ def _words(arguments: argparse.Namespace) -> dict[str, str]:
 def skip(arguments: argparse.Namespace) -> int:
     result = json_argument(arguments.result, "--result")
     client, step = client_of(arguments), arguments.step
-    told = client.skip(arguments.execution, step, result, _words(arguments))
+    told = client.skip(arguments.execution, step, result, **_words(arguments))
     return say(arguments, told, f"asked {told['execution']} to go on after {told['step']}")

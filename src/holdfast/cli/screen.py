@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Any, Final
@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.console import harmless
+from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
@@ -55,7 +56,7 @@ def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def executions(rows: list[JsonRow], now: datetime) -> Table:
+def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("name", "status", "workflow", "started", "took", "error", right=("took",))
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -85,7 +86,7 @@ def _waits(row: JsonRow, now: datetime) -> str:
     return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 
-def questions(rows: list[JsonRow], now: datetime) -> Table:
+def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("question", "title", "assignee", "asked", "until", "claimed by")
     for row in map(_on_one_line, rows):
         table.add_row(
@@ -99,7 +100,7 @@ def questions(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def events(rows: list[JsonRow], now: datetime) -> Table:
+def events(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table("event", "key", "id", "kept for", "refused")
     for row in map(_on_one_line, rows):
         kept = duration(_span(now, row["expires"]))
@@ -107,7 +108,7 @@ def events(rows: list[JsonRow], now: datetime) -> Table:
     return table
 
 
-def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> None:
+def put_findings(rows: Sequence[JsonRow], now: datetime, *, is_repaired: bool) -> None:
     """Print one paragraph for each finding: the finding, its age, and the repair that is possible
     or done.
     """
@@ -127,7 +128,7 @@ def put_findings(rows: list[JsonRow], now: datetime, *, is_repaired: bool) -> No
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
-def limits(rows: list[JsonRow], now: datetime) -> Table:
+def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table(
         "limit",
         "allows",
@@ -150,6 +151,41 @@ def limits(rows: list[JsonRow], now: datetime) -> Table:
             _limit_change(row, now),
         )
     return table
+
+
+def schedules(rows: Sequence[JsonRow]) -> Table:
+    table = plain_table("schedule", "workflow", "when", "next", "overlap", "started", "skipped")
+    for row in map(_on_one_line, rows):
+        when = f"{row['cron']} {row['zone']}" if "cron" in row else f"every {_every(row)}"
+        coming = "paused" if "paused" in row else row.get("next", "never")
+        counts = (str(row["started"]), str(row["skipped"]))
+        table.add_row(row["name"], row["workflow"], when, coming, row["overlap"], *counts)
+    return table
+
+
+def schedule_details(found: JsonRow) -> Iterable[RenderableType]:
+    """What the table has no column for."""
+    lines = [f"declared {found['declared']}"]
+    if "paused" in found:
+        paused = found["paused"]
+        lines.append(f"paused since {paused['since']} by {paused['by']}: {paused['reason']}")
+    if found.get("times"):
+        lines.append(f"next times: {', '.join(found['times'])}")
+    lines.append(f"late: {found['late']}, missed as too old: {found['missed']}")
+    if found["running"]:
+        lines.append(f"running: {', '.join(found['running'])}")
+    if "queued" in found:
+        lines.append(f"waiting for a running execution: {found['queued']}")
+    if "backfill" in found:
+        filled = found["backfill"]
+        lines.append(f"backfill: reached {filled['reached']} of {filled['until']}")
+    if "refused" in found:
+        lines.append(f"not started: {found['refused']}, the last one {found['fault']}")
+    return [Text(harmless(line).replace("\n", " ")) for line in lines]
+
+
+def _every(row: JsonRow) -> str:
+    return duration(timedelta(seconds=row["every"]))
 
 
 def capacity(found: Capacity) -> Iterable[RenderableType]:
@@ -343,10 +379,25 @@ def _go_on(wait: JsonRow) -> str | None:
     return None
 
 
+# -- trace ---------------------------------------------------------------------------------------
+
+
+def spans(found: list[Span]) -> Table:
+    table = plain_table("step", "after", "took", "error", right=("after", "took"))
+    begin_ms = found[0].start_ms if found else 0
+    for span in found:
+        end_ms = span.start_ms if span.end_ms is None else span.end_ms
+        name = Text(harmless(f"{'  ' * span.depth}{span.name}"), "red" if span.error else "")
+        after = timedelta(milliseconds=span.start_ms - begin_ms)
+        took = timedelta(milliseconds=end_ms - span.start_ms)
+        table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
+    return table
+
+
 # -- history ---------------------------------------------------------------------------------------
 
 
-def history(rows: list[JsonRow]) -> Table:
+def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
     table.columns[-1].no_wrap = False

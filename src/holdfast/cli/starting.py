@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from holdfast.cli.arguments import EXECUTION_HELP
 from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
 from holdfast.cli.finding import show_execution
 from holdfast.cli.remote import client_of, remote_command
-
-if TYPE_CHECKING:
-    from holdfast.local.client import Client
-
-POLL_SECONDS: Final = 0.2
 
 
 def add(commands: Any) -> None:
@@ -55,7 +49,11 @@ def add(commands: Any) -> None:
 def start(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.input, "--input")
     client = client_of(arguments)
-    started = client.start(arguments.workflow, data, arguments.name, arguments.priority)
+    handle = client.start(
+        arguments.workflow, data, name=arguments.name, priority=arguments.priority
+    )
+    assert handle.started is not None
+    started = handle.started
     is_new = started.get("started", True)
     if arguments.wait is None:
         text = f"started {started['execution']}" if is_new else _exists(started)
@@ -63,7 +61,7 @@ def start(arguments: argparse.Namespace) -> int:
         return FINE if is_new else NEGATIVE
     if not is_new:
         print(_exists(started), file=sys.stderr)
-    ended = _wait(client, started["execution"], arguments.wait)
+    ended = handle.wait(arguments.wait)
     show_execution(arguments, ended)
     if ended["status"] == "RUNNING":
         print(f"still running after {arguments.wait:g} s", file=sys.stderr)
@@ -82,21 +80,10 @@ def _exists(started: Any) -> str:
     return f"{name} exists and {ended}{error}; {fix}"
 
 
-def _wait(client: Client, identifier: str, seconds: float) -> Any:
-    """Return the execution when it has ended, or its state after the time."""
-    deadline = time.monotonic() + seconds
-    while True:
-        execution = client.execution(identifier)
-        left = deadline - time.monotonic()
-        if execution["status"] != "RUNNING" or left <= 0:
-            return execution
-        time.sleep(min(POLL_SECONDS, left))
-
-
 def stop(arguments: argparse.Namespace) -> int:
     client = client_of(arguments)
     is_now = arguments.now
-    told = client.stop(arguments.execution, arguments.error, arguments.cause, is_now=is_now)
+    told = client.stop(arguments.execution, arguments.error, arguments.cause, now=is_now)
     how = "at once, undoing nothing more" if told.get("now") else "after undoing"
     if is_now and not told.get("now"):
         how += ", because the deployed code has no --now yet; deploy it again"

@@ -36,24 +36,20 @@ def add(commands: Any) -> None:
 def event(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.data, "--data")
     client = client_of(arguments)
-    told = client.event(arguments.name, arguments.key, data, arguments.id)
+    told = client.event(arguments.name, arguments.key, data, id=arguments.id)
     waiting = told["waiting"]
     heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
     return say(arguments, told, f"event {told['event']} {heard}")
 
 
 def answer(arguments: argparse.Namespace) -> int:
+    if arguments.error is None and arguments.cause is not None:
+        raise RequestError("HF282", "--cause belongs to --error")
+    by = arguments.by or local_user()
     if arguments.error is None:
-        if arguments.cause is not None:
-            raise RequestError("HF282", "--cause belongs to --error")
-        answer = {"output": json_argument(arguments.output, "--output")}
+        output = json_argument(arguments.output, "--output")
+        told = client_of(arguments).answer(arguments.token, output, by=by)
     else:
-        texts = {"error": arguments.error, "cause": arguments.cause}
-        answer = {name: text for name, text in texts.items() if text is not None}
-    answer["by"] = arguments.by or local_user()
-    client = client_of(arguments)
-    if ":" in arguments.token:
-        told = client.act_on_question(arguments.token, "answer", answer)
-    else:
-        told = client.answer(arguments.token, answer)
+        error, cause = arguments.error, arguments.cause
+        told = client_of(arguments).answer(arguments.token, error=error, cause=cause, by=by)
     return say(arguments, told, f"answered {told['execution']}")

@@ -10,11 +10,16 @@ from pathlib import Path
 from types import ModuleType
 
 from holdfast.api.registry import Registry
+from holdfast.api.sealing import LocalVault, Seals
 from holdfast.compiler.compile import CompiledWorkflow, compile_module
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import Exported, export_all
+from holdfast.core.decision import iso_time
+from holdfast.core.schedules import fault_in
+from holdfast.deployment import rule_of
 from holdfast.errors import HoldfastError, WorkflowError
+from holdfast.sealed import hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +83,38 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
             errors.append(str(error))
     try:
         registry = Registry.from_modules(imported)
+        require_schedules(registry)
         for workflow in compiled:
             registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors
+
+
+def require_schedules(registry: Registry) -> None:
+    """Raise WorkflowError: HF081 for a cron expression or time zone that cannot be read, HF082 for
+    an input that holds a secret. Raises RequestError HF210 for one that does not fit.
+    """
+    for name, workflow in registry.workflows.items():
+        schedule = workflow.schedule
+        if schedule is None:
+            continue
+        fault = fault_in(rule_of(schedule))
+        if fault is not None:
+            raise WorkflowError(
+                "HF081",
+                f"the schedule of {name}: {fault}",
+                help="expected: five fields like 0 9 * * MON-FRI, and a zone like Europe/Berlin",
+            )
+        data = {**schedule.input, **({schedule.time_as: iso_time(0)} if schedule.time_as else {})}
+        normal = workflow.normalise_input(data, Seals(LocalVault(), "default", may_open=False))
+        if hidden(normal) != normal:
+            # The item of a schedule would hold it in the clear, as the code does.
+            raise WorkflowError(
+                "HF082",
+                f"the schedule of {name} gives a secret",
+                help="let a task fetch it, or create the schedule by command, which encrypts it",
+            )
 
 
 def import_module(name: str) -> ModuleType:

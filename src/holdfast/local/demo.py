@@ -21,9 +21,10 @@ from holdfast.core.events import DURABLE_EVENTS, Event
 from holdfast.core.state import STATUSES, Execution
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
-from holdfast.local.client import Client
 from holdfast.local.clock import VirtualClock
 from holdfast.local.stack import LocalStack, local_stack
+from holdfast.remote.client import Client
+from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import Effect, Measure, Query, QueryList
 from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import keys, tables
@@ -187,7 +188,7 @@ def run_demo(
     began = time.perf_counter()
     clock = VirtualClock(START_MS)
     with local_stack(deployment, clock, measured=measured) as stack:
-        client = Client(partial(_carry, stack), "the demo")
+        client = Client.of(Api(partial(_carry, stack), "the demo"))
         accepted = {order.name: _start(stack, client, order) for order in orders}
         stack.pump.run_until_idle()
         # The reads for the report are not part of the measured cost.
@@ -221,7 +222,7 @@ def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
             tell()  # before any execution waits for it
         else:
             later.append((message.delay_seconds, tell))
-    run = str(client.start(WORKFLOW, order.input, order.name)["execution"])
+    run = client.start(WORKFLOW, order.input, name=order.name).execution
     for delay_seconds, tell in later:
         stack.pump.at(stack.cloud.clock() + delay_seconds * 1_000, tell)
     return run

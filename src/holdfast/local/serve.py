@@ -13,11 +13,12 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
+from urllib.parse import unquote
 
 from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.deployment import Deployment
@@ -25,9 +26,11 @@ from holdfast.errors import HoldfastBug, HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, intercept
 from holdfast.local.clock import SystemClock
+from holdfast.local.debugging import DebugClock, breakpoints
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
 from holdfast.local.stack import LocalStack, local_stack
+from holdfast.local.task_lines import TaskLines, task_lines
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
 # Running handlers finish first: the cloud must not end while a handler still calls it.
@@ -46,6 +49,8 @@ HOP_HEADERS: Final = frozenset(
 )
 
 _JSON_HEADERS: Final = {"Content-Type": "application/json"}
+#: A route of `serve` alone: the lines of a deployed stack are in CloudWatch.
+_LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -60,15 +65,23 @@ class Served:
 
 @contextmanager
 def serving(
-    deployment: Deployment, port: int, payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
+    deployment: Deployment,
+    port: int,
+    payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
+    *,
+    is_debugged: bool = False,
 ) -> Iterator[Served]:
     """A stack on the system's clock, with its API on loopback; gone when the context ends.
 
-    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound.
+    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound. `is_debugged`:
+    time stands still while a debugger has stopped a task.
     """
+    clock = DebugClock() if is_debugged else SystemClock()
     with (
-        local_stack(deployment, SystemClock(), payload_bytes_max=payload_bytes_max) as stack,
-        _server(stack, port) as server,
+        task_lines() as lines,
+        breakpoints(clock) if isinstance(clock, DebugClock) else nullcontext(),
+        local_stack(deployment, clock, payload_bytes_max=payload_bytes_max) as stack,
+        _server(stack, port, lines) as server,
     ):
         stop, ended = threading.Event(), threading.Event()
         intercept.let_through(f"{LOOPBACK}:{server.server_address[1]}")
@@ -102,9 +115,9 @@ def _log_bug(what: str, error: Exception) -> None:
     _logger.debug("%s", what, exc_info=error)
 
 
-def _server(stack: LocalStack, port: int) -> _Server:
+def _server(stack: LocalStack, port: int, lines: TaskLines) -> _Server:
     try:
-        return _Server(stack, port)
+        return _Server(stack, port, lines)
     except (OSError, OverflowError) as error:
         raise RequestError(
             "HF277",
@@ -121,8 +134,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # a burst of clients is not to be turned away
 
-    def __init__(self, stack: LocalStack, port: int) -> None:
-        self.stack = stack
+    def __init__(self, stack: LocalStack, port: int, lines: TaskLines) -> None:
+        self.stack, self.lines = stack, lines
         super().__init__((LOOPBACK, port), _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
@@ -146,6 +159,11 @@ class _Request(BaseHTTPRequestHandler):
                 self._serve_aws(headers)
                 return
             body = self._read(self._body_length(BODY_BYTES_MAX))
+            logged = _LOGS.fullmatch(self.path)
+            if self.command == "GET" and logged is not None:
+                rows = self.server.lines.of(unquote(logged[1]))
+                self._answer(HTTPStatus.OK, json.dumps({"lines": rows}).encode())
+                return
             found = self.server.stack.request(self.command, self.path, body, headers)
             self._answer(found.status, found.body, found.headers)
         except RequestError as error:

@@ -29,7 +29,7 @@ from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, intercept
-from holdfast.local.build import import_module
+from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import REGION, LocalCloud, service_clients
 from holdfast.local.intercept import AwsRequest, AwsResponse
@@ -48,7 +48,9 @@ def deployment_of(modules: Sequence[str]) -> Deployment:
     """Compile from the present source: a laptop needs no compiled files."""
     for name in modules:
         import_module(name)
-    return Deployment.from_modules(modules, _compile, LocalVault())
+    deployment = Deployment.from_modules(modules, _compile, LocalVault())
+    require_schedules(deployment.registry)
+    return deployment
 
 
 def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
@@ -127,6 +129,7 @@ def local_stack(
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
             payload_bytes_max=payload_bytes_max,
+            schedules=deployment.schedules,
         )
         handlers = Handlers(
             worker=host.worker,

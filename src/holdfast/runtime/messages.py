@@ -25,6 +25,10 @@ RECOVER: Final = "recover"
 WAKE_GRANT: Final = "wake.grant"
 #: Serves the queue of a gate; it names no execution.
 TICK: Final = "tick"
+#: A nominal time of a schedule has come; it names no execution.
+SCHEDULE: Final = "schedule"
+#: Kinds of messages that belong to no execution. One that is lost is sent again by its own means.
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE})
 #: The value of `wake.mail` for events: every open wait for an event reads its stored events.
 EVENT_MAIL: Final = "e"
 
@@ -72,6 +76,10 @@ def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
 def tick(gate: str, chain: int) -> dict[str, Any]:
     """A tick of a dispenser. `chain`: the number of the tick; an older one is dropped."""
     return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
+
+
+def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
+    return {FORMAT_FIELD: FORMAT, "k": SCHEDULE, "t": tenant, "schedule": name, "due": due_ms}
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
@@ -199,9 +207,15 @@ _TICK: Final[Mapping[str, ValueCheck]] = {
     "gate": _is_text,
     "chain": _is_number,
 }
+_SCHEDULE: Final[Mapping[str, ValueCheck]] = {
+    "t": _COMMON["t"],
+    "schedule": _is_text,
+    "due": _is_number,
+}
 _FIELDS: Final = {
     **{kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()},
     TICK: tuple(_TICK.items()),
+    SCHEDULE: tuple(_SCHEDULE.items()),
 }
 
 

@@ -22,6 +22,7 @@ from holdfast.runtime.commands import (
     queries,
     questions,
     retry,
+    schedules,
     scope_pause,
     skip,
     start,
@@ -108,6 +109,27 @@ class Front:
 
     def change_limit(self, name: str, request: Mapping[str, Any]) -> JsonResult:
         return limits.change(self.known, name, request)
+
+    def schedules(self, tenant: str) -> JsonResult:
+        return schedules.schedules_of(tenant)
+
+    def schedule(self, tenant: str, name: str) -> JsonResult:
+        return schedules.schedule(tenant, name)
+
+    def create_schedule(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return schedules.create(self.known, tenant, request)
+
+    def pause_schedule(self, tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
+        return schedules.pause(tenant, name, request)
+
+    def resume_schedule(self, tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
+        return schedules.resume(tenant, name, request)
+
+    def backfill_schedule(self, tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
+        return schedules.backfill(tenant, name, request)
+
+    def delete_schedule(self, tenant: str, name: str) -> JsonResult:
+        return schedules.delete(tenant, name)
 
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return events.event(self.known, tenant, request, chance)

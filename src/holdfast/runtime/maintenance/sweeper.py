@@ -9,6 +9,7 @@ It does not scan executions. It reads the rows that are due, in 16 shards of one
 
     timer row     <due time>#tenant#run#t#entry    a wait longer than 15 minutes
     watchdog row  <check time>#tenant#run          one for each execution that rests
+    schedule row  <due time>#tenant#name#s         one for each schedule: `due_schedules.py`
 
     each minute, for each shard:  Query rows up to now + 60 s
         timer row     ─► delayed message to the work queue ─► delete the row
@@ -63,7 +64,7 @@ from holdfast.runtime.effects import (
     Send,
 )
 from holdfast.runtime.listing import is_listed
-from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.maintenance import due_schedules, quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
@@ -103,6 +104,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     with reading("a due row"):
         if "entry" in row:
             yield from _timer(row, now_ms)
+        elif "schedule" in row:
+            yield from due_schedules.visit(row, now_ms)
         else:
             yield from _visit(row, owner, formats, now_ms)
 
@@ -275,8 +278,10 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     except HoldfastError as error:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
-    if body["k"] == messages.TICK:
-        return  # it names no execution; the next attempt that looks at the queue begins a new chain
+    if body["k"] in messages.OF_NO_EXECUTION:
+        # The next attempt that looks at a gate's queue begins a new chain of ticks. A schedule's
+        # row leads to its next message.
+        return
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
@@ -315,7 +320,7 @@ def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
 
 def _has_readable_log(body: Mapping[str, Any], formats: Formats) -> Generator[Effect, Any, bool]:
     """Return True when the execution has a log. Raises HF301, HF302."""
-    if body["k"] == messages.TICK:
+    if body["k"] in messages.OF_NO_EXECUTION:
         return False
     partition = keys.execution(body["t"], body["run"])
     newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1)

@@ -384,6 +384,15 @@ def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
     return f"{look_ms:015d}#{tenant}#{run}#t#{entry}"
 
 
+def schedules(tenant: str) -> str:
+    """The partition of a tenant's schedules, by name."""
+    return f"{tenant}#sch"
+
+
+def schedule_row(look_ms: int, tenant: str, schedule: str) -> str:
+    return f"{look_ms:015d}#{tenant}#{schedule}#s"
+
+
 def due_until(at_ms: int) -> str:
     """Return the greatest sort key of a row that is due by `at_ms`."""
     return f"{at_ms:015d}$"  # "$" follows "#"

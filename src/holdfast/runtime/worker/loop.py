@@ -80,7 +80,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, recovery
+from holdfast.runtime.worker import external_facts, fast_path, recovery, scheduled
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -103,6 +103,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
         messages.require_readable(delivery.body)
         if delivery.body["k"] == messages.TICK:
             return (yield from _tick(setting, delivery))
+        if delivery.body["k"] == messages.SCHEDULE:
+            return (yield from _schedule(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # This code must not append to a log that it cannot fold; the right one will take it.
@@ -123,6 +125,14 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     if not is_done:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
     return bool(is_done)
+
+
+def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Starts what a schedule says. Code without the workflow leaves it to newer code."""
+    is_known = yield from scheduled.tick(setting, delivery.body)
+    if not is_known:
+        yield SetVisibility(OTHER_RELEASE_SECONDS)
+    return bool(is_known)
 
 
 @dataclass

@@ -1,0 +1,77 @@
+"""The lines that tasks have logged on a deployed stack, read from CloudWatch Logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from holdfast.errors import RequestError
+
+#: Lines that one call reads. An execution with more is better searched in CloudWatch itself.
+LINES_MAX: Final = 10_000
+#: The functions of a stack that run tasks have log groups with this in their logical ids.
+_WORKER: Final = "Worker"
+#: Between the end of an execution and the last line of a task that went on after a time-out.
+_LATE: Final = timedelta(minutes=15)
+
+
+def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the lines of an execution, as the API describes it, and of those that it called.
+
+    Raises RequestError HF276, HF293.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.session import Session  # noqa: PLC0415
+
+    try:
+        session = Session()
+        found = list(_lines(session.create_client("logs"), _groups(session, stack), execution))
+    except (BotoCoreError, ClientError) as error:
+        raise RequestError(
+            "HF293",
+            f"the logs of stack {stack} cannot be read: {error}",
+            help="allow cloudformation:ListStackResources and logs:FilterLogEvents",
+        ) from None
+    return sorted(found, key=lambda row: str(row.get("timestamp", "")))
+
+
+def _groups(session: Any, stack: str) -> list[str]:
+    formation = session.create_client("cloudformation")
+    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack)
+    groups = [
+        str(resource["PhysicalResourceId"])
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::Logs::LogGroup"
+        and _WORKER in resource["LogicalResourceId"]
+    ]
+    if not groups:
+        raise RequestError(
+            "HF276",
+            f"stack {stack} has no log group of a worker",
+            help="name a stack that was deployed from Holdfast's CDK app",
+        )
+    return groups
+
+
+def _lines(logs: Any, groups: list[str], execution: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    span = {"startTime": _ms(execution.get("started"), timedelta())}
+    span["endTime"] = _ms(execution.get("stopped"), _LATE)
+    for group in groups:
+        pages = logs.get_paginator("filter_log_events").paginate(
+            logGroupName=group,
+            # The ids of executions that this one called begin with its own.
+            filterPattern=f'{{ $.execution_id = "{execution["execution"]}*" }}',
+            PaginationConfig={"MaxItems": LINES_MAX},
+            **{name: moment for name, moment in span.items() if moment is not None},
+        )
+        for page in pages:
+            yield from (json.loads(event["message"]) for event in page["events"])
+
+
+def _ms(time: str | None, later: timedelta) -> int | None:
+    if time is None:
+        return None
+    return int((datetime.fromisoformat(time) + later).timestamp() * 1_000)

@@ -1,0 +1,95 @@
+"""The answers of the API as types. They are the JSON itself: newer APIs may add fields."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+
+Json: TypeAlias = dict[str, Any]
+Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"]
+
+
+class Started(TypedDict):
+    """The answer to a start. `started` is False when the execution existed and has not succeeded;
+    `undone` is True when it cannot be retried.
+    """
+
+    execution: str
+    name: str | None
+    workflow: str
+    started: NotRequired[bool]
+    status: NotRequired[Status]
+    error: NotRequired[str]
+    undone: NotRequired[bool]
+
+
+class Description(TypedDict):
+    """One execution. Times are ISO 8601. `omitted`: the fields that were too large to be sent."""
+
+    execution: str
+    status: Status
+    waits: list[Json]
+    name: NotRequired[str | None]
+    workflow: NotRequired[str]
+    definition: NotRequired[str]
+    started: NotRequired[str]
+    stopped: NotRequired[str]
+    input: NotRequired[Any]
+    output: NotRequired[Any]
+    error: NotRequired[str]
+    cause: NotRequired[str]
+    paused: NotRequired[Json]
+    last_failure: NotRequired[Json]
+    parent: NotRequired[str]
+    retries: NotRequired[int]
+    arn: NotRequired[str]
+    omitted: NotRequired[list[str]]
+
+
+class ExecutionRow(TypedDict):
+    """One execution in a list."""
+
+    execution: str
+    status: Status
+    name: str | None
+    workflow: str
+    started: str
+    stopped: NotRequired[str]
+    error: NotRequired[str]
+    waits_for: NotRequired[str]
+    waits: NotRequired[list[Json]]
+    paused: NotRequired[Json]
+    last_failure: NotRequired[Json]
+
+
+class Page(NamedTuple):
+    """Executions, newest first. `after` is the place of the next older one, None at the end."""
+
+    rows: list[ExecutionRow]
+    after: str | None
+
+
+class QuestionPage(NamedTuple):
+    """Open questions to people. `after` is the place of the next page, None at the end."""
+
+    rows: list[Json]
+    after: str | None
+
+
+class Filters(TypedDict, total=False):
+    """The filters of a list; see docs/how-to/find.md. None stands for no filter."""
+
+    workflow: str | None
+    status: Status | None
+    error: str | None
+    name: str | None
+    paused: bool
+    since: datetime | str | None
+    until: datetime | str | None
+    ended_since: datetime | str | None
+    ended_until: datetime | str | None
+    waiting_for: str | None
+    waiting_since: datetime | str | None
+    last_error: str | None
+    parent: str | None
+    definition: str | None

@@ -1,0 +1,199 @@
+"""The client that waits in the calling thread: for scripts, Django, Lambda functions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
+
+from holdfast.api.tasks import Workflow
+from holdfast.remote import operations
+from holdfast.remote.answers import ExecutionRow, Filters, Started
+from holdfast.remote.connecting import Api, Token, connect
+from holdfast.remote.faces import blocking, blocking_of_one
+from holdfast.remote.operations import Call, Now, Operation, Sleep
+from holdfast.remote.values import reader_of, typed_start
+
+R = TypeVar("R")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Client:
+    """The API of Holdfast: a URL, a deployed stack, or by default this project's `serve`.
+
+    `stack`: found through CloudFormation, and called with IAM. `token`: a JWT, or a function that
+    returns one, for an API with a JWT authoriser. `iam`: sign the requests to `endpoint` with the
+    credentials that the AWS CLI would use. Threads may share a client; so may processes that fork.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        stack: str | None = None,
+        token: Token | None = None,
+        iam: bool = False,
+    ) -> None:
+        self._api = connect(endpoint, stack, token, iam=iam)
+
+    @classmethod
+    def of(cls, api: Api) -> Client:
+        """Return a client of an API that is reached in another way: in this process, say."""
+        made = cls.__new__(cls)
+        made._api = api  # noqa: SLF001
+        return made
+
+    @overload
+    def start(
+        self,
+        workflow: str,
+        data: object = ...,
+        /,
+        *,
+        name: str | None = None,
+        priority: int | None = None,
+    ) -> Handle[Any]: ...
+    @overload
+    def start(
+        self,
+        workflow: Callable[[*Ts], R],
+        /,
+        *arguments: *Ts,
+        name: str | None = None,
+        priority: int | None = None,
+    ) -> Handle[R]: ...
+    # mypy does not see that *Any takes *Ts.
+    def start(  # type: ignore[misc]
+        self,
+        workflow: Any,
+        /,
+        *arguments: Any,
+        name: str | None = None,
+        priority: int | None = None,
+    ) -> Handle[Any]:
+        """Start a workflow with its own arguments, or one of a name with its input.
+
+        `name` is the business key: the same name and input start once. `priority`: the place
+        before limits, 0, the first, to 9. Raises NotFound, and Conflict for another input.
+        """
+        wanted = typed_start(workflow, arguments)
+        started = self.perform(
+            operations.start(wanted.workflow, wanted.input, name=name, priority=priority)
+        )
+        return Handle(self, started["execution"], wanted.parse, started)
+
+    @overload
+    def handle(self, execution: str, /) -> Handle[Any]: ...
+    @overload
+    def handle(self, execution: str, workflow: Workflow[..., R], /) -> Handle[R]: ...
+    def handle(self, execution: str, workflow: Workflow[..., Any] | None = None, /) -> Handle[Any]:
+        """Return the handle of an execution that was started before. It sends nothing."""
+        return Handle(self, execution, reader_of(workflow))
+
+    def list(self, **filters: Unpack[Filters]) -> Iterator[ExecutionRow]:
+        """Yield the executions that the filters select, newest first. A page is read as it is
+        reached.
+        """
+        after = None
+        while True:
+            page = self.page(after=after, **filters)
+            yield from page.rows
+            after = page.after
+            if after is None:
+                return
+
+    page = blocking(operations.page)
+    describe = blocking(operations.describe)
+    history = blocking(operations.history)
+    logs = blocking(operations.logs)
+    wait = blocking(operations.wait)
+    output = blocking(operations.output)
+    stop = blocking(operations.stop)
+    retry = blocking(operations.retry)
+    pause = blocking(operations.pause)
+    resume = blocking(operations.resume)
+    skip = blocking(operations.skip)
+    change_priority = blocking(operations.change_priority)
+    event = blocking(operations.event)
+    events = blocking(operations.events)
+    answer = blocking(operations.answer)
+    questions = blocking(operations.questions)
+    question = blocking(operations.question)
+    claim = blocking(operations.claim)
+    release = blocking(operations.release)
+    delegate = blocking(operations.delegate)
+    change_pause = blocking(operations.change_pause)
+    pauses = blocking(operations.pauses)
+    schedules = blocking(operations.schedules)
+    schedule = blocking(operations.schedule)
+    create_schedule = blocking(operations.create_schedule)
+    change_schedule = blocking(operations.change_schedule)
+    delete_schedule = blocking(operations.delete_schedule)
+    limits = blocking(operations.limits)
+    limit = blocking(operations.limit)
+    change_limit = blocking(operations.change_limit)
+    format = blocking(operations.format)
+    ask_format = blocking(operations.ask_format)
+    doctor = blocking(operations.doctor)
+
+    def perform(self, operation: Operation[T], /) -> T:
+        """Perform an operation of `holdfast.remote.operations`."""
+        reply: Any = None
+        try:
+            effect = next(operation)
+            while True:
+                match effect:
+                    case Call():
+                        try:
+                            reply = self._api.call(effect)
+                        except Exception as error:  # noqa: BLE001  # the operation decides
+                            effect = operation.throw(error)
+                            continue
+                    case Sleep(seconds):
+                        time.sleep(seconds)
+                        reply = None
+                    case Now():
+                        reply = time.monotonic()
+                    case _:
+                        assert_never(effect)
+                effect = operation.send(reply)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+
+
+class Handle(Generic[R]):
+    """One execution. `started` is the API's answer to the start, None for an older execution."""
+
+    def __init__(
+        self,
+        client: Client,
+        execution: str,
+        parse: Callable[[Any], R],
+        started: Started | None = None,
+    ) -> None:
+        self.execution = execution
+        self.started = started
+        self.perform = client.perform
+        self._parse = parse
+
+    def __repr__(self) -> str:
+        return f"Handle({self.execution!r})"
+
+    def result(self, timeout: float | None = None) -> R:
+        """Return what the workflow returned, when it has ended; wait for at most `timeout` seconds.
+
+        Raises ExecutionFailed, ResultTimeout.
+        """
+        return self._parse(self.perform(operations.output(self.execution, timeout)))
+
+    describe = blocking_of_one(operations.describe)
+    history = blocking_of_one(operations.history)
+    wait = blocking_of_one(operations.wait)
+    stop = blocking_of_one(operations.stop)
+    retry = blocking_of_one(operations.retry)
+    pause = blocking_of_one(operations.pause)
+    resume = blocking_of_one(operations.resume)
+    skip = blocking_of_one(operations.skip)
+    change_priority = blocking_of_one(operations.change_priority)

@@ -1,0 +1,81 @@
+"""The errors of the client: what the API refused, and how an execution ended.
+
+Each is an error of `holdfast.errors`, with the code that docs/reference/errors.md explains.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from holdfast.errors import HoldfastError, RequestError, ServiceFault
+
+
+class NotFound(RequestError):  # noqa: N818
+    """There is no execution, workflow, limit or event of that name."""
+
+
+class Forbidden(RequestError):  # noqa: N818
+    """The credentials, or the token of an answer, do not allow the request."""
+
+
+class Conflict(RequestError):  # noqa: N818
+    """The execution, or the name, is in a state that excludes the request."""
+
+
+class AlreadyEnded(Conflict):
+    """The execution has ended or is being stopped."""
+
+
+class ExecutionFailed(HoldfastError):  # noqa: N818
+    """The execution ended as FAILED, TIMED_OUT or ABORTED; `error` and `cause` as it ended."""
+
+    def __init__(self, execution: str, status: str, error: str | None, cause: str | None) -> None:
+        told = ": ".join(text for text in (error, cause) if text)
+        super().__init__(
+            "HF288",
+            f"execution {execution} ended as {status}{f', {told}' if told else ''}",
+            help=f"`holdfast history {execution}` shows the step that failed",
+        )
+        self.execution = execution
+        self.status = status
+        self.error = error
+        self.cause = cause
+
+
+class ResultTimeout(HoldfastError, TimeoutError):  # noqa: N818
+    """The execution runs on after the time that a caller was ready to wait."""
+
+    def __init__(self, execution: str, seconds: float) -> None:
+        super().__init__(
+            "HF289",
+            f"execution {execution} has not ended after {seconds:g} s",
+            help="it goes on: ask for its result again",
+        )
+        self.execution = execution
+
+
+#: The states of executions that have no place for the request.
+_ENDED_CODES: Final = frozenset({"HF237"})
+_BY_STATUS: Final[dict[int, type[RequestError]]] = {
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+}
+
+
+def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFault:
+    """Return the error in an answer; HF272 for an answer that no API of Holdfast has given."""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    kind = _BY_STATUS.get(status, RequestError)
+    if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
+        said = answer.get("message", "") if isinstance(answer, dict) else ""
+        said = f": {said}" if said else ", which is no answer of Holdfast"
+        # A 404 of a gateway says nothing of an execution.
+        kind = kind if kind is Forbidden else RequestError
+        return kind("HF272", f"{where} answered with HTTP status {status}{said}")
+    code, message = str(error["code"]), str(error["message"])
+    if status >= 500:
+        return ServiceFault(code, message)
+    kind = AlreadyEnded if code in _ENDED_CODES else kind
+    return kind(code, message, status=status, help=str(error.get("help", "")))

@@ -1,0 +1,466 @@
+"""The calls of the HTTP API, each as a generator that yields requests and waits.
+
+Nothing here sends, sleeps or reads a clock. `client.py` and `async_client.py` perform the effects,
+so that both have the same calls, the same waiting and the same errors:
+
+    effect = next(operation)            # Call("GET", "/executions/order-17")
+    effect = operation.send(answer)     # Sleep(0.1)
+    effect = operation.send(None)       # Call(…)
+    StopIteration.value                 # the result of the operation
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
+from urllib.parse import quote, urlencode
+
+from holdfast.errors import RequestError, ServiceFault, is_passing
+from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
+from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+from holdfast.remote.values import json_bytes
+
+T = TypeVar("T")
+
+#: The API's limit for one page, and the number of pages that one call reads.
+PAGE_EXECUTIONS_MAX: Final = 100
+PAGES_MAX: Final = 50
+LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
+#: The time between two looks at an execution: short at first, and longer for a long wait, because
+#: each look is a read that is paid for.
+POLL_SECONDS: Final = 0.1
+POLL_SECONDS_MAX: Final = 5.0
+POLL_GROWTH: Final = 1.3
+FAULTS_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request; the reply is the JSON of the answer. A refusal is raised here as its error."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    target: str
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The reply is the time of a clock that never goes back, in seconds."""
+
+
+Effect: TypeAlias = Call | Sleep | Now
+Operation: TypeAlias = Generator[Effect, Any, T]
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def start(
+    workflow: str, data: object, *, name: str | None = None, priority: int | None = None
+) -> Operation[Started]:
+    """Start the workflow of a name. The same name and input give the same execution."""
+    fields = {"workflow": workflow, "input": data, "name": name, "priority": priority}
+    return cast("Started", (yield from _post("/executions", fields)))
+
+
+def describe(execution: str) -> Operation[Description]:
+    """Return the execution. `execution`: its id, its name, WORKFLOW:NAME, or its ARN."""
+    return cast("Description", (yield from _get(_path(execution))))
+
+
+def history(execution: str) -> Operation[list[Json]]:
+    """Return every event, page by page."""
+    return (yield from _pages(f"{_path(execution)}/history", "events"))
+
+
+def logs(execution: str) -> Operation[list[Json]]:
+    """Return the lines that tasks of the execution, and of those that it called, have logged. Only
+    `serve` answers: the lines of a deployed stack are in CloudWatch.
+    """
+    return list((yield from _get(f"{_path(execution)}/logs"))["lines"])
+
+
+def stop(
+    execution: str, error: str | None = None, cause: str | None = None, *, now: bool = False
+) -> Operation[Json]:
+    """Ask the execution to end as ABORTED after it has undone what it did. `now`: to end it at
+    once, and leave as it is what is not undone yet.
+    """
+    fields = {"error": error, "cause": cause, "now": now or None}
+    return (yield from _post(f"{_path(execution)}/stop", fields))
+
+
+def retry(execution: str, reason: str | None = None) -> Operation[Json]:
+    """Let a failed execution go on from the step that failed."""
+    return (yield from _post(f"{_path(execution)}/retry", {"reason": reason}))
+
+
+def pause(
+    execution: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    timers: Literal["freeze", "run"] = "freeze",
+) -> Operation[Json]:
+    """Let nothing new begin in the execution."""
+    fields = {"reason": reason, "by": by, "timers": timers}
+    return (yield from _post(f"{_path(execution)}/pause", fields))
+
+
+def resume(execution: str, reason: str, *, by: str | None = None) -> Operation[Json]:
+    """Let a paused execution continue."""
+    return (yield from _post(f"{_path(execution)}/resume", {"reason": reason, "by": by}))
+
+
+def skip(
+    execution: str, step: str, result: object, reason: str, *, by: str | None = None
+) -> Operation[Json]:
+    """Give an open or failed step its result by hand."""
+    fields = {"step": step, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
+
+
+def change_priority(
+    execution: str, priority: int, reason: str, *, by: str | None = None
+) -> Operation[Json]:
+    """Change the place of the execution in queues: 0 goes first, 9 last."""
+    fields = {"priority": priority, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/priority", fields))
+
+
+# -- the end of an execution -----------------------------------------------------------------------
+
+
+def wait(execution: str, timeout: float | None = None) -> Operation[Description]:
+    """Return the execution when it has ended, or as it is after `timeout` seconds.
+
+    An API that fails is asked again, `FAULTS_MAX` times in a row: the execution runs on without it.
+    """
+    deadline = math.inf if timeout is None else (yield Now()) + timeout
+    interval, faults = POLL_SECONDS, 0
+    while True:
+        try:
+            found = yield from describe(execution)
+        except ServiceFault as fault:
+            faults += 1
+            if faults > FAULTS_MAX or not is_passing(fault):
+                raise
+        else:
+            faults = 0
+            if found["status"] != "RUNNING" or (yield Now()) >= deadline:
+                return found
+        # Not past the deadline: the last look is at its time.
+        yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
+        interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
+
+
+def output(execution: str, timeout: float | None = None) -> Operation[Any]:
+    """Return the output as JSON when the execution has ended.
+
+    Raises ExecutionFailed, ResultTimeout, and RequestError HF290.
+    """
+    ended = yield from wait(execution, timeout)
+    match ended["status"]:
+        case "SUCCEEDED":
+            return _output(ended)
+        case "RUNNING":
+            assert timeout is not None
+            raise ResultTimeout(ended["execution"], timeout)
+        case status:
+            error, cause = ended.get("error"), ended.get("cause")
+            raise ExecutionFailed(ended["execution"], status, error, cause)
+
+
+def _output(ended: Description) -> Any:
+    if "output" in ended.get("omitted", ()):
+        raise RequestError(
+            "HF290",
+            f"the result of execution {ended['execution']} is too large for an answer of the API",
+            help="let the workflow return the key of an object in a bucket of yours",
+        )
+    return ended["output"]
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def page(
+    *, limit: int = PAGE_EXECUTIONS_MAX, after: str | None = None, **filters: Unpack[Filters]
+) -> Operation[Page]:
+    """Return the newest `limit` executions that the filters select; `after`: only older ones.
+
+    After `PAGES_MAX` requests the page ends early, and its `after` is the place to continue from.
+    """
+    chosen = {name: _filter_text(value) for name, value in filters.items()}
+    found = Page([], after)
+    for _ in range(PAGES_MAX):
+        size = str(min(limit - len(found.rows), PAGE_EXECUTIONS_MAX))
+        query = _query({**chosen, "after": found.after, "limit": size})
+        answer = yield from _get(f"/executions{query}")
+        found = Page([*found.rows, *answer["executions"]], answer.get("next"))
+        if found.after is None or len(found.rows) >= limit:
+            break
+    return found
+
+
+def _filter_text(value: object) -> str | None:
+    match value:
+        case None | False:
+            return None
+        case True:
+            return "true"
+        case datetime():
+            # A time without a zone is in the zone of this machine, as `datetime` itself has it.
+            return value.astimezone().isoformat()
+        case _:
+            return str(value)
+
+
+# -- events and answers ----------------------------------------------------------------------------
+
+
+def event(name: str, key: str, data: object, *, id: str | None = None) -> Operation[Json]:  # noqa: A002
+    """Tell the executions that wait for it that something happened. An event that is sent twice
+    with one `id` counts once.
+    """
+    return (yield from _post("/events", {"name": name, "key": key, "id": id}, data=data))
+
+
+def events() -> Operation[list[Json]]:
+    """Return the events that no execution has waited for yet."""
+    return list((yield from _get("/events"))["events"])
+
+
+def answer(
+    question: str,
+    output: object = None,
+    *,
+    error: str | None = None,
+    cause: str | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Answer a question with an output, or fail its wait with an error. `question`: its id, or a
+    token that `describe` shows.
+    """
+    fields = {"error": error, "cause": cause, "by": by}
+    kept = {"output": output} if error is None else {}
+    if ":" in question:
+        return (yield from _post(f"{_question(question)}/answer", fields, **kept))
+    return (yield from _post("/answers", {"token": question, **fields}, **kept))
+
+
+# -- questions to people ---------------------------------------------------------------------------
+
+
+def questions(
+    *,
+    assignee: str | None = None,
+    workflow: str | None = None,
+    limit: int | None = None,
+    after: str | None = None,
+) -> Operation[QuestionPage]:
+    """Return the open questions, the next `limit` after the place `after`."""
+    size = None if limit is None else str(limit)
+    asked = {"assignee": assignee, "workflow": workflow, "limit": size, "after": after}
+    found = yield from _get(f"/questions{_query(asked)}")
+    return QuestionPage(found["questions"], found.get("next"))
+
+
+def question(question: str) -> Operation[Json]:
+    """Return one question, with the schema of its answer."""
+    return (yield from _get(_question(question)))
+
+
+def claim(question: str, by: str) -> Operation[Json]:
+    """Note that `by` works on the question: others cannot answer it."""
+    return (yield from _post(f"{_question(question)}/claim", {"by": by}))
+
+
+def release(question: str, by: str) -> Operation[Json]:
+    """Let others answer a claimed question again."""
+    return (yield from _post(f"{_question(question)}/release", {"by": by}))
+
+
+def delegate(question: str, to: str, by: str) -> Operation[Json]:
+    """Give the question to another person or role."""
+    return (yield from _post(f"{_question(question)}/delegate", {"to": to, "by": by}))
+
+
+# -- pauses of a task, a workflow or the stack -----------------------------------------------------
+
+
+def change_pause(
+    reason: str,
+    *,
+    paused: bool,
+    task: str | None = None,
+    workflow: str | None = None,
+    all: bool | None = None,  # noqa: A002
+    until: datetime | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Pause or resume one task, one workflow, or with `all` the whole stack."""
+    fields = {
+        "reason": reason,
+        "paused": paused,
+        "task": task,
+        "workflow": workflow,
+        "all": all,
+        "until": None if until is None else until.astimezone().isoformat(),
+        "by": by,
+    }
+    return (yield from _post("/pauses", fields))
+
+
+def pauses() -> Operation[list[Json]]:
+    """Return what is paused: tasks, workflows, the stack."""
+    return list((yield from _get("/pauses"))["pauses"])
+
+
+# -- schedules -------------------------------------------------------------------------------------
+
+
+def schedules() -> Operation[list[Json]]:
+    """Return the schedules, by name."""
+    return list((yield from _get("/schedules"))["schedules"])
+
+
+def schedule(name: str) -> Operation[Json]:
+    """Return one schedule with its next nominal times."""
+    return (yield from _get(_schedule(name)))
+
+
+def create_schedule(fields: Mapping[str, object]) -> Operation[Json]:
+    """Create a schedule. `fields`: those of `POST /schedules`."""
+    return (yield from _post("/schedules", fields))
+
+
+def change_schedule(
+    name: str,
+    change: Literal["pause", "resume", "backfill"],
+    fields: Mapping[str, object],
+) -> Operation[Json]:
+    """Pause or resume a schedule (`reason`, `by`), or make up for a range (`since`, `until`)."""
+    return (yield from _post(f"{_schedule(name)}/{change}", fields))
+
+
+def delete_schedule(name: str) -> Operation[Json]:
+    """Delete a schedule that was created by command. What it has started goes on."""
+    return (yield from _call(Call("DELETE", _schedule(name))))
+
+
+def _schedule(name: str) -> str:
+    return f"/schedules/{quote(name, safe='')}"
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def limits() -> Operation[list[Json]]:
+    """Return the limits of tasks and of workflows, and their queues."""
+    return list((yield from _get("/limits"))["limits"])
+
+
+def limit(name: str, *, key: str | None = None) -> Operation[Json]:
+    """Return one limit. `key`: a value of its key parameter, whose own queue is wanted."""
+    return (yield from _get(f"/limits/{quote(name, safe='')}{_query({'key': key})}"))
+
+
+def change_limit(
+    name: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    rate: float | None = None,
+    burst: int | None = None,
+    concurrency: int | None = None,
+    paused: bool | None = None,
+    clear: bool | None = None,
+) -> Operation[Json]:
+    """Let a limit differ from the code, or give it the values of the code again."""
+    fields = {
+        "reason": reason,
+        "by": by,
+        "rate": rate,
+        "burst": burst,
+        "concurrency": concurrency,
+        "paused": paused,
+        "clear": clear,
+    }
+    return (yield from _post(f"/limits/{quote(name, safe='')}", fields))
+
+
+# -- the stack -------------------------------------------------------------------------------------
+
+
+def format() -> Operation[Json]:  # noqa: A001
+    """Return `format`, in which the stack writes, and `readable`, those that its code reads."""
+    return (yield from _get("/format"))
+
+
+def ask_format(number: int) -> Operation[Json]:
+    """Ask for a newer format, which is never taken back."""
+    return (yield from _post("/format", {"format": number}))
+
+
+def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[list[Json]]:
+    """Return every finding, page by page; `execution`: only the findings of that execution."""
+    asked = {"execution": execution}
+    if not repair:
+        return (yield from _pages("/doctor", "findings", asked))
+    found: list[Json] = []
+    while True:
+        told = yield from _post("/doctor", asked)
+        found += told["findings"]
+        if "next" not in told:
+            return found
+        asked = {"after": told["next"]}
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+def _get(target: str) -> Operation[Json]:
+    return (yield from _call(Call("GET", target)))
+
+
+def _call(call: Call) -> Operation[Json]:
+    answer: Json = yield call
+    return answer
+
+
+def _post(target: str, fields: Mapping[str, object], **kept: object) -> Operation[Json]:
+    """Send the fields that are not None, and `kept` as they are: None is a value of JSON."""
+    sent = {name: value for name, value in fields.items() if value is not None}
+    return (yield from _call(Call("POST", target, json_bytes({**sent, **kept}))))
+
+
+def _pages(target: str, rows: str, asked: Mapping[str, str | None] = {}) -> Operation[list[Json]]:
+    found: list[Json] = []
+    while True:
+        answer = yield from _get(f"{target}{_query(asked)}")
+        found += answer[rows]
+        if "next" not in answer:
+            return found
+        asked = {"after": answer["next"]}
+
+
+def _query(parameters: Mapping[str, str | None]) -> str:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(given)}" if given else ""
+
+
+def _path(execution: str) -> str:
+    return f"/executions/{quote(execution, safe='')}"
+
+
+def _question(question: str) -> str:
+    return f"/questions/{quote(question, safe='')}"

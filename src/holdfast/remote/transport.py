@@ -1,0 +1,162 @@
+"""Requests over HTTP on kept connections.
+
+A new connection to API Gateway costs a TCP and a TLS handshake, three round trips before the
+request. So an idle connection is kept and used again, with three cares:
+
+* The server may have closed it. A closed connection is readable, so it is looked at before its use.
+* It may break as the request is sent. A GET is then sent once more. A POST is not: the API may have
+  carried it out.
+* A process that forks (gunicorn, Celery) must not share it, so a child begins with none.
+
+Behind a proxy every request opens its own connection, through urllib.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final, TypeAlias
+from urllib.parse import SplitResult, urlsplit
+
+from holdfast.errors import ServiceFault
+
+#: method, target, body -> status, body
+Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
+#: method, URL, body -> headers that prove who sends the request
+Sign: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
+
+TIMEOUT_SECONDS: Final = 35  # API Gateway gives up after 30
+#: A function that Lambda has frozen for longer may hold a connection whose end it was never sent.
+IDLE_SECONDS_MAX: Final = 30
+IDLE_CONNECTIONS_MAX: Final = 10
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def unsigned(_method: str, _url: str, _body: bytes) -> Mapping[str, str]:
+    return {}
+
+
+def over_http(base: str, sign: Sign = unsigned) -> Carry:
+    """Return the carrier of requests to an API. It raises ServiceFault HF275."""
+    split = urlsplit(base)
+    send = Connections(split) if _proxy_of(split) is None else _open_through_proxy
+
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        url = base + target
+        headers = {"Content-Type": "application/json", **sign(method, url, body)}
+        try:
+            return send(method, url, body, headers)
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise ServiceFault("HF275", f"{base} cannot be reached: {reason}") from None
+
+    return carry
+
+
+def _proxy_of(split: SplitResult) -> str | None:
+    host = split.hostname or ""
+    # A proxy cannot reach this machine's loopback address.
+    if host in LOOPBACK or urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies().get(split.scheme)
+
+
+def _open_through_proxy(
+    method: str, url: str, body: bytes, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    request = urllib.request.Request(  # noqa: S310  # `connecting` checks the scheme
+        url, data=body or None, headers=dict(headers), method=method
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
+            return int(response.status), bytes(response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+class Connections:
+    """The connections to one server, for any number of threads."""
+
+    def __init__(self, server: SplitResult) -> None:
+        self._server = server
+        self._idle: list[tuple[HTTPConnection, float]] = []
+        self._process = os.getpid()
+
+    def __call__(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        target = url.removeprefix(f"{self._server.scheme}://{self._server.netloc}")
+        connection = self._take()
+        is_kept = connection.sock is not None
+        try:
+            return self._send(connection, method, target, body, headers)
+        except (ConnectionError, HTTPException):
+            if not is_kept or method != "GET":
+                raise
+        return self._send(self._new(), method, target, body, headers)
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        while (kept := self._pop()) is not None:
+            kept[0].close()
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        target: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> tuple[int, bytes]:
+        try:
+            connection.request(method, target, body or None, dict(headers))
+            response = connection.getresponse()
+            answer = response.status, response.read()
+        except BaseException:
+            connection.close()
+            raise
+        self._keep(connection)
+        return answer
+
+    def _new(self) -> HTTPConnection:
+        kind = HTTPSConnection if self._server.scheme == "https" else HTTPConnection
+        return kind(self._server.hostname or "", self._server.port, timeout=TIMEOUT_SECONDS)
+
+    def _take(self) -> HTTPConnection:
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._close()  # of this process's copies alone: the parent's connections stay open
+        while (kept := self._pop()) is not None:
+            connection, since = kept
+            if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):
+                return connection
+            connection.close()
+        return self._new()
+
+    def _pop(self) -> tuple[HTTPConnection, float] | None:
+        try:
+            # `pop` and `append` of a list are atomic, so threads need no lock.
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _keep(self, connection: HTTPConnection) -> None:
+        if connection.sock is None or len(self._idle) >= IDLE_CONNECTIONS_MAX:
+            connection.close()
+        else:
+            self._idle.append((connection, time.monotonic()))
+
+
+def _is_open(connection: HTTPConnection) -> bool:
+    """Return False when the server has closed the connection, which makes it readable."""
+    if connection.sock is None:
+        return False
+    return not select.select([connection.sock], [], [], 0)[0]

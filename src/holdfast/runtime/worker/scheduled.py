@@ -1,0 +1,159 @@
+"""A nominal time has come: a worker decides, starts the executions, and stores the progress.
+
+The order makes a nominal time happen once. The executions are started before the progress is
+stored, so a crash between the two repeats the decision. The repeated starts have the same names, so
+they find the same executions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from holdfast.asl.program import Json
+from holdfast.core.decision import iso_time
+from holdfast.core.schedules import Decision, decide, execution_name
+from holdfast.errors import HoldfastError, RequestError, is_damage
+from holdfast.runtime import messages, schedules
+from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.commands import start
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import Types
+from holdfast.runtime.effects import Clock, Effect, Message, NoResult, Replace, Send
+from holdfast.runtime.follow_ups import delay_until
+from holdfast.runtime.schedules import StoredSchedule
+from holdfast.runtime.storage import tables
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker.config import WorkerConfig
+
+_FAILED = frozenset({"FAILED", "TIMED_OUT"})
+
+
+@dataclass(frozen=True, slots=True)
+class _InputTypes:
+    """The part of `Types` that a start reads. A worker has no other types."""
+
+    workflows: Workflows
+
+    def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
+        return self.workflows.normalise_input(tenant, workflow, value)
+
+
+def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
+    """Start what is due. Return False when this worker does not know the workflow: code of another
+    release does.
+    """
+    tenant, name = str(body["t"]), str(body["schedule"])
+    found = yield from schedules.find(tenant, name)
+    if found is None:
+        return True
+    if found.plan.workflow not in setting.workflows.definitions:
+        return False
+    now_ms = yield Clock()
+    due_ms = found.next_due_ms
+    if due_ms is not None and now_ms < due_ms == body["due"]:
+        # This host's clock is behind the sweeper's.
+        yield Send((Message(messages.schedule(tenant, name, due_ms), delay_until(due_ms, now_ms)),))
+    running, has_failed = yield from _running(setting, found)
+    progress = replace(found.progress, open=running)
+    if has_failed and found.plan.pauses_on_failure and not progress.is_paused:
+        paused = replace(progress, is_paused=True)
+        reason = "an execution has failed"
+        yield from _store(schedules.later(found, progress=paused, reason=reason, at_ms=now_ms))
+        return True
+    plan = found.plan
+    decision = decide(plan.rule, plan.policy, name, progress, now_ms)
+    if decision.progress == found.progress:
+        return True
+    if decision.stops_others:
+        for run in running:
+            yield from _stop(setting, tenant, run, now_ms)
+    progress = yield from _start_all(setting, found, decision)
+    yield from _store(schedules.later(found, progress=progress))
+    return True
+
+
+def _store(later: StoredSchedule) -> NoResult:
+    """Store the progress. Another worker, or an operator, may have been first: the starts of this
+    decision are found by their names, and the sweeper sends the next message.
+    """
+    yield Replace(tables.MAIL, schedules.item_of(later), later.rv - 1)
+
+
+def _start_all(
+    setting: WorkerConfig, found: StoredSchedule, decision: Decision
+) -> Generator[Effect, Any, Any]:
+    progress = decision.progress
+    begun = list[str]()
+    for nominal_ms in decision.starts:
+        try:
+            begun.append((yield from _start(setting, found, nominal_ms)))
+        except RequestError as error:
+            # The code's types have changed, or a person has taken the name: later times may go.
+            fault = f"{execution_name(found.name, nominal_ms)}: {error.code}: {error.message}"
+            progress = replace(
+                progress,
+                started=progress.started - 1,
+                refused=progress.refused + 1,
+                fault=fault[:300],
+            )
+    others = () if decision.stops_others else progress.open
+    return replace(progress, open=(*others, *begun))
+
+
+def _start(
+    setting: WorkerConfig, found: StoredSchedule, nominal_ms: int
+) -> Generator[Effect, Any, str]:
+    known = _known(setting)
+    name = execution_name(found.name, nominal_ms)
+    data = dict(found.plan.input)
+    if found.plan.time_as:
+        data[found.plan.time_as] = iso_time(nominal_ms)
+    request = {"workflow": found.plan.workflow, "input": data, "name": name}
+    # Of two workers that start one name, one owns it. The id has to be unlike others, not secret.
+    chance = hashlib.sha256(f"{found.tenant}.{found.name}.{nominal_ms}".encode()).digest()[:8]
+    wanted, normal = yield from start.of_workflow(known, found.tenant, request, chance)
+    try:
+        accepted = yield from start.accept(known, found.tenant, wanted, normal, has_row=False)
+    except start.NameTakenError:
+        raise RequestError(
+            "HF212", f"an execution {name!r} with another input exists", status=409
+        ) from None
+    return accepted.start.run
+
+
+def _known(setting: WorkerConfig) -> Lookup:
+    types = cast("Types", _InputTypes(setting.workflows))
+    definitions = setting.workflows.definitions
+    return Lookup(setting.programs, definitions, setting.keys(), setting.formats, types)
+
+
+def _running(
+    setting: WorkerConfig, found: StoredSchedule
+) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
+    """Return the executions that run still, and whether another one has failed."""
+    running, has_failed = list[str](), False
+    for run in found.progress.open:
+        log = Log(found.tenant, run, "schedule", "", setting.formats)
+        try:
+            yield from log.load()
+        except HoldfastError as error:
+            if not is_damage(error):
+                raise
+            continue
+        if log.state is None or not log.state.is_ended:
+            running.append(run)
+        else:
+            has_failed |= log.state.status in _FAILED
+    return tuple(running), has_failed
+
+
+def _stop(setting: WorkerConfig, tenant: str, run: str, now_ms: int) -> NoResult:
+    log = Log(tenant, run, "schedule", "", setting.formats)
+    yield from log.load()
+    chance = hashlib.sha256(f"{run}.{now_ms}".encode()).digest()[:8]
+    cause = {"error": "Holdfast.Overlap", "cause": "the next execution is due"}
+    yield from request_control(tenant, run, log.state, (now_ms, chance), cause)
