@@ -199,6 +199,7 @@ ROUTES: Final = (
     "POST /executions/{id}/resume",
     "POST /executions/{id}/priority",
     "POST /executions/{id}/skip",
+    "POST /executions/{id}/fork",
     "GET /pauses",
     "POST /pauses",
     "GET /limits",

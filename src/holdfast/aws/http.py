@@ -50,6 +50,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
+    "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
     "GET /pauses": ((), ()),
     "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
@@ -225,6 +226,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
         route = "POST /executions/{id}/skip"
         return answer(
             lambda: front.skip(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
+
+    @app.post("/executions/<identifier>/fork")
+    def fork(identifier: str) -> Any:
+        route = "POST /executions/{id}/fork"
+        return answer(
+            lambda: front.fork(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
 

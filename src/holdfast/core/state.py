@@ -434,6 +434,16 @@ class Pause:
         return self.timers == "freeze"
 
 
+class ForkOrigin(TypedDict):
+    """The execution that a fork began as a copy of: its id, the event with which it entered the
+    state `step`, and that state.
+    """
+
+    run: str
+    event: int
+    step: str
+
+
 #: The priority of an execution whose start gives none.
 PRIORITY_DEFAULT: Final = 5
 PRIORITY_LAST: Final = 9
@@ -456,6 +466,8 @@ class Execution(NamedTuple):
 
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
+
+    `fork_of` is None unless the execution began as a copy of another one.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
@@ -488,6 +500,7 @@ class Execution(NamedTuple):
     children: frozenset[ChildNumber] = frozenset()
     paused: Pause | None = None
     priority: int = PRIORITY_DEFAULT
+    fork_of: ForkOrigin | None = None
 
     @property
     def is_ended(self) -> bool:

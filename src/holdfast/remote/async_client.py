@@ -112,6 +112,7 @@ class AsyncClient:
     pause = awaited(operations.pause)
     resume = awaited(operations.resume)
     skip = awaited(operations.skip)
+    fork = awaited(operations.fork)
     change_priority = awaited(operations.change_priority)
     event = awaited(operations.event)
     events = awaited(operations.events)
@@ -194,4 +195,5 @@ class AsyncHandle(Generic[R]):
     pause = awaited_of_one(operations.pause)
     resume = awaited_of_one(operations.resume)
     skip = awaited_of_one(operations.skip)
+    fork = awaited_of_one(operations.fork)
     change_priority = awaited_of_one(operations.change_priority)

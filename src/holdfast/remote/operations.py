@@ -128,6 +128,21 @@ def skip(
     return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
 
 
+def fork(
+    execution: str,
+    step: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    changes: Mapping[str, object] = {},
+) -> Operation[Json]:
+    """Start a copy of the execution that goes on from one of its steps. `changes`: `input`, of the
+    first step; `set`, variables by name.
+    """
+    fields = {"step": step, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
+
+
 def change_priority(
     execution: str, priority: int, reason: str, *, by: str | None = None
 ) -> Operation[Json]:

@@ -294,6 +294,8 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
+    #: The longest silence of a task that runs here.
+    heartbeat_seconds: int | None = None
     is_batch: bool = False
 
 

@@ -125,6 +125,32 @@ def _skipped(state: Execution, event: Event) -> Execution:
     return moved(state, frame_of_event(state, event), event, waiting=Exited())
 
 
+def _forked(state: Execution, event: Event) -> Execution:
+    """The history so far is a copy. From here on the execution is its own."""
+    own, root = event.holdfast, state.frames[ROOT]
+    data = event.details.get("input", root.input)
+    assigned = event.details.get("assignedVariables", {})
+    root = root._replace(
+        input=data,
+        variables={**root.variables, **assigned},
+        entered_ms=event.at_ms,
+        deadlines=(),
+        waiting=Entered(),
+    )
+    return state._replace(
+        input=event.details.get("input", state.input),
+        started_ms=event.at_ms,
+        due_ms=own.get("due"),
+        frames={ROOT: root},
+        last_control="",
+        parent=None,
+        redrives=0,
+        children=frozenset(),
+        paused=None,
+        fork_of=own["of"],
+    )
+
+
 def _ended(state: Execution, event: Event, status: Status) -> Execution:
     return state._replace(
         status=status,
@@ -382,6 +408,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
     "StepSkipped": _skipped,
+    "ExecutionForked": _forked,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

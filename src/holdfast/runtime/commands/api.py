@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.runtime.commands import (
     answers,
     events,
+    fork,
     limits,
     pause,
     priority,
@@ -94,6 +95,11 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return skip.skip(self.known, tenant, identifier, request, chance)
+
+    def fork(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return fork.fork(self.known, tenant, identifier, request, chance)
 
     def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
         return scope_pause.change_pause(self.known, request)

@@ -65,6 +65,8 @@ def execution(
         shown["retries"] = state.redrives
     if state.parent is not None:
         shown["parent"] = state.parent["run"]
+    if state.fork_of is not None:
+        shown["fork_of"] = {"execution": state.fork_of["run"], "step": state.fork_of["step"]}
     if state.stopped_ms is not None:
         shown["stopped"] = iso_time(state.stopped_ms)
     if state.status == "SUCCEEDED":

@@ -14,6 +14,7 @@ from holdfast.core.state import Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.commands import limits, presentation
+from holdfast.runtime.commands.fork import forks_of
 from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
@@ -57,6 +58,9 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
         shown["last_failure"] = hidden(failure)
     if "waits" in shown:
         shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
+    forks = yield from forks_of(tenant, log.run)
+    if forks:
+        shown["forks"] = forks
     if held is not None:
         shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
     return _without_large(shown)

@@ -46,7 +46,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
-from holdfast.asl.program import Program
+from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
@@ -80,7 +80,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, recovery, scheduled
+from holdfast.runtime.worker import external_facts, fast_path, forking, recovery, scheduled
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -246,6 +246,8 @@ class Processing:
         yield from self._fetch(body["definition"])
         program = self.program
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
+        if body.get("fork"):
+            return (yield from self._fork(data))
         started = self.errand.started(data)
         place = yield from self.attempts.permits.admit(
             self.log.tenant, started.workflow, data, (yield Clock())
@@ -269,6 +271,19 @@ class Processing:
             self.run_for = step.state
             return (yield from self._work(step))
         over = yield from self._step(step, now_ms)
+        return (yield from self._work()) if over is None else over
+
+    def _fork(self, request: Json) -> Delivers:
+        """A copy of another execution's history begins the log. The step runs after its commit."""
+        forked = yield from forking.read(self.log, self.errand.started(None), request)
+        now_ms = yield Clock()
+        place = yield from self.attempts.permits.admit(
+            self.log.tenant, forked.started.workflow, forked.input, now_ms
+        )
+        forked = replace(forked, started=replace(forked.started, refused=place))
+        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
+        moment = self.moments.at(now_ms, self.errand.body["t0"])
+        over = yield from self._step(advance(self.program, None, [forked], moment), now_ms)
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
