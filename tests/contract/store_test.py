@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -15,6 +16,7 @@ from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.local.cloud import table_request
+from holdfast.local.sqlite import store as sqlite_store
 from holdfast.runtime.effects import (
     Condition,
     Delete,
@@ -37,7 +39,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast_simulator import tables
 from tests.contract import ministack
-from tests.contract.conftest import MemoryStack, moto_stack
+from tests.contract.conftest import MemoryStack, moto_stack, sqlite_stack
 
 
 class Stack(Protocol):
@@ -56,14 +58,19 @@ def remote_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients
         yield ministack.clients(endpoint)
 
 
-@pytest.fixture(params=["memory", "moto", pytest.param("ministack", marks=pytest.mark.slow)])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+@pytest.fixture(
+    params=["memory", "moto", "sqlite", pytest.param("ministack", marks=pytest.mark.slow)]
+)
+def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
     match request.param:
         case "memory":
             yield MemoryStack()
         case "moto":
             with moto_stack() as moto:
                 yield moto
+        case "sqlite":
+            with sqlite_stack(tmp_path) as stored:
+                yield stored
         case _:
             yield remote(request.getfixturevalue("remote_clients"))
 
@@ -301,7 +308,7 @@ def test_a_list_says_down_to_which_key_it_was_read(stack: Stack) -> None:
 def test_a_filter_of_the_list_is_applied_after_the_read(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (store, tables):
+    for module in (store, sqlite_store, tables):
         monkeypatch.setattr(module, "LIST_READ_MAX", 3)
     for n in range(5):
         item: Item = {

@@ -45,8 +45,9 @@ from holdfast.runtime.effects import (
     Updated,
 )
 from holdfast.runtime.storage import tables
+from holdfast.runtime.storage.items import changed, holds, refused
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
-from holdfast_simulator.tables import MemoryTable, changed, holds, refused
+from holdfast_simulator.tables import MemoryTable
 
 WORK_QUEUES: Final[tuple[QueueName, ...]] = ("work", "single", "starts")
 DEAD_LETTERS: Final[tuple[AnyQueueName, ...]] = (

@@ -2,68 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
-from holdfast import cost, limits, resources
-from holdfast.errors import ServiceFault
+from holdfast import cost, resources
 from holdfast.limits import LIST_READ_MAX
-from holdfast.runtime.effects import (
-    Condition,
-    Item,
-    ListPage,
-    Query,
-    QueryList,
-    Update,
-    list_page,
-)
+from holdfast.runtime.effects import Item, ListPage, Query, QueryList, list_page
+from holdfast.runtime.storage.items import check_item, holds
 
 KeyValue: TypeAlias = int | str
 
-PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
-SORT_KEY_BYTES_MAX: Final = 1_024
 LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
-
-
-def holds(item: Item, condition: Condition) -> bool:
-    """Return True when DynamoDB would accept the condition for the item."""
-    found = item.get(condition.attribute)
-    match condition.test:
-        case "absent":
-            return found is None
-        case "present":
-            return found is not None
-        case "=" | "<" | "<=" | ">":
-            if found is None:
-                return condition.or_absent
-            # Values of different types compare as false.
-            return type(found) is type(condition.value) and _COMPARE[condition.test](
-                found, condition.value
-            )
-        case "begins with":
-            return isinstance(found, str) and found.startswith(str(condition.value))
-        case "contains":
-            return isinstance(found, str) and str(condition.value) in found
-        case _:
-            assert_never(condition.test)
-
-
-_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-}
-
-
-def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
-    """Return the item after the update."""
-    after = {name: value for name, value in item.items() if name not in effect.remove}
-    added = {name: int(after.get(name, 0)) + more for name, more in effect.add.items()}
-    return {**after, **effect.put, **added}
 
 
 class MemoryTable:
@@ -75,7 +26,6 @@ class MemoryTable:
     def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
         self.table = table
         self._clock = clock
-        self._sort_key_type: type[KeyValue] = int if table.sort_key_type == "N" else str
         self._items: dict[str, dict[KeyValue, Item]] = {}
         self._keys: dict[str, list[Any]] = {}
         self._index: dict[str, list[tuple[str, str, Any]]] = {}
@@ -91,19 +41,7 @@ class MemoryTable:
 
     def checked(self, item: Item) -> Item:
         """Return a frozen copy, or the fault with which DynamoDB refuses it."""
-        for name, value in item.items():
-            if type(value) not in (str, int, bytes):
-                raise refused(f"attribute {name} is {type(value).__name__}")
-        if type(item.get("sk")) is not self._sort_key_type:
-            raise refused(f"sk of table {self.table.name} is {type(item.get('sk')).__name__}")
-        index = self.table.index
-        partition_keys = ["pk"] if index is None else ["pk", index.partition_key]
-        sort_keys = ["sk"] if index is None else ["sk", index.sort_key]
-        _check_key_sizes(item, partition_keys, PARTITION_KEY_BYTES_MAX)
-        _check_key_sizes(item, sort_keys, SORT_KEY_BYTES_MAX)
-        size = cost.item_bytes(item)
-        if size > limits.DYNAMODB_ITEM_BYTES_MAX:
-            raise refused(f"an item of {size} bytes; {limits.DYNAMODB_ITEM_BYTES_MAX} are allowed")
+        check_item(self.table, item)
         return MappingProxyType(dict(item))
 
     def get(self, pk: str, sk: KeyValue) -> Item | None:
@@ -207,14 +145,3 @@ class MemoryTable:
         for (_, pk, sk), item in found.items():
             items.setdefault(pk, {})[sk] = item
         return sorted(found), items
-
-
-def _check_key_sizes(item: Item, names: list[str], bytes_max: int) -> None:
-    for name in names:
-        if name in item and not 0 < cost.value_bytes(item[name]) <= bytes_max:
-            size = cost.value_bytes(item[name])
-            raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
-
-
-def refused(found: str) -> ServiceFault:
-    return ServiceFault("HF323", f"the request was refused: {found}", retry="never")

@@ -54,6 +54,11 @@ def time_or_span(text: str) -> datetime | timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
 
 
+def lead(text: str) -> timedelta:
+    """Return a span that may begin with a plus."""
+    return span(text.removeprefix("+"))
+
+
 def listed_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= LISTED_MAX:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {LISTED_MAX:,}")
