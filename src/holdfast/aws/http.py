@@ -171,7 +171,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
-        return answer(lambda: front.describe(tenant(), here(identifier)), "GET /executions/{id}")
+        return answer(
+            lambda: front.describe(tenant(), here(identifier), with_forks=True),
+            "GET /executions/{id}",
+        )
 
     @app.get("/executions/<identifier>/history")
     def history(identifier: str) -> Any:

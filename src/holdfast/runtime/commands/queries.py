@@ -28,8 +28,11 @@ from holdfast.sealed import hidden
 _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
-def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
-    """Describe an execution. `identifier`: its id, name or ARN; see `lookup`.
+def describe(
+    known: Lookup, tenant: str, identifier: str, *, with_forks: bool = False
+) -> JsonResult:
+    """Describe an execution. `identifier`: its id, name or ARN; see `lookup`. `with_forks`: read
+    which executions began as copies of it, with one query more.
 
     `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
     traceback of the newest failed attempt, if the records since the last snapshot have one.
@@ -58,7 +61,7 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
         shown["last_failure"] = hidden(failure)
     if "waits" in shown:
         shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
-    forks = yield from forks_of(tenant, log.run)
+    forks = (yield from forks_of(tenant, log.run)) if with_forks else []
     if forks:
         shown["forks"] = forks
     if held is not None:
