@@ -1,9 +1,8 @@
-"""The command line itself: hints, completion, `--watch`, and its page of reference."""
+"""The command line itself: hints, completion and `--watch`."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,8 +15,6 @@ from holdfast.cli import repeating
 from holdfast.remote import Client, client
 from tests.unit.client_flows import settle
 from tests.unit.client_kit import MemoryStack
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def commands() -> set[str]:
@@ -53,11 +50,6 @@ def test_a_word_like_none_has_no_hint(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         cli.main(["list", "--xyzzy"])
     assert "did you mean" not in capsys.readouterr().err
-
-
-def test_the_page_has_each_command_and_no_other() -> None:
-    rows = re.findall(r"^\| `([a-z]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(rows) == sorted(commands())
 
 
 def test_bash_completes_commands_and_their_options(capsys: pytest.CaptureFixture[str]) -> None:
