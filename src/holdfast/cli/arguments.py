@@ -23,7 +23,7 @@ _SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
 def command(commands: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 
