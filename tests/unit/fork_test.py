@@ -73,7 +73,8 @@ def test_a_fork_has_the_earlier_results_and_runs_the_step_again() -> None:
 def test_show_of_each_names_the_other_and_the_history_says_who_and_why() -> None:
     shop, run, _ = done()
     forked = fork(shop, run, "charge")["execution"]
-    assert shop.describe(run)["forks"] == [forked]
+    shown = shop.insist(lambda: shop.front.describe("default", run, with_forks=True))
+    assert shown["forks"] == [forked]
     assert shop.describe(forked)["fork_of"] == {"execution": run, "step": "charge"}
     events = shop.insist(lambda: shop.front.history("default", forked))["events"]
     types = [event["type"] for event in events if event["type"] != "Opened"]

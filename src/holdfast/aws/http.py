@@ -37,7 +37,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /executions": (
         (
             *("workflow", "status", "error", "name", "paused"),
-            *("since", "until", "ended_since", "limit", "after"),
+            *("since", "until", "ended_since", "ended_until", "limit", "after"),
+            *("waiting_for", "waiting_since", "last_error", "parent", "definition"),
         ),
         (),
     ),
@@ -170,7 +171,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
-        return answer(lambda: front.describe(tenant(), here(identifier)), "GET /executions/{id}")
+        return answer(
+            lambda: front.describe(tenant(), here(identifier), with_forks=True),
+            "GET /executions/{id}",
+        )
 
     @app.get("/executions/<identifier>/history")
     def history(identifier: str) -> Any:

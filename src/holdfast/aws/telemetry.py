@@ -27,7 +27,7 @@ Write = Callable[[str], Any]
 #: The field of a log line for each label, in the order of `Labels`.
 LABEL_FIELDS: Final = (
     *(resources.METRICS_WORKFLOW_DIMENSION, "StateMachine", "Task", "Error"),
-    *("State", "Wait", "Limit", "Action"),
+    *("Wait", "Target", "Limit", "Action"),
 )
 _Values = dict[str, tuple[float, str]]
 

@@ -135,6 +135,7 @@ class AsyncClient:
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
     doctor = awaited(operations.doctor)
+    advance = awaited(operations.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:
         """Perform an operation of `holdfast.remote.operations`."""

@@ -440,6 +440,11 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
         asked = {"after": told["next"]}
 
 
+def advance(milliseconds: int) -> Operation[Json]:
+    """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
+    return (yield from _post("/clock", {"milliseconds": milliseconds}))
+
+
 # -- requests --------------------------------------------------------------------------------------
 
 

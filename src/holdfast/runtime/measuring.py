@@ -18,28 +18,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final
 
 from holdfast import resources
 from holdfast.core.advance import WORKER_LOST, Transition
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.events import DURABLE_EVENTS, TERMINAL_EVENTS, Event
-from holdfast.core.state import (
-    ROOT,
-    Admission,
-    Attempt,
-    Awaiting,
-    ChildExecutions,
-    Delay,
-    Entered,
-    Execution,
-    Exited,
-    FailedState,
-    Frame,
-    Lanes,
-    Timer,
-    WaitingFor,
-)
+from holdfast.core.state import ROOT, Attempt, Execution, Frame, Timer, WaitingFor
+from holdfast.core.subjects import Subject, WaitKind, subjects_of
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime.effects import Labels, Measure, NoResult
 
@@ -56,6 +42,7 @@ _ACTIONS: Final = {
 _ERROR_NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _NO_NAME: Final = "(not a name)"
 _TASK_PREFIX: Final = "task:"
+_ROLE_PREFIX: Final = "role:"
 _FAILURES: Final = ("ExecutionFailed", "ExecutionTimedOut")
 
 
@@ -102,11 +89,15 @@ def checked(state: Execution, now_ms: int) -> NoResult:
     labels = labels_of(state)
     if any(one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms for one in diagnose(state, now_ms)):
         yield Measure(resources.METRIC_EXECUTIONS_STUCK, 1, labels=labels)
-    waits = [(frame, kind) for frame in state.frames.values() if (kind := _kind(frame.waiting))]
-    if waits:
-        frame, kind = min(waits, key=lambda wait: (wait[0].entered_ms, wait[0].id))
-        waited = labels._replace(state=frame.position, wait=kind)
-        yield _seconds(resources.METRIC_OLDEST_WAIT, now_ms - frame.entered_ms, waited)
+    for oldest in subjects_of(state)[:1]:
+        waited = labels._replace(wait=oldest.kind, target=_target(oldest))
+        yield _seconds(resources.METRIC_OLDEST_WAIT, now_ms - oldest.since_ms, waited)
+
+
+def _target(subject: Subject) -> str:
+    """Return the target, unless it may be the name of a person."""
+    is_person = subject.kind is WaitKind.ASK and not subject.target.startswith(_ROLE_PREFIX)
+    return "" if is_person else subject.target
 
 
 def _own_events(events: Sequence[Event]) -> Sequence[Event]:
@@ -162,25 +153,6 @@ def _since(waiting: WaitingFor, event: Event, labels: Labels) -> Iterator[Measur
             # A lease that is handed on began in time, and a limit's wait has a metric of its own.
             elif waiting.claim is None and waiting.queued is None:
                 yield _seconds(resources.METRIC_SCHEDULER_LAG, event.at_ms - waiting.due_ms, labels)
-
-
-def _kind(waiting: WaitingFor) -> str:
-    """Return the kind of the wait; "" where nothing is waited for."""
-    match waiting:
-        case Attempt():
-            return "limit" if waiting.queued is not None else "task"
-        case Awaiting():
-            return waiting.kind
-        case Admission():
-            return "limit"
-        case Timer() | Delay():
-            return "timer"
-        case ChildExecutions():
-            return "executions"
-        case Entered() | Exited() | FailedState() | Lanes():
-            return ""
-        case _:
-            assert_never(waiting)
 
 
 def _seconds(name: str, milliseconds: int, labels: Labels) -> Measure:

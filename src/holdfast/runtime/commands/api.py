@@ -166,8 +166,8 @@ class Front:
     ) -> JsonResult:
         return questions.ACTIONS[action](self.known, tenant, identifier, request)
 
-    def describe(self, tenant: str, identifier: str) -> JsonResult:
-        return queries.describe(self.known, tenant, identifier)
+    def describe(self, tenant: str, identifier: str, *, with_forks: bool = False) -> JsonResult:
+        return queries.describe(self.known, tenant, identifier, with_forks=with_forks)
 
     def history(self, tenant: str, identifier: str, after: Any = None) -> JsonResult:
         return queries.history(self.known, tenant, identifier, after)
