@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
-from holdfast.resources import LIST_SORT
+from holdfast.resources import EXECUTIONS_NAME, LIST_PARTITION, LIST_SORT
 
 #: A stored item: flat, attribute name -> text, whole number or bytes.
 Item: TypeAlias = Mapping[str, str | int | bytes]
@@ -61,12 +61,15 @@ class QueryList:
     `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
     index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: what each
     entry must fulfil; the query then reads at most `limits.LIST_READ_MAX` entries.
+
+    Of the table "mail" it reads whole items, in the order of its own sort key.
     """
 
     partition: str
     limit: int
     before: str | None = None
     where: tuple[Condition, ...] = ()
+    table: TableName = EXECUTIONS_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,17 @@ class ListPage:
     read_to: str
 
 
-def list_page(items: Sequence[Item], limit: int, read_to: str) -> ListPage:
-    """Return at most `limit` of the items that a query has found; the others were not read then."""
+def list_page(query: QueryList, items: Sequence[Item], read_to: str) -> ListPage:
+    """Return at most as many of the found items as the query wants; the others count as unread."""
+    limit = query.limit
     if len(items) > limit:
-        return ListPage(items[:limit], str(items[limit - 1][LIST_SORT]))
+        return ListPage(items[:limit], str(items[limit - 1][list_keys(query.table)[1]]))
     return ListPage(items, read_to)
+
+
+def list_keys(table: TableName) -> tuple[str, str]:
+    """Return the attributes by which a `QueryList` of the table selects and sorts."""
+    return (LIST_PARTITION, LIST_SORT) if table == EXECUTIONS_NAME else ("pk", "sk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,14 @@ class Get:
     table: TableName
     pk: str
     sk: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class GetMany:
+    """Result: list[Item], those that exist, in any order, eventually consistent. At most 100."""
+
+    table: TableName
+    keys: tuple[tuple[str, int | str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +156,7 @@ class Replace:
 
 
 #: How `Condition` compares the stored attribute with its value.
-Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with"]
+Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with", "contains"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +390,25 @@ class Deadline:
     """
 
 
+class Labels(NamedTuple):
+    """What a measurement is about; "" where a label does not apply. All are names from code: of a
+    workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
+    target, a limit, an operator's command. Values of executions are never labels.
+    """
+
+    workflow: str = ""
+    state_machine: str = ""
+    task: str = ""
+    error: str = ""
+    wait: str = ""
+    target: str = ""
+    limit: str = ""
+    action: str = ""
+
+
+NO_LABELS: Final = Labels()
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it
@@ -382,6 +418,7 @@ class Measure:
     name: str
     value: float
     unit: Literal["Count", "Seconds", "Bytes"] = "Count"
+    labels: Labels = NO_LABELS
 
 
 Effect: TypeAlias = (
@@ -389,6 +426,7 @@ Effect: TypeAlias = (
     | QueryList
     | Together
     | Get
+    | GetMany
     | PutIfAbsent
     | Put
     | Replace
