@@ -27,7 +27,8 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, compensating, days, each, first, hours, minutes, parallel,
-    pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
+    publish, pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event,
+    workflow,
 )
 
 VAT_PERCENT = 20

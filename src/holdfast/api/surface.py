@@ -57,6 +57,7 @@ __all__ = [
     "hours",
     "minutes",
     "parallel",
+    "publish",
     "pure",
     "role",
     "running_task",
@@ -132,6 +133,17 @@ def ask(
         timeout_seconds=_seconds(timeout),
     )
     return answered
+
+
+def publish(name: str, value: object, /) -> None:
+    """Make the value readable while the execution runs, and after it: `holdfast show`, the API
+    and the client show the newest value of each name.
+
+    A reader does not wake the execution. A direct run without a harness has no reader.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.publish(name, value)
 
 
 def _require_harness(function: str, name: str) -> Harness:

@@ -455,6 +455,8 @@ class Execution(NamedTuple):
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
+    `published` are the values that the workflow makes readable from outside, by name.
+
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
     most once per execution.
     """
@@ -486,6 +488,7 @@ class Execution(NamedTuple):
     children: frozenset[ChildNumber] = frozenset()
     paused: Pause | None = None
     priority: int = PRIORITY_DEFAULT
+    published: Mapping[str, Json] = MappingProxyType({})
 
     @property
     def is_ended(self) -> bool:

@@ -1,4 +1,6 @@
-"""`sleep`, `sleep_until`, `wait_for_event`, `ask`: `ast` -> the action and its result's type."""
+"""`sleep`, `sleep_until`, `wait_for_event`, `ask`, `publish`: `ast` -> the action and the type of
+its result.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.ir import Action, Ask, Publish, Sleep, SleepUntil, WaitForEvent
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -106,6 +108,18 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    match require_value(expressions, found["name"]).query:
+        case Constant(str(name)) if name:
+            pass
+        case _:
+            message = "the name of a published value must be a constant text"
+            help_ = 'publish("status", status)'
+            raise refuse(expressions, found["name"], "HF085", message, help_)
+    value = require_value(expressions, found["value"])
+    return Publish(name, at_border(expressions.unit, found["value"], value)), NONE
 
 
 def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
