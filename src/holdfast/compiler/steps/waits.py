@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from holdfast.api.payloads import can_be_named
+from holdfast.api.payloads import can_be_named, union_of
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import at_border, is_duration
 from holdfast.compiler.expressions.expressions import Expressions
@@ -136,7 +136,7 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
         return found
     message = (
         "what is waited for must be a class at the top of a module, str, int, float or bool, "
-        "or a list[…] or dict[str, …] of them"
+        "or a list[…], a dict[str, …] or a union of them"
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     if not isinstance(node, ast.Name):
@@ -149,6 +149,9 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
     """Return the type that `node` names; None when it cannot be found again by its name."""
     match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            sides = [_find_payload(unit, side) for side in (left, right)]
+            return None if None in sides else union_of(sides)
         case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
             value = _find_payload(unit, item)
             if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:
