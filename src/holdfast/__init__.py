@@ -22,6 +22,7 @@ from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
+    HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
     Pure,
@@ -37,6 +38,7 @@ from holdfast.api.surface import (
     days,
     each,
     first,
+    heartbeat,
     hours,
     minutes,
     parallel,
@@ -53,6 +55,7 @@ from holdfast.api.surface import (
     wait_for_event,
     workflow,
 )
+from holdfast.api.tools import Tools, choice
 
 if TYPE_CHECKING:
     from holdfast.boto import client
@@ -71,6 +74,7 @@ __all__ = [
     "Dag",
     "ExecutionFailed",
     "Handle",
+    "HeartbeatMissed",
     "InvalidArguments",
     "InvalidResult",
     "Limit",
@@ -85,11 +89,13 @@ __all__ = [
     "TaskContext",
     "TaskError",
     "Throttled",
+    "Tools",
     "Trip",
     "Undo",
     "WaitTimeout",
     "Workflow",
     "ask",
+    "choice",
     "client",
     "compensating",
     "dag",
@@ -98,6 +104,7 @@ __all__ = [
     "first",
     "from_input",
     "from_step",
+    "heartbeat",
     "hours",
     "lambda_handler",
     "limit_service",

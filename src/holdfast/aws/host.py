@@ -17,7 +17,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
 from holdfast.aws.names import ResourceNames
-from holdfast.aws.ports import AwsPorts
+from holdfast.aws.ports import Ports
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
 from holdfast.limits import (
@@ -70,7 +70,7 @@ class Host:
     `schedules`: those that the code declares, by name.
     """
 
-    ports: AwsPorts
+    ports: Ports
     setting: WorkerConfig
     front: Front
     metrics: Metrics
