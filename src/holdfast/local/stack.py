@@ -124,7 +124,7 @@ def local_stack(
         host = Host(
             ports,
             deployment.setting(programs, lambda: keys, AWS_SOURCE),
-            deployment.front(programs, keys),
+            lambda: deployment.front(programs, keys),
             Metrics("local"),
             has_threads=not isinstance(clock, VirtualClock),
             log_fault=_log_fault,
