@@ -18,9 +18,11 @@ from holdfast.api.limits import (
     per_second,
 )
 from holdfast.api.schedules import Schedule
+from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
+    HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
     Pure,
@@ -36,6 +38,7 @@ from holdfast.api.surface import (
     days,
     each,
     first,
+    heartbeat,
     hours,
     minutes,
     parallel,
@@ -51,6 +54,7 @@ from holdfast.api.surface import (
     wait_for_event,
     workflow,
 )
+from holdfast.api.tools import Tools, choice
 
 if TYPE_CHECKING:
     from holdfast.boto import client
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
     from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 
 __all__ = [
+    "Approval",
     "AsyncClient",
     "AsyncHandle",
     "Batch",
@@ -68,23 +73,28 @@ __all__ = [
     "Dag",
     "ExecutionFailed",
     "Handle",
+    "HeartbeatMissed",
     "InvalidArguments",
     "InvalidResult",
     "Limit",
     "Pure",
+    "Rejected",
     "ResultTimeout",
     "Retry",
     "Schedule",
     "Step",
+    "StepType",
     "Task",
     "TaskContext",
     "TaskError",
     "Throttled",
+    "Tools",
     "Trip",
     "Undo",
     "WaitTimeout",
     "Workflow",
     "ask",
+    "choice",
     "client",
     "compensating",
     "dag",
@@ -93,6 +103,7 @@ __all__ = [
     "first",
     "from_input",
     "from_step",
+    "heartbeat",
     "hours",
     "lambda_handler",
     "limit_service",
@@ -108,6 +119,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "step",
+    "step_type",
     "task",
     "task_context",
     "timeout",

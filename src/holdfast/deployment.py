@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +25,10 @@ from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
+from holdfast.api.tasks import HeartbeatMissed, Pulse
 from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
+from holdfast.asl import error_names
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.core.schedules import Rule
@@ -141,8 +144,14 @@ class Deployment:
     # -- tasks -------------------------------------------------------------------------------------
 
     def knows(self, name: str, is_pure: bool) -> bool:
-        task = self.registry.tasks.get(name)
+        task = self.registry.task(name)
         return task is not None and task.is_pure == is_pure
+
+    def _task(self, name: str) -> Task[..., Any]:
+        task = self.registry.task(name)
+        if task is None:
+            raise KeyError(name)
+        return task
 
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
@@ -160,21 +169,26 @@ class Deployment:
             idempotency_key=f"{effect.run}.{effect.entry}",
         )
         try:
-            with running_task(context):
+            pulse = _pulse_of(effect)
+            with running_task(context, pulse):
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
                 if effect.is_batch:
-                    found = self.registry.tasks[effect.name].call_batch_json(arguments, seals)
+                    found = self._task(effect.name).call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
-                output = self.registry.tasks[effect.name].call_json(arguments, seals)
+                output = self._task(effect.name).call_json(arguments, seals)
+                if pulse is not None:
+                    pulse.beat()
         except KeyboardInterrupt:
             raise  # the user pressed Ctrl-C; the task did not fail
         except VaultFault as fault:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
+        except HeartbeatMissed as missed:
+            return TaskFailed(error_names.HEARTBEAT_TIMEOUT, str(missed))
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             with running_task(context):
-                return self._failure(error, self.registry.tasks[effect.name], seals)
+                return self._failure(error, self._task(effect.name), seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -327,6 +341,11 @@ def _use_of(limit: Limit) -> LimitUse:
         trip=None if limit.trip is None else _breaker_of(limit.trip),
     )
     return LimitUse(rule, key=limit.key, fair=limit.fair)
+
+
+def _pulse_of(effect: RunTask) -> Pulse | None:
+    seconds = effect.heartbeat_seconds
+    return None if seconds is None else Pulse(seconds, time.monotonic)
 
 
 @contextmanager

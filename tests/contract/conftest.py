@@ -1,5 +1,5 @@
-"""One stack in two forms: the models in memory, and `aws.ports` on moto. A test must not depend on
-the form.
+"""One stack in three forms: the models in memory, `aws.ports` on moto, and an SQLite file. A test
+must not depend on the form.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -15,6 +16,9 @@ import pytest
 from holdfast.aws.ports import AwsPorts
 from holdfast.local.clock import VirtualClock
 from holdfast.local.cloud import LocalCloud
+from holdfast.local.sqlite.database import Database
+from holdfast.local.sqlite.ports import SqlitePorts
+from holdfast.local.sqlite.queues import SqliteQueues
 from holdfast.runtime.effects import Effect, QueueName, RunTask, TaskSucceeded
 from holdfast_simulator.queues import AnyQueueName
 from holdfast_simulator.services import Services
@@ -120,6 +124,44 @@ class MotoStack:
         self.ports.extend_visibility(queue, [d.receipt for d in deliveries], seconds)
 
 
+class SqliteStack:
+    def __init__(self, database: Database, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.queues = SqliteQueues(database, clock, "this process", lambda: None)
+        self.ports = SqlitePorts(
+            database, self.queues, tasks=_task, clock=clock, publish=lambda _: None
+        )
+        self.perform = self.ports.perform
+
+    def receive(self, queue: QueueName, messages_max: int = 10) -> list[Delivery]:
+        return [
+            Delivery(r.message_id, r.receipt, json.loads(r.body), r.receives, r.sent_ms)
+            for r in self.queues.receive(queue, messages_max)
+        ]
+
+    def dead_letters(self, queue: QueueName) -> list[dict[str, Any]]:
+        letters = self.ports.receive_dead_letters(queue)
+        for letter in letters:
+            self.ports.delete_dead_letter(queue, letter.receipt_handle)
+        return [letter.body for letter in letters]
+
+    def delete(self, queue: QueueName, delivery: Delivery) -> None:
+        self.queues.delete([delivery.receipt])
+
+    def for_message(self, queue: QueueName, delivery: Delivery) -> Callable[[Effect], Any]:
+        return self.ports.for_message(queue, delivery.receipt)
+
+    def extend(self, queue: QueueName, deliveries: list[Delivery], seconds: int) -> None:
+        self.ports.extend_visibility(queue, [d.receipt for d in deliveries], seconds)
+
+
+@contextmanager
+def sqlite_stack(folder: Path) -> Iterator[SqliteStack]:
+    database = Database(folder / "holdfast.db")
+    yield SqliteStack(database, VirtualClock(START_MS))
+    database.close()
+
+
 @contextmanager
 def moto_stack() -> Iterator[MotoStack]:
     clock = VirtualClock(START_MS)
@@ -127,13 +169,17 @@ def moto_stack() -> Iterator[MotoStack]:
         yield MotoStack(cloud, clock)
 
 
-@pytest.fixture(params=["memory", "moto"])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    if request.param == "memory":
-        yield MemoryStack()
-    else:
-        with moto_stack() as moto:
-            yield moto
+@pytest.fixture(params=["memory", "moto", "sqlite"])
+def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
+    match request.param:
+        case "memory":
+            yield MemoryStack()
+        case "sqlite":
+            with sqlite_stack(tmp_path) as stored:
+                yield stored
+        case _:
+            with moto_stack() as moto:
+                yield moto
 
 
 def _task(effect: RunTask) -> TaskSucceeded:

@@ -17,7 +17,7 @@ from holdfast.runtime.effects import (
     SetVisibility,
     TaskSucceeded,
 )
-from tests.contract.conftest import START_MS, MemoryStack, Stack
+from tests.contract.conftest import START_MS, MotoStack, Stack
 
 
 def message(number: int, delay_seconds: int = 0) -> Message:
@@ -142,15 +142,16 @@ def test_the_visibility_of_a_message_that_is_gone_is_a_fault(stack: Stack) -> No
     assert fault.value.retry == "never"
 
 
-def test_the_visibility_of_a_message_that_is_in_sight_again_is_a_fault() -> None:
-    """As SQS documents it; moto allows it, so this is said of the models in memory alone."""
-    memory = MemoryStack()
-    send(memory, message(1))
-    (delivery,) = memory.receive("work")
-    memory.clock.advance(resources.WORK.visibility_seconds * 1_000)
+def test_the_visibility_of_a_message_that_is_in_sight_again_is_a_fault(stack: Stack) -> None:
+    """As SQS documents it; moto allows it."""
+    if isinstance(stack, MotoStack):
+        return
+    send(stack, message(1))
+    (delivery,) = stack.receive("work")
+    stack.clock.advance(resources.WORK.visibility_seconds * 1_000)
 
     with pytest.raises(ServiceFault, match="not in flight"):
-        memory.for_message("work", delivery)(SetVisibility(30))
+        stack.for_message("work", delivery)(SetVisibility(30))
 
 
 def test_a_message_that_was_received_too_often_becomes_a_dead_letter(stack: Stack) -> None:

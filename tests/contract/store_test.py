@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -15,6 +16,7 @@ from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.local.cloud import table_request
+from holdfast.local.sqlite import store as sqlite_store
 from holdfast.runtime.effects import (
     Condition,
     Delete,
@@ -22,6 +24,7 @@ from holdfast.runtime.effects import (
     Extend,
     Get,
     GetBlob,
+    GetMany,
     Item,
     ListPage,
     Put,
@@ -36,7 +39,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast_simulator import tables
 from tests.contract import ministack
-from tests.contract.conftest import MemoryStack, moto_stack
+from tests.contract.conftest import MemoryStack, moto_stack, sqlite_stack
 
 
 class Stack(Protocol):
@@ -55,14 +58,19 @@ def remote_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients
         yield ministack.clients(endpoint)
 
 
-@pytest.fixture(params=["memory", "moto", pytest.param("ministack", marks=pytest.mark.slow)])
-def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+@pytest.fixture(
+    params=["memory", "moto", "sqlite", pytest.param("ministack", marks=pytest.mark.slow)]
+)
+def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
     match request.param:
         case "memory":
             yield MemoryStack()
         case "moto":
             with moto_stack() as moto:
                 yield moto
+        case "sqlite":
+            with sqlite_stack(tmp_path) as stored:
+                yield stored
         case _:
             yield remote(request.getfixturevalue("remote_clients"))
 
@@ -300,7 +308,7 @@ def test_a_list_says_down_to_which_key_it_was_read(stack: Stack) -> None:
 def test_a_filter_of_the_list_is_applied_after_the_read(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (store, tables):
+    for module in (store, sqlite_store, tables):
         monkeypatch.setattr(module, "LIST_READ_MAX", 3)
     for n in range(5):
         item: Item = {
@@ -330,6 +338,7 @@ def test_a_filter_of_the_list_is_applied_after_the_read(
         (Condition("nm", "begins with", "100"), []),
         (Condition("pa", "present"), ["3"]),
         (Condition("en", ">", 2), ["4"]),
+        (Condition("nm", "contains", "der-2"), ["2"]),
     ],
 )
 def test_a_query_of_the_list_gives_the_entries_that_fit(
@@ -351,6 +360,25 @@ def test_queries_that_are_sent_together_are_answered_in_their_order(stack: Stack
 
     pages = stack.perform(Together((QueryList("p1", limit=9), QueryList("p0", limit=9))))
     assert [[item["ls"] for item in page.items] for page in pages] == [["3", "1"], ["2", "0"]]
+
+
+def test_a_query_of_the_list_reads_the_table_mail_by_its_own_keys(stack: Stack) -> None:
+    for n in range(4):
+        put(stack, "mail", {"pk": "p", "sk": f"{n}", "wf": "rare" if n == 1 else "w"})
+    where = (Condition("wf", "=", "w"),)
+
+    first = stack.perform(QueryList("p", limit=2, where=where, table="mail"))
+    assert ([item["sk"] for item in first.items], first.read_to) == (["3", "2"], "2")
+    second = stack.perform(QueryList("p", limit=2, before="2", where=where, table="mail"))
+    assert ([item["sk"] for item in second.items], second.read_to) == (["0"], "")
+
+
+def test_many_items_are_read_at_once_and_missing_ones_left_out(stack: Stack) -> None:
+    for n in range(3):
+        put(stack, "mail", {"pk": f"p{n}", "sk": "-", "n": n})
+
+    found = stack.perform(GetMany("mail", (("p2", "-"), ("p7", "-"), ("p0", "-"))))
+    assert sorted(int(item["n"]) for item in found) == [0, 2]
 
 
 def test_a_record_without_listing_attributes_is_not_listed(stack: Stack) -> None:

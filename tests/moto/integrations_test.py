@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast.integrations import Integrations, ServiceClients
-from holdfast.local import corrections, intercept
+from holdfast.local import corrections, intercept, wall
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions.faults import StatesFault
 
@@ -43,7 +43,7 @@ def _states(operation: str, request: dict[str, Any], effect: RunTask) -> dict[st
 def clients() -> Iterator[ServiceClients]:
     corrections.install()
     intercept.begin(lambda: NOW_MS)
-    session = intercept.quiet_session()
+    session = wall.quiet_session()
     session.set_credentials("local", "local")
     yield ServiceClients(session, REGION, clock=lambda: NOW_MS / 1_000)
     intercept.end()
@@ -362,7 +362,7 @@ def test_calls_are_made_as_the_tasks_role_and_so_is_another_role_assumed(
 ) -> None:
     """Goal: the process's own credentials are used only to assume that one role."""
     tasks, other = (f"arn:aws:iam::123456789012:role/{name}" for name in ("tasks", "other"))
-    session = intercept.quiet_session()
+    session = wall.quiet_session()
     session.set_credentials("local", "local")
     asked: list[tuple[str, str]] = []
 
@@ -389,7 +389,7 @@ def test_the_tasks_role_is_assumed_again_once_its_credentials_have_expired(
     clients: ServiceClients,
 ) -> None:
     now = [0.0]
-    session = intercept.quiet_session()
+    session = wall.quiet_session()
     session.set_credentials("local", "local")
     role = "arn:aws:iam::123456789012:role/tasks"
     made = ServiceClients(session, REGION, tasks_role_arn=role, clock=lambda: now[0])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.integrations import Integrations, ServiceClients
-from holdfast.local import corrections, intercept
+from holdfast.local import corrections, intercept, wall
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 from tests.unit.s3_kit import errand
 
@@ -21,7 +21,7 @@ ARN = "arn:aws:states:eu-west-1:123456789012:mapRun:m/L:run-uuid"
 def clients() -> Iterator[ServiceClients]:
     corrections.install()
     intercept.begin(lambda: NOW_MS)
-    session = intercept.quiet_session()
+    session = wall.quiet_session()
     session.set_credentials("local", "local")
     found = ServiceClients(session, "us-east-1", clock=lambda: NOW_MS / 1_000)
     found.get("s3").create_bucket(Bucket="items")

@@ -10,9 +10,13 @@ import pytest
 from holdfast import resources
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import LocalCloud
 from holdfast.local.pump import LambdaContext
 from holdfast.local.stack import LocalStack, deployment_of, local_stack
 from tests.moto.conftest import Shell
+
+# One local cloud at a time in a process, and one group runs in one process.
+pytestmark = pytest.mark.xdist_group("serve")
 
 #: 08:00:00 UTC on a Friday.
 START_MS = 1_800_000_000_000
@@ -41,11 +45,11 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: st
     return name
 
 
-def sweep(stack: LocalStack) -> None:
+def sweep(stack: LocalStack[LocalCloud]) -> None:
     stack.host.sweeper(LambdaContext(resources.SWEEPER, "sweeper", stack.cloud.clock))
 
 
-def ask(stack: LocalStack, make: Any) -> Any:
+def ask(stack: LocalStack[LocalCloud], make: Any) -> Any:
     return stack.host.perform(make)
 
 

@@ -64,7 +64,7 @@ def _items(table: str) -> bytes:
     from moto.core import DEFAULT_ACCOUNT_ID
 
     from holdfast.local import intercept
-    from holdfast.local.cloud import REGION
+    from holdfast.local.gateway import REGION
 
     with intercept.LOCK:
         stored = get_backend("dynamodb")[DEFAULT_ACCOUNT_ID][REGION].tables[table].all_items()

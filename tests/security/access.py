@@ -86,6 +86,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/questions/{id}/claim": {"by": "eve"},
             "/questions/{id}/release": {"by": "eve"},
             "/questions/{id}/delegate": {"to": "eve", "by": "eve"},
+            "/executions/{id}/fork": {"step": "ask", "reason": "again"},
             "/executions/{id}/skip": {"step": "ask", "result": 1, "reason": "by hand"},
             "/executions/{id}/priority": {"priority": 1, "reason": "a large customer"},
         }

@@ -16,6 +16,7 @@ from holdfast import (
     Retry,
     Task,
     ask,
+    choice,
     compensating,
     dag,
     days,
@@ -23,6 +24,7 @@ from holdfast import (
     first,
     from_input,
     from_step,
+    heartbeat,
     hours,
     minutes,
     parallel,
@@ -270,6 +272,27 @@ def graphs(lines: list[str]) -> None:
     reveal_type(nightly)  # -> Dag
     reveal_type(nightly(id="o1"))  # -> Any
     reveal_type(Dag.from_json({"workflow_id": "a", "steps": []}, [charge, refund]))  # -> Dag
+
+
+@task
+async def fetched(url: str) -> Payment:
+    heartbeat()
+    return Payment(id=url)
+
+
+@task(heartbeat=timedelta(seconds=30))
+async def counted(url: str) -> int:
+    return len(url)
+
+
+TOOLS = choice(fetched, counted)
+
+
+def forms_of_tasks(url: str) -> None:
+    reveal_type(fetched(url))  # -> Payment
+    reveal_type(counted(url))  # -> int
+    reveal_type(counted.options(timeout=minutes(1))(url))  # -> int
+    reveal_type(TOOLS["fetched"](url=url))  # -> Any
 
 
 def started(client: Client, o: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast import Limit, per_second
-from holdfast.proofs.capacity import Capacity, capacity_of
+from holdfast.proofs.capacity import Capacity, capacity_of, measured_seconds
 from holdfast.proofs.graph import levels_of
-from tests.builders import call, machine
+from holdfast.runtime.effects import TaskSucceeded
+from tests.builders import Shop, call, machine
+from tests.unit.host_kit import Site
 
 BANK = Limit("bank", rate=per_second(20))
 LEDGER = Limit("ledger", concurrency=10)
@@ -42,3 +46,16 @@ def test_a_limit_with_keys_is_left_out() -> None:
     limits = {"charge": [BANK.by("customer")]}
     found = capacity_of("buy", levels_of(SHOP), limits, starts_per_second=1, seconds={}, workers=50)
     assert (found.uses, found.highest) == ((), None)
+
+
+def test_run_times_are_measured_in_the_histories_of_executions() -> None:
+    def slow(effect: Any) -> TaskSucceeded:
+        shop.world.now_ms += 3_000 if effect.name == "book" else 500
+        return TaskSucceeded({})
+
+    shop = Shop(SHOP, tasks=slow)
+    run = shop.start(name="o1")
+    shop.world.run()
+    _, body = Site(shop).request("GET", f"/executions/{run}/history")
+    found = measured_seconds([body["events"]])
+    assert found == {"charge": pytest.approx(0.5, abs=0.1), "book": pytest.approx(3, abs=0.1)}

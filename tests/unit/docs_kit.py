@@ -14,23 +14,28 @@ _SPAN: Final = re.compile(r"`([^`]+)`")
 MODULE: Final = """
 from __future__ import annotations
 
+import json
+import logging
+import math
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from random import randint
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
-    Retry, TaskError, WaitTimeout, ask, compensating, days, each, first, hours, minutes, parallel,
-    pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event, workflow,
+    Retry, TaskError, WaitTimeout, ask, choice, compensating, days, each, first, hours, minutes,
+    parallel, pure, role, seconds, shielded, sleep, sleep_until, task, timeout, wait_for_event,
+    workflow,
 )
 
 VAT_PERCENT = 20
+log = logging.getLogger("shop")
 
 class Colour(Enum):
     RED = "red"
@@ -60,6 +65,10 @@ class Transfer(BaseModel):
 
 @dataclass
 class Point:
+    x: int
+    y: int = 0
+
+class Spot(NamedTuple):
     x: int
     y: int = 0
 
@@ -103,6 +112,8 @@ def vat(cents: int) -> int:
 @pure
 def total_of(cents: list[int]) -> int:
     return sum(cents)
+
+TOOLS = choice(charge, vat)
 
 @workflow
 def pack(order_id: str, quick: bool = False) -> str:

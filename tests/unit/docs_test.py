@@ -19,9 +19,13 @@ COMPATIBILITY = (ROOT / "docs" / "reference" / "compatibility.md").read_text(enc
 MIB = 1024 * 1024
 
 
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
 def links() -> Iterator[tuple[Path, str]]:
     for page in PAGES:
-        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text(encoding="utf-8"))):
             if not link.startswith("https://"):
                 yield page, link
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from holdfast import limits, resources
 from holdfast.runtime.effects import Message
-from holdfast_simulator.tables import refused
+from holdfast.runtime.storage.items import refused
 
 AnyQueueName: TypeAlias = Literal[
     "work", "single", "starts", "work-dlq", "single-dlq", "starts-dlq"

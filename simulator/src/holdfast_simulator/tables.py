@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
-from holdfast import cost, limits, resources
-from holdfast.errors import ServiceFault
+from holdfast import cost, resources
 from holdfast.limits import LIST_READ_MAX
-from holdfast.runtime.effects import (
-    Condition,
-    Item,
-    ListPage,
-    Query,
-    QueryList,
-    Update,
-    list_page,
-)
+from holdfast.runtime.effects import Item, ListPage, Query, QueryList, list_page
+from holdfast.runtime.storage.items import check_item, holds
 
 KeyValue: TypeAlias = int | str
 
-PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
-SORT_KEY_BYTES_MAX: Final = 1_024
 LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
-
-
-def holds(item: Item, condition: Condition) -> bool:
-    """Return True when DynamoDB would accept the condition for the item."""
-    found = item.get(condition.attribute)
-    match condition.test:
-        case "absent":
-            return found is None
-        case "present":
-            return found is not None
-        case "=" | "<" | "<=" | ">":
-            if found is None:
-                return condition.or_absent
-            # Values of different types compare as false.
-            return type(found) is type(condition.value) and _COMPARE[condition.test](
-                found, condition.value
-            )
-        case "begins with":
-            return isinstance(found, str) and found.startswith(str(condition.value))
-        case _:
-            assert_never(condition.test)
-
-
-_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-}
-
-
-def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
-    """Return the item after the update."""
-    after = {name: value for name, value in item.items() if name not in effect.remove}
-    added = {name: int(after.get(name, 0)) + more for name, more in effect.add.items()}
-    return {**after, **effect.put, **added}
 
 
 class MemoryTable:
@@ -73,7 +26,6 @@ class MemoryTable:
     def __init__(self, table: resources.Table, clock: Callable[[], int]) -> None:
         self.table = table
         self._clock = clock
-        self._sort_key_type: type[KeyValue] = int if table.sort_key_type == "N" else str
         self._items: dict[str, dict[KeyValue, Item]] = {}
         self._keys: dict[str, list[Any]] = {}
         self._index: dict[str, list[tuple[str, str, Any]]] = {}
@@ -89,19 +41,7 @@ class MemoryTable:
 
     def checked(self, item: Item) -> Item:
         """Return a frozen copy, or the fault with which DynamoDB refuses it."""
-        for name, value in item.items():
-            if type(value) not in (str, int, bytes):
-                raise refused(f"attribute {name} is {type(value).__name__}")
-        if type(item.get("sk")) is not self._sort_key_type:
-            raise refused(f"sk of table {self.table.name} is {type(item.get('sk')).__name__}")
-        index = self.table.index
-        partition_keys = ["pk"] if index is None else ["pk", index.partition_key]
-        sort_keys = ["sk"] if index is None else ["sk", index.sort_key]
-        _check_key_sizes(item, partition_keys, PARTITION_KEY_BYTES_MAX)
-        _check_key_sizes(item, sort_keys, SORT_KEY_BYTES_MAX)
-        size = cost.item_bytes(item)
-        if size > limits.DYNAMODB_ITEM_BYTES_MAX:
-            raise refused(f"an item of {size} bytes; {limits.DYNAMODB_ITEM_BYTES_MAX} are allowed")
+        check_item(self.table, item)
         return MappingProxyType(dict(item))
 
     def get(self, pk: str, sk: KeyValue) -> Item | None:
@@ -154,9 +94,12 @@ class MemoryTable:
             return [partition[key] for key in keys[max(low, high - limit) : high][::-1]]
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
-    def query_index(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
-        """Read the index as it was `lag_ms` ago: it follows the table with a delay."""
-        assert self.table.index is not None
+    def query_list(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
+        """Read the index as it was `lag_ms` ago: it follows the table with a delay. A table without
+        an index is read itself.
+        """
+        if self.table.index is None:
+            return self._query_items(effect)
         entries, items = self._index.get(effect.partition, []), self._items
         if lag_ms:
             entries, items = self._index_at(effect.partition, self._clock() - lag_ms)
@@ -171,7 +114,19 @@ class MemoryTable:
             for _, pk, sk in newest_first
         ]
         found = [item for item in read if all(holds(item, condition) for condition in effect.where)]
-        return list_page(found, effect.limit, newest_first[-1][0] if high > size else "")
+        return list_page(effect, found, newest_first[-1][0] if high > size else "")
+
+    def _query_items(self, effect: QueryList) -> ListPage:
+        keys, items = self._keys.get(effect.partition, []), self._items.get(effect.partition, {})
+        high = len(keys) if effect.before is None else bisect_left(keys, effect.before)
+        size = LIST_READ_MAX if effect.where else effect.limit
+        read = keys[max(0, high - size) : high][::-1]
+        found = [
+            items[key]
+            for key in read
+            if all(holds(items[key], condition) for condition in effect.where)
+        ]
+        return list_page(effect, found, read[-1] if high > size else "")
 
     def _index_at(
         self, partition: str, at_ms: int
@@ -190,14 +145,3 @@ class MemoryTable:
         for (_, pk, sk), item in found.items():
             items.setdefault(pk, {})[sk] = item
         return sorted(found), items
-
-
-def _check_key_sizes(item: Item, names: list[str], bytes_max: int) -> None:
-    for name in names:
-        if name in item and not 0 < cost.value_bytes(item[name]) <= bytes_max:
-            size = cost.value_bytes(item[name])
-            raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
-
-
-def refused(found: str) -> ServiceFault:
-    return ServiceFault("HF323", f"the request was refused: {found}", retry="never")

@@ -33,6 +33,7 @@ from holdfast.api.graph_model import (
     hints_of,
     references_in,
 )
+from holdfast.api.step_types import StepType
 from holdfast.api.tasks import Task, Workflow
 from holdfast.errors import WorkflowError
 
@@ -98,13 +99,19 @@ class Dag(GraphModel, Workflow[..., Any]):
 
     @classmethod
     def from_json(
-        cls, document: str | Mapping[str, Any], tasks: Iterable[Task[..., Any]], *, file: str = ""
+        cls,
+        document: str | Mapping[str, Any],
+        tasks: Iterable[Task[..., Any] | StepType],
+        *,
+        file: str = "",
     ) -> Dag:
         """A graph from `{"workflow_id", "steps": [{"id", "type", "depends_on"}]}`.
 
         The format: docs/reference/dag.md.
 
-        `type` is the name of one of `tasks`; `file` is what refusals call the document. Raises
+        `type` is the name of one of `tasks`, or a kind of step: `service_call` and `notification`
+        run the task that is called like the step, `human_approval` asks a person, and a
+        `StepType` among `tasks` adds a kind. `file` is what refusals call the document. Raises
         CompileErrors with all that is wrong.
         """
         from holdfast.compiler.graphs.documents import read_graph  # noqa: PLC0415 - only who reads JSON needs it

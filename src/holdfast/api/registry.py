@@ -9,7 +9,9 @@ from itertools import chain
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
+from holdfast.api.library import library_task
 from holdfast.api.limits import Limit, ServiceLimits
+from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 
@@ -27,6 +29,10 @@ class Registry:
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
     services: DeclaredLimits = field(default_factory=dict)
+
+    def task(self, name: str) -> Task[..., Any] | None:
+        """Return the task of this name, of the modules or of Python's library."""
+        return self.tasks.get(name) or library_task(name)
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
         """Return the limits of the tasks and services, and those of the workflows, that have some.
@@ -68,7 +74,7 @@ class Registry:
         that function for ever.
         """
         for task in tasks:
-            if task not in self.tasks:
+            if self.task(task) is None:
                 raise WorkflowError(
                     "HF103",
                     f"workflow {name} calls the task {task}, which is in none of the modules",
@@ -106,7 +112,8 @@ def _help_for(name: str) -> str:
 def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
     found: dict[str, D] = {}
     for module in modules:
-        for value in vars(module).values():
+        for declared in vars(module).values():
+            value = declared.task if isinstance(declared, StepType) else declared
             if not isinstance(value, kind):
                 continue
             other = found.setdefault(value.name, value)

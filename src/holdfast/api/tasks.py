@@ -6,11 +6,11 @@ import contextlib
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
@@ -34,6 +34,13 @@ class TaskError(Exception):
 
 class WaitTimeout(TaskError):  # noqa: N818
     """An event, a human task or a task was not answered in time (`States.Timeout`)."""
+
+
+class HeartbeatMissed(Exception):  # noqa: N818
+    """A task was silent for longer than its `heartbeat`.
+
+    A workflow sees `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
+    """
 
 
 class BlockTimeout(WaitTimeout):
@@ -92,18 +99,52 @@ def task_context() -> TaskContext:
     return _running.get()
 
 
+class Pulse:
+    """The signs of life of one attempt, which must come at least every `seconds`."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._last = clock()
+        self._longest = 0.0
+
+    def beat(self) -> None:
+        """Raises HeartbeatMissed when the attempt was silent for too long: it may not go on."""
+        now = self._clock()
+        self._longest = max(self._longest, now - self._last)
+        self._last = now
+        if self._longest > self._seconds:
+            silence = f"silent for {self._longest:.0f} seconds"
+            raise HeartbeatMissed(f"{silence}, and a heartbeat is due every {self._seconds:.0f}")
+
+
+_pulse: ContextVar[Pulse | None] = ContextVar("pulse", default=None)
+
+
+def heartbeat() -> None:
+    """Say that the running task is alive; for a task that declares `@task(heartbeat=…)`.
+
+    Raises HeartbeatMissed when the last sign of life is too long ago: the attempt has failed, and
+    its retry may already wait. In any other task, and outside an engine, it does nothing.
+    """
+    pulse = _pulse.get()
+    if pulse is not None:
+        pulse.beat()
+
+
 def is_in_engine() -> bool:
     """Return True while an attempt runs in this context."""
     return _running.get() is not _LOCAL
 
 
 @contextlib.contextmanager
-def running_task(context: TaskContext) -> Iterator[None]:
-    token = _running.set(context)
+def running_task(context: TaskContext, pulse: Pulse | None = None) -> Iterator[None]:
+    token, beating = _running.set(context), _pulse.set(pulse)
     try:
         yield
     finally:
         _running.reset(token)
+        _pulse.reset(beating)
 
 
 # Tasks and workflows.
@@ -152,6 +193,18 @@ class _Declared(Generic[P, R]):
         return f"<{type(self).__name__.lower()} {self.name}>"
 
 
+def _run_to_its_end(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
+    """An `async def` task has an event loop of its own for each attempt."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        import asyncio  # noqa: PLC0415 - most functions have no such task
+
+        return asyncio.run(function(*args, **kwargs))
+
+    return run
+
+
 class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
@@ -170,6 +223,8 @@ class Task(_Declared[P, R]):
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
     ) -> None:
+        if inspect.iscoroutinefunction(function):
+            function = _run_to_its_end(function)
         self.batch = batch
         self.batch_function = function if batch is not None else None
         if batch is not None:
@@ -337,6 +392,17 @@ class Workflow(_Declared[P, R]):
         return normal
 
 
+class MakesTask(Protocol):
+    """`@task(…)`: an `async def` gives a task of what it returns in the end."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+
+@overload
+def task(function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
 @overload
 def task(function: Callable[P, R], /) -> Task[P, R]: ...
 @overload
@@ -348,7 +414,7 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
-) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+) -> MakesTask: ...
 @overload
 def task(
     *,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
 from holdfast.aws.names import ResourceNames
-from holdfast.aws.ports import AwsPorts
+from holdfast.aws.ports import Ports
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
 from holdfast.limits import (
@@ -74,7 +74,7 @@ class Host:
     `schedules`: those that the code declares, by name.
     """
 
-    ports: AwsPorts
+    ports: Ports
     setting: WorkerConfig
     make_front: Callable[[], Front]
     metrics: Metrics

@@ -37,7 +37,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /executions": (
         (
             *("workflow", "status", "error", "name", "paused"),
-            *("since", "until", "ended_since", "limit", "after"),
+            *("since", "until", "ended_since", "ended_until", "limit", "after"),
+            *("waiting_for", "waiting_since", "last_error", "parent", "definition"),
         ),
         (),
     ),
@@ -49,6 +50,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
+    "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
     "GET /pauses": ((), ()),
     "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
@@ -164,7 +166,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
-        return answer(lambda: front.describe(tenant(), here(identifier)), "GET /executions/{id}")
+        return answer(
+            lambda: front.describe(tenant(), here(identifier), with_forks=True),
+            "GET /executions/{id}",
+        )
 
     @app.get("/executions/<identifier>/history")
     def history(identifier: str) -> Any:
@@ -219,6 +224,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
         route = "POST /executions/{id}/skip"
         return answer(
             lambda: front.skip(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
+            route,
+        )
+
+    @app.post("/executions/<identifier>/fork")
+    def fork(identifier: str) -> Any:
+        route = "POST /executions/{id}/fork"
+        return answer(
+            lambda: front.fork(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
 

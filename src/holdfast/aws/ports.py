@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.aws.blobs import Blobs
 from holdfast.aws.bus import Bus
@@ -20,6 +20,7 @@ from holdfast.runtime.effects import (
     Extend,
     Get,
     GetBlob,
+    GetMany,
     Measure,
     Pause,
     Publish,
@@ -38,6 +39,21 @@ from holdfast.runtime.effects import (
     Unlist,
     Update,
 )
+
+
+class Ports(Protocol):
+    """The effects, wherever they are performed, and the queues of the platform."""
+
+    @property
+    def names(self) -> ResourceNames: ...
+
+    def perform(self, effect: Effect) -> Any: ...
+    def for_message(self, queue: QueueName, receipt_handle: str) -> Callable[[Effect], Any]: ...
+    def extend_visibility(
+        self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
+    ) -> None: ...
+    def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]: ...
+    def delete_dead_letter(self, queue: QueueName, receipt_handle: str) -> None: ...
 
 
 class AwsPorts:
@@ -66,6 +82,7 @@ class AwsPorts:
             QueryList: store.query_list,
             Together: store.query_together,
             Get: store.get,
+            GetMany: store.get_many,
             PutIfAbsent: store.put_if_absent,
             Put: store.put,
             Replace: store.replace,

@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached.
+"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached, 130
+interrupted. docs/reference/command-line.md explains them.
 
 Each module has the commands of one concern: `add` declares them, the function of each runs it.
 """
@@ -15,6 +16,7 @@ from typing import Final
 from holdfast.cli import (
     authoring,
     capacity,
+    completion,
     finding,
     limits,
     local,
@@ -28,6 +30,7 @@ from holdfast.cli import (
     watching,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
+from holdfast.cli.parsing import Parser
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.local import project
 
@@ -48,6 +51,7 @@ _COMMANDS: Final = (
     telling,
     people,
     maintenance,
+    completion,
 )
 
 
@@ -97,7 +101,7 @@ def _of_other(error: Exception) -> HoldfastError:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog="holdfast", description="Durable workflows for AWS, written as plain typed Python."
     )
     commands = made.add_subparsers(metavar="COMMAND", required=True)

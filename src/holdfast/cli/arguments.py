@@ -23,7 +23,7 @@ _SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
 def command(commands: Any, name: str, run: Run, about: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 
@@ -52,6 +52,11 @@ def time_or_span(text: str) -> datetime | timedelta:
     except (ValueError, OverflowError, OSError):
         expected = "write 90min, 36h, 2d or 2027-01-15T08:00Z"
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
+
+
+def lead(text: str) -> timedelta:
+    """Return a span that may begin with a plus."""
+    return span(text.removeprefix("+"))
 
 
 def listed_count(text: str) -> int:

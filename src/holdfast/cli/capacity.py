@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Final
 
 from holdfast.cli.arguments import rate
-from holdfast.cli.console import FINE, NEGATIVE, harmless
+from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
+from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError
 from holdfast.local import project
 from holdfast.resources import WORKER
 
+#: The executions whose tasks `--measured` reads.
+_EXECUTIONS: Final = 20
+
 
 def add(commands: Any) -> None:
-    capacity = commands.add_parser(
-        "capacity", help="Say which limit binds first when so many executions start."
-    )
+    about = "Say which limit binds first when so many executions start."
+    capacity = remote_command(commands, "capacity", _capacity, about)
     capacity.add_argument("workflow")
     capacity.add_argument("--starts", type=rate, required=True, metavar="N/UNIT", help="50/s")
     capacity.add_argument(
@@ -24,7 +29,12 @@ def add(commands: Any) -> None:
         type=_seconds_of_task,
         action="append",
         metavar="TASK=S",
-        help="how long an attempt of the task runs, as measured; may be given for each task",
+        help="how long an attempt of the task runs; may be given for each task",
+    )
+    capacity.add_argument(
+        "--measured",
+        action="store_true",
+        help=f"take the seconds from the {_EXECUTIONS} newest executions that have ended well",
     )
     capacity.add_argument(
         "--workers",
@@ -34,7 +44,16 @@ def add(commands: Any) -> None:
         help="default: %(default)s",
     )
     capacity.add_argument("--modules", nargs="+", metavar="MODULE")
-    capacity.set_defaults(run=_capacity)
+
+
+def _measured(arguments: argparse.Namespace) -> dict[str, float]:
+    """Return the mean seconds of each task, read from the histories of recent executions."""
+    from holdfast.proofs.capacity import measured_seconds  # noqa: PLC0415
+
+    client = client_of(arguments)
+    recent = client.list(workflow=arguments.workflow, status="SUCCEEDED")
+    runs = [row["execution"] for row in islice(recent, _EXECUTIONS)]
+    return measured_seconds(client.history(run) for run in runs)
 
 
 def _seconds_of_task(text: str) -> tuple[str, float]:
@@ -58,7 +77,12 @@ def _capacity(arguments: argparse.Namespace) -> int:
         known = ", ".join(sorted(found.name for found in compiled)) or "none"
         message = f"there is no workflow {arguments.workflow!r}"
         raise RequestError("HF205", message, status=404, help=f"known: {known}")
-    load = proving.Load(arguments.starts, dict(arguments.seconds or []), arguments.workers)
+    seconds = _measured(arguments) if arguments.measured else {}
+    seconds |= dict(arguments.seconds or [])
+    load = proving.Load(arguments.starts, seconds, arguments.workers)
     for found in proving.capacities_of_modules(modules, chosen, load):
-        screen.put(*screen.capacity(found))
+        if arguments.json:
+            print_json(asdict(found))
+        else:
+            screen.put(*screen.capacity(found))
     return NEGATIVE if errors else FINE

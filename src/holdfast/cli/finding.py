@@ -5,19 +5,25 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
 from holdfast.cli.console import FINE, print_json
 from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.repeating import add_watch, watched
 from holdfast.core.state import STATUSES
 from holdfast.remote.answers import Filters
+
+if TYPE_CHECKING:
+    from holdfast.remote.client import Client
 
 _LIST_TIMES: Final = {
     "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
     "--until": "started before",
     "--ended-since": "ended then or later",
+    "--ended-until": "ended before",
+    "--older-than": "waiting since then or longer: 90min, 2d",
 }
 
 
@@ -29,6 +35,18 @@ def add(commands: Any) -> None:
     list_parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
     list_parser.add_argument(
         "--paused", action="store_true", help="those that an operator has paused"
+    )
+    list_parser.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    list_parser.add_argument(
+        "--last-error", metavar="NAME", help="those that are tried again after this error"
+    )
+    list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
+    list_parser.add_argument(
+        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
     )
     for option, about in _LIST_TIMES.items():
         list_parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
@@ -43,8 +61,10 @@ def add(commands: Any) -> None:
         "--after", metavar="KEY", help="only older ones: what a list ended with"
     )
     list_parser.add_argument("--events", action="store_true", help="events that nobody awaits yet")
+    add_watch(list_parser, "Ctrl-C")
     show_parser = remote_command(commands, "show", show, "Show an execution and what it waits for.")
     show_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    add_watch(show_parser, "it has ended")
     history_parser = remote_command(
         commands, "history", history, "Show all that happened in an execution."
     )
@@ -54,9 +74,18 @@ def add(commands: Any) -> None:
 def list_executions(arguments: argparse.Namespace) -> int:
     if arguments.events:
         return _list_events(arguments)
+    client = client_of(arguments)
+
+    def look() -> bool:
+        _list_once(arguments, client)
+        return True
+
+    return watched(arguments, look)
+
+
+def _list_once(arguments: argparse.Namespace, client: Client) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    client = client_of(arguments)
     rows, after = client.page(limit=arguments.limit, after=arguments.after, **_filters(arguments))
     note_pauses(arguments, client)
     if arguments.json:
@@ -67,7 +96,6 @@ def list_executions(arguments: argparse.Namespace) -> int:
         print("no executions")
     if after is not None:
         print(f"older ones: --after {after}", file=sys.stderr)
-    return FINE
 
 
 def _list_events(arguments: argparse.Namespace) -> int:
@@ -94,6 +122,12 @@ def _filters(arguments: argparse.Namespace) -> Filters:
         "since": _moment(arguments.since, now),
         "until": _moment(arguments.until, now),
         "ended_since": _moment(arguments.ended_since, now),
+        "ended_until": _moment(arguments.ended_until, now),
+        "waiting_for": arguments.waiting_for,
+        "waiting_since": _moment(arguments.older_than, now),
+        "last_error": arguments.last_error,
+        "parent": arguments.parent,
+        "definition": arguments.definition,
     }
 
 
@@ -103,8 +137,14 @@ def _moment(given: datetime | timedelta | None, now: datetime) -> datetime | Non
 
 
 def show(arguments: argparse.Namespace) -> int:
-    show_execution(arguments, client_of(arguments).describe(arguments.execution))
-    return FINE
+    client = client_of(arguments)
+
+    def look() -> bool:
+        execution = client.describe(arguments.execution)
+        show_execution(arguments, execution)
+        return execution["status"] == "RUNNING"
+
+    return watched(arguments, look)
 
 
 def show_execution(arguments: argparse.Namespace, execution: Any) -> None:

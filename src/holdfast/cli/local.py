@@ -1,4 +1,4 @@
-"""The commands that run a local cloud in this process: `serve` and `demo`."""
+"""The commands about a stack on this machine: `serve`, `advance`, `backup` and `demo`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,44 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from holdfast.cli.arguments import MODULES_HELP, command
+from holdfast.cli.arguments import MODULES_HELP, command, lead, span
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
+from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastBug
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project
 
+if TYPE_CHECKING:
+    from holdfast.local.serve import Served
+
 PORT_DEFAULT: Final = 8080
 SIGNAL_SECONDS: Final = 0.5
+DATA: Final = Path(".holdfast") / "holdfast.db"
+_DATA_HELP: Final = f"the file of the executions; default: {DATA} of the project"
 
 
 def add(commands: Any) -> None:
     demo = command(commands, "demo", _demo, "Run real orders through the local cloud.")
     demo.add_argument("--orders", type=Path, metavar="FILE", help="one JSON order per line")
     demo.add_argument("--json", action="store_true", help="print one line of JSON")
-    serve = command(commands, "serve", _serve, "Serve the API and AWS's beside a local cloud.")
+    _add_serve(commands)
+    advance = remote_command(commands, "advance", _advance, "Move the clock of a `serve` on.")
+    advance.add_argument("span", type=span, metavar="SPAN", help="90min, 36h, 3d")
+    backup = command(commands, "backup", _backup, "Copy the file of `serve` while it runs.")
+    backup.add_argument("target", type=Path, metavar="PATH", help="a file that does not exist yet")
+    backup.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
+    backup.add_argument("--json", action="store_true", help="print one line of JSON")
+
+
+def _add_serve(commands: Any) -> None:
+    serve = command(
+        commands, "serve", _serve, "Run workflows on this machine, with the API and AWS's."
+    )
     serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
     serve.add_argument("--json", action="store_true", help="print where it listens as JSON")
     serve.add_argument(
@@ -35,6 +55,15 @@ def add(commands: Any) -> None:
         help="let time stand still while a debugger has stopped a task: docs/how-to/debug.md",
     )
     serve.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=MODULES_HELP)
+    where = serve.add_mutually_exclusive_group()
+    where.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
+    where.add_argument("--in-memory", action="store_true", help="forget everything at the end")
+    serve.add_argument(
+        "--clock", type=lead, metavar="+SPAN", help="run the clock ahead: +90min, +36h, +3d"
+    )
+    serve.add_argument(
+        "--reload", action="store_true", help="start again when a source file changes"
+    )
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -52,34 +81,73 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from holdfast.local import serve, stack  # noqa: PLC0415
+    from holdfast.local import reload  # noqa: PLC0415
+
+    if arguments.reload and not reload.is_watched():
+        return reload.watch(sorted({project.project_root(), Path.cwd()}))
+    return _serve_here(arguments)
+
+
+def _serve_here(arguments: argparse.Namespace) -> int:
+    from holdfast.local import reload, serve, stack  # noqa: PLC0415
 
     deployment = stack.deployment_of(project.modules_or_none(arguments.modules))
     root = project.project_root()
     payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
+    data = None if arguments.in_memory else _data_file(arguments.data)
     with serve.serving(
-        deployment, arguments.port, payload_bytes_max, is_debugged=arguments.debug
+        deployment, arguments.port, payload_bytes_max, data=data, is_debugged=arguments.debug
     ) as served:
+        if arguments.clock is not None:
+            ahead_ms = arguments.clock // timedelta(milliseconds=1) - served.clock.lead_ms
+            served.clock.advance(max(0, ahead_ms))
         announced = project.Serving(served.url, os.getpid())
         project.announce(announced, root)
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, _interrupt)
-        names = list(deployment.definitions)
-        say(
-            arguments,
-            {"url": served.url, "workflows": names},
-            f"serving {', '.join(names) or 'no workflows'} at {served.url}; Ctrl-C ends it",
-        )
-        sys.stdout.flush()
+        _tell(arguments, served, list(deployment.definitions), data)
         try:
             # A wait without a timeout can miss a signal that arrives as it begins.
-            while not served.ended.wait(SIGNAL_SECONDS):
+            while not served.ended.wait(SIGNAL_SECONDS) and not reload.is_orphaned():
                 pass
         except KeyboardInterrupt:
-            return FINE
+            """The signal asks for the end."""
         finally:
             project.withdraw(announced, root)
-    raise HoldfastBug("the local cloud stopped by itself; stderr says why")
+            is_bug = served.ended.is_set()
+    if is_bug:
+        raise HoldfastBug("the local cloud stopped by itself; stderr says why")
+    if not served.is_drained:
+        _leave(data)
+    return FINE
+
+
+def _tell(
+    arguments: argparse.Namespace, served: Served, names: Sequence[str], data: Path | None
+) -> None:
+    kept = "memory, forgotten at the end" if data is None else str(data)
+    ahead = timedelta(seconds=served.clock.lead_ms // 1_000)
+    note = f"; its clock is {ahead} ahead" if ahead else ""
+    say(
+        arguments,
+        {"url": served.url, "workflows": names, "data": None if data is None else str(data)},
+        f"serving {', '.join(names) or 'no workflows'} at {served.url}; "
+        f"executions are kept in {kept}{note}; Ctrl-C ends it",
+    )
+    sys.stdout.flush()
+
+
+def _leave(data: Path | None) -> NoReturn:
+    """End the process while tasks run: Python would wait for their threads."""
+    again = "are lost" if data is None else "run again at the next start"
+    print(f"tasks were still running; they {again}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(FINE)
+
+
+def _data_file(named: Path | None) -> Path:
+    return (project.project_root() / DATA if named is None else named).absolute()
 
 
 def _interrupt(*_: Any) -> NoReturn:
@@ -87,3 +155,18 @@ def _interrupt(*_: Any) -> NoReturn:
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def _advance(arguments: argparse.Namespace) -> int:
+    answer = client_of(arguments).advance(arguments.span // timedelta(milliseconds=1))
+    ahead = timedelta(seconds=answer["clock_lead_seconds"])
+    return say(arguments, answer, f"the clock of `serve` is {ahead} ahead")
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from holdfast.local.sqlite.backup import back_up  # noqa: PLC0415
+
+    source = _data_file(arguments.data)
+    size = back_up(source, arguments.target)
+    answer = {"source": str(source), "target": str(arguments.target), "bytes": size}
+    return say(arguments, answer, f"copied {source} to {arguments.target}: {size:,} bytes")

@@ -1,4 +1,4 @@
-"""The commands by which an operator changes what an execution does next: `skip`."""
+"""The commands by which an operator changes what an execution does next: `skip`, `fork`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,25 @@ def add(commands: Any) -> None:
         "--result", default="null", metavar="JSON", help="or @FILE, or - for stdin"
     )
     _add_words(skip_parser)
+    fork_parser = remote_command(
+        commands, "fork", fork, "Start a copy of an execution that goes on from one of its steps."
+    )
+    fork_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    fork_parser.add_argument(
+        "--at",
+        required=True,
+        metavar="STEP",
+        help="the state that runs again; the last time it did",
+    )
+    fork_parser.add_argument("--input", metavar="JSON", help="of the first step; or @FILE, or -")
+    fork_parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=JSON",
+        help="another value of a variable",
+    )
+    _add_words(fork_parser)
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
@@ -36,3 +55,18 @@ def skip(arguments: argparse.Namespace) -> int:
     client, step = client_of(arguments), arguments.step
     told = client.skip(arguments.execution, step, result, **_words(arguments))
     return say(arguments, told, f"asked {told['execution']} to go on after {told['step']}")
+
+
+def fork(arguments: argparse.Namespace) -> int:
+    changes: dict[str, Any] = {}
+    if arguments.input is not None:
+        changes["input"] = json_argument(arguments.input, "--input")
+    if arguments.set:
+        pairs = (text.partition("=") for text in arguments.set)
+        changes["set"] = {name: json_argument(value, "--set") for name, _, value in pairs}
+    client, words = client_of(arguments), _words(arguments)
+    told = client.fork(arguments.execution, arguments.at, **words, changes=changes)
+    kept = told["not_taken_back"]
+    texts = [f"{name}: {', '.join(values)}" for name, values in kept.items()]
+    more = f"; {told['fork_of']} has done since, not taken back: {'; '.join(texts)}" if kept else ""
+    return say(arguments, told, f"started {told['execution']} at {told['step']}{more}")

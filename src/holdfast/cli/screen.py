@@ -6,22 +6,18 @@ Everything is text that a terminal of 80 columns can hold, and that a pipe gets 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Any, Final
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from holdfast.cli import tables
 from holdfast.cli.console import harmless
+from holdfast.cli.tables import Column, Shown, Table, Text, plain_table
 from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
-PIPE_COLUMNS: Final = 200
 VALUE_CHARACTERS_MAX: Final = 400
 STYLES: Final = {
     "RUNNING": "cyan",
@@ -33,24 +29,7 @@ STYLES: Final = {
 
 JsonRow = Mapping[str, Any]
 
-
-def put(*shown: RenderableType, is_wrapped: bool = True) -> None:
-    """Prints to stdout. A pipe gets wide lines: what reads it wants whole ids."""
-    width = None if sys.stdout.isatty() else PIPE_COLUMNS
-    console = Console(width=width, highlight=False, emoji=False, markup=False)
-    with console.capture() as captured:
-        for item in shown:
-            console.print(item, soft_wrap=not is_wrapped)
-    lines = captured.get().splitlines()
-    # Tables pad their lines with spaces, which disturb copies and comparisons.
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
-
-
-def plain_table(*columns: str, right: Iterable[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
-    return table
+put = tables.put
 
 
 # -- lists -----------------------------------------------------------------------------------------
@@ -65,7 +44,7 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
             row["workflow"],
             ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
-            row.get("waits_for", row.get("error", _paused(row))),
+            row.get("waits_for", row.get("error", _paused(row) or _waits(row, now))),
         )
     return table
 
@@ -73,6 +52,17 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
 def _paused(row: JsonRow) -> str:
     pause = row.get("paused")
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
+
+
+def _waits(row: JsonRow, now: datetime) -> str:
+    """Return the longest wait of a running execution, and how many others it has."""
+    if not row.get("waits"):
+        return ""
+    first, *others = row["waits"]
+    error = f" after {first['error']}" if "error" in first else ""
+    more = f" +{len(others)}" if others else ""
+    subject = f"{first['kind']} {first['target']}".rstrip()
+    return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 
 def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
@@ -152,7 +142,7 @@ def schedules(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-def schedule_details(found: JsonRow) -> Iterable[RenderableType]:
+def schedule_details(found: JsonRow) -> Iterable[Shown]:
     """What the table has no column for."""
     lines = [f"declared {found['declared']}"]
     if "paused" in found:
@@ -177,7 +167,7 @@ def _every(row: JsonRow) -> str:
     return duration(timedelta(seconds=row["every"]))
 
 
-def capacity(found: Capacity) -> Iterable[RenderableType]:
+def capacity(found: Capacity) -> Iterable[Shown]:
     """What binds first: each limit and the workers, the tightest first."""
     table = plain_table("what", "allows", "used", "makes room", right=("used",))
     for use in found.uses:
@@ -194,7 +184,7 @@ def capacity(found: Capacity) -> Iterable[RenderableType]:
     yield "counted: one call for each state; rounds, items of lists and retries come on top"
 
 
-def limit_changes(changes: list[JsonRow], now: datetime) -> Iterable[RenderableType]:
+def limit_changes(changes: list[JsonRow], now: datetime) -> Iterable[Shown]:
     """The changes of one limit that later ones have replaced, newest first."""
     for change in map(_on_one_line, changes):
         yield f"before: {_limit_change({'changed': change}, now)}"
@@ -243,9 +233,7 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
 
 
 def _execution(shown: JsonRow, now: datetime) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table([Column(style="dim"), Column(wraps=True)])
     status = Text(shown["status"], STYLES[shown["status"]])
     title = Text(str(shown.get("name") or shown["execution"]), "bold")
     table.add_row("execution", title + Text("  ") + status)
@@ -258,6 +246,10 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", f"{shown['retries']} times")
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "fork_of" in shown:
+        table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
+    if "forks" in shown:
+        table.add_row("forks", ", ".join(shown["forks"]))
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
     if "stopped" in shown:
@@ -388,13 +380,13 @@ def spans(found: list[Span]) -> Table:
 
 def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # Only the last column gets narrower: rich narrows columns that may wrap, and cuts their texts.
-    table.columns[-1].no_wrap = False
+    # Only the last column gets narrower.
+    table.columns[-1].wraps = True
     for row in map(harmless, rows):
         style = _style(row)
-        what = Text(_what(row), style, no_wrap=True, overflow="ellipsis")
+        what = Text(_what(row), style, is_cut=True)
         if "traceback" in row.get("holdfast", {}):
-            what.append(f"\n{row['holdfast']['traceback']}")
+            what += Text(f"\n{row['holdfast']['traceback']}")
         table.add_row(
             str(row.get("id", "")),
             duration(_span(rows[0]["timestamp"], row["timestamp"])),
@@ -406,7 +398,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 
 #: Events that say who asked for them, and why.
 _BY_HAND: Final = frozenset(
-    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped"}
+    {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued"}
 )
 

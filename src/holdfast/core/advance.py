@@ -46,7 +46,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, map_run, pausing, skipping, steps
+from holdfast.core import cancelling, facts, forking, map_run, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
     event_type,
@@ -129,7 +129,7 @@ def note(
 
 def _offer_open(decision: Decision, fact: Fact) -> None:
     if not decision.is_started:
-        is_open = isinstance(fact, facts.Started)
+        is_open = isinstance(fact, facts.Started | facts.Forked)
     else:
         may_reopen = isinstance(fact, facts.RedriveRequested | facts.SkipRequested)
         is_open = may_reopen or not decision.state.is_ended
@@ -170,6 +170,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
     match fact:
         case facts.Started():
             _start(decision, fact)
+        case facts.Forked():
+            _fork(decision, fact)
         case facts.Succeeded():
             _succeeded(decision, fact)
         case facts.Submitted():
@@ -247,6 +249,16 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
     # In AWS's histories the entry of the first state has no previous event.
     enter(decision, ROOT, start_at, fact.input, 0)
+    _hold_back(decision, fact)
+
+
+def _fork(decision: Decision, fact: facts.Forked) -> None:
+    if not decision.is_started:
+        forking.fork(decision, fact)
+        _hold_back(decision, fact.started)
+
+
+def _hold_back(decision: Decision, fact: facts.Started) -> None:
     if fact.refused is not None:
         own = _place(decision, decision.state.next_entry, fact.refused)
         decision.emit("ExecutionQueued", **own)

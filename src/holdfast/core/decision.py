@@ -79,6 +79,12 @@ class Decision:
         self.events.append(event)
         return event_id
 
+    def replay(self, event: Event) -> None:
+        """Append an event of another execution's history as it is."""
+        self.state = apply(self.state if self.is_started else None, event)
+        self.is_started = True
+        self.events.append(event)
+
     # -- expressions -------------------------------------------------------------------------------
 
     def evaluate(

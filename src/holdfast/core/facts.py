@@ -7,15 +7,17 @@ race.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.asl.program import Json
+from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ChildNumber,
     ChildResult,
+    ForkOrigin,
     Lease,
     MachineOrigin,
     Parent,
@@ -41,6 +43,29 @@ class Started:
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
     refused: Refused | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """The start message of an execution that begins with the history of another one.
+
+    `events`: those of the origin, up to the one with which it entered the state. `data`: the input
+    in place of the origin's, or None. `variables` replace those of the origin.
+    """
+
+    started: Started
+    events: tuple[Event, ...]
+    of: ForkOrigin
+    data: tuple[Json] | None
+    variables: Mapping[str, Json]
+    reason: str
+    by: str
+
+    @property
+    def input(self) -> Json:
+        """The input of the new execution."""
+        origin_input: Json = self.events[0].details["input"]
+        return origin_input if self.data is None else self.data[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +294,7 @@ class Opened:
 
 Fact: TypeAlias = (
     Started
+    | Forked
     | Succeeded
     | Submitted
     | ActivityStarted

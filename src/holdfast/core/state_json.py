@@ -81,10 +81,12 @@ def to_json(state: Execution) -> dict[str, Any]:
     # Without a pause or a priority the snapshot is as before: an earlier release reads it.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
+    fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     return {
-        **_fields(state, ("frames", "resting", "children", "paused", "priority")),
+        **_fields(state, ("frames", "resting", "children", "paused", "priority", "fork_of")),
         **paused,
         **priority,
+        **fork_of,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -134,8 +136,11 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
+    # Without an error the frame is stored as before: an earlier release reads it.
+    error = {} if frame.error is None else {"error": frame.error}
     return {
-        **_fields(frame, ("waiting", "retries", "deadlines")),
+        **_fields(frame, ("waiting", "retries", "deadlines", "error")),
+        **error,
         "retries": _pairs(frame.retries),
         "deadlines": [list(due) for due in frame.deadlines],
         "waiting": {"kind_of_wait": _name_of(frame.waiting), **waiting},

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from types import TracebackType
 from typing import Any, Final, Self
 
 from botocore import UNSIGNED
+from botocore.awsrequest import AWSPreparedRequest
 from botocore.config import Config
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
 from holdfast import limits, resources
+from holdfast.aws.bus import Bus
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.store import item_of
-from holdfast.integrations import ServiceClients
-from holdfast.local import corrections, intercept, meter
+from holdfast.local import corrections, intercept, meter, wall
 from holdfast.local.functions import Functions
-from holdfast.runtime.effects import Item
+from holdfast.local.gateway import REGION
+from holdfast.local.wall import AwsResponse
+from holdfast.runtime.effects import Item, Publish
 
-REGION: Final = "us-east-1"
 STACK: Final = "holdfast"
 # EventBridge hands events to a function; moto can only hand them to a queue, which the pump drains.
 EVENTS_QUEUE: Final = f"{STACK}-bus-deliveries"
@@ -94,6 +97,30 @@ class LocalCloud:
             found = _backend("dynamodb").get_item(table, key)
             return None if found is None else item_of(found.to_json()["Attributes"])
 
+    def health(self) -> dict[str, Any]:
+        return {"data": "memory"}
+
+    def receive(self, queue: str, messages_max: int) -> list[dict[str, Any]]:
+        answer = self.clients.get("queues").receive_message(
+            QueueUrl=queue,
+            MaxNumberOfMessages=messages_max,
+            MessageSystemAttributeNames=["All"],
+            WaitTimeSeconds=0,
+        )
+        return list(answer.get("Messages", []))
+
+    def delete(self, queue: str, receipts: list[str]) -> None:
+        self.clients.get("queues").delete_message_batch(
+            QueueUrl=queue,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": receipt}
+                for number, receipt in enumerate(receipts)
+            ],
+        )
+
+    def telling_of_messages(self, tell: Callable[[], Any]) -> AbstractContextManager[None]:
+        return intercept.telling_of_messages(tell)
+
     def next_message_ms(self, queue_url: str) -> int | None:
         """Return the time at which the next message of the queue can be received."""
         with intercept.LOCK:
@@ -158,18 +185,7 @@ class LocalCloud:
         )
 
     def _create_bus(self) -> str:
-        bus = self.clients.get("bus")
-        bus.create_event_bus(Name=resources.BUS)
-        bus.put_rule(
-            Name="events",
-            EventBusName=resources.BUS,
-            EventPattern=json.dumps({"detail-type": [resources.EVENT_DETAIL_TYPE]}),
-        )
-        bus.put_targets(
-            Rule="events",
-            EventBusName=resources.BUS,
-            Targets=[{"Id": "events", "Arn": _queue_arn(EVENTS_QUEUE)}],
-        )
+        _create_bus(self.clients)
         dead_letters = f"{EVENTS_QUEUE}-dlq"
         self._make_queue(dead_letters)
         return self._make_queue(
@@ -181,6 +197,55 @@ class LocalCloud:
     def _make_queue(self, name: str, **attributes: str) -> str:
         created = self.clients.get("queues").create_queue(QueueName=name, Attributes=attributes)
         return str(created["QueueUrl"])
+
+
+class EmulatedServices:
+    """moto's services for the tasks of a stack that keeps its own data elsewhere.
+
+    They are in memory and empty at the start. `take_event` receives the events that are put on the
+    bus `holdfast`, as EventBridge's JSON.
+    """
+
+    def __init__(self, clock: Callable[[], int], take_event: Callable[[str], Any]) -> None:
+        self._clock = clock
+        self._take_event = take_event
+        self._functions = Functions(clock)
+        self._bus = Bus(_clients())
+
+    def begin(self) -> None:
+        corrections.install()
+        intercept.open_services(self._clock)
+        self._functions.__enter__()
+        wall.open_door(self._functions.door)
+        intercept.divert(EVENTS_QUEUE, self._take_event)
+        _clients().get("queues").create_queue(QueueName=EVENTS_QUEUE)
+        _create_bus(_clients())
+
+    def answer(self, request: AWSPreparedRequest) -> AwsResponse:
+        return intercept.answer_of_moto(request)
+
+    def publish(self, effect: Publish) -> None:
+        """Put an event on the account's default bus."""
+        self._bus.publish(effect)
+
+    def close(self) -> None:
+        self._functions.__exit__(None, None, None)
+        intercept.close_services()
+
+
+def _create_bus(clients: Clients) -> None:
+    bus = clients.get("bus")
+    bus.create_event_bus(Name=resources.BUS)
+    bus.put_rule(
+        Name="events",
+        EventBusName=resources.BUS,
+        EventPattern=json.dumps({"detail-type": [resources.EVENT_DETAIL_TYPE]}),
+    )
+    bus.put_targets(
+        Rule="events",
+        EventBusName=resources.BUS,
+        Targets=[{"Id": "events", "Arn": _queue_arn(EVENTS_QUEUE)}],
+    )
 
 
 def table_request(table: resources.Table) -> dict[str, Any]:
@@ -209,18 +274,10 @@ def table_request(table: resources.Table) -> dict[str, Any]:
     return request
 
 
-def service_clients() -> ServiceClients:
-    """Return clients for what state machines call; unlike the engine's, they are not metered."""
-    session = intercept.quiet_session()
-    session.set_credentials("local", "local")
-    session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
-    return ServiceClients(session, REGION)
-
-
 @cache
 def _clients() -> Clients:
     """Return the clients. They are independent of any one cloud, and making them costs 0.1 s."""
-    session = intercept.quiet_session()
+    session = wall.quiet_session()
     session.set_credentials("local", "local")
     # moto does not check these signatures, and each costs 0.1 ms
     for service in ("dynamodb", "sqs"):

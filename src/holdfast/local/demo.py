@@ -22,6 +22,7 @@ from holdfast.core.state import STATUSES, Execution
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.local.clock import VirtualClock
+from holdfast.local.cloud import LocalCloud
 from holdfast.local.stack import LocalStack, local_stack
 from holdfast.remote.client import Client
 from holdfast.remote.connecting import Api
@@ -209,7 +210,7 @@ def run_demo(
     )
 
 
-def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
+def _start(stack: LocalStack[LocalCloud], client: Client, order: OrderRequest) -> str:
     """Start the order, script the bank's answer, and return the execution."""
     from statemachines.bank import bank_messages  # noqa: PLC0415
 
@@ -228,7 +229,9 @@ def _start(stack: LocalStack, client: Client, order: OrderRequest) -> str:
     return run
 
 
-def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+def _carry(
+    stack: LocalStack[LocalCloud], method: str, target: str, body: bytes
+) -> tuple[int, bytes]:
     answer = stack.request(method, target, body)
     return answer.status, answer.body
 
@@ -236,7 +239,7 @@ def _carry(stack: LocalStack, method: str, target: str, body: bytes) -> tuple[in
 # -- reading back ----------------------------------------------------------------------------------
 
 
-def _listed(stack: LocalStack) -> dict[str, str]:
+def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:
     """Return the final status of every execution that the list shows as ended."""
     ended = [status for status in STATUSES if status != "RUNNING"]
     found: dict[str, str] = {}
@@ -246,7 +249,7 @@ def _listed(stack: LocalStack) -> dict[str, str]:
     return found
 
 
-def _log(stack: LocalStack, run: str) -> tuple[Execution | None, list[Event]]:
+def _log(stack: LocalStack[LocalCloud], run: str) -> tuple[Execution | None, list[Event]]:
     """Return the execution as its stored history makes it, and that history."""
 
     def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:

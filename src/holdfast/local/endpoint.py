@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from holdfast import resources
 from holdfast.errors import RequestError
-from holdfast.local import intercept
-from holdfast.local.intercept import AwsRequest, AwsResponse
+from holdfast.local import wall
+from holdfast.local.wall import AwsRequest, AwsResponse
 
 #: moto's answer for a service of AWS that it does not emulate.
 MOTO_HAS_NOT: Final = (404, b"Not yet implemented")
@@ -90,11 +90,11 @@ def answer(
     path = target if target.startswith("/") else f"/{target}"
     call = AwsRequest(method, f"https://{host}{path}", {**unframed, "host": host}, content)
     try:
-        found = intercept.answer(call)
+        found = wall.answer(call)
     except RequestError as refused:
         return _not_here(refused)
     if (found.status, found.body) == MOTO_HAS_NOT:
-        return _not_here(intercept.refusal(host))
+        return _not_here(wall.refusal(host))
     return _with_queue_urls(found, here) if service == "sqs" else found
 
 

@@ -26,7 +26,6 @@ from moto.awslambda.models import LambdaFunction
 
 from holdfast.local.archive import TASK_ROOT, Archive, importable
 from holdfast.local.environment import divided, variables
-from holdfast.local.intercept import AwsRequest, AwsResponse
 from holdfast.local.lambda_form import (
     RESPONSE_BYTES_MAX,
     LambdaInvocation,
@@ -43,6 +42,7 @@ from holdfast.local.lambda_form import (
     trace_of,
 )
 from holdfast.local.revisions import Revision, find_revision, revision_of
+from holdfast.local.wall import AwsRequest, AwsResponse
 
 HOST: Final = re.compile(r"lambda\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 PATH: Final = re.compile(r"/2015-03-31/functions/(.+)/invocations/?")

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 LOOPBACK: Final = "127.0.0.1"
 ACCOUNT: Final = "123456789012"  # moto's
+REGION: Final = "us-east-1"
 STAGE: Final = "$default"
 
 _numbers: Final = itertools.count(1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.api.dag import Dag
 from holdfast.api.registry import Registry
+from holdfast.api.step_types import StepType
 from holdfast.compiler.compile import compile_dag
 from holdfast.compiler.graphs.documents import read_graph
 from holdfast.compiler.source import Source
@@ -39,7 +41,9 @@ def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path,
     """Raises RequestError HF282 for a file that cannot be read, CompileErrors for its content."""
     for name in modules:
         import_module(name)
-    tasks = Registry.from_modules(modules).tasks.values()
+    tasks = [*Registry.from_modules(modules).tasks.values()]
+    types = [one for name in modules for one in vars(sys.modules[name]).values()]
+    kinds = [one for one in types if isinstance(one, StepType)]
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8")
@@ -47,5 +51,5 @@ def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path,
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise RequestError("HF282", f"{path}: {reason}") from None
         file = path.as_posix()
-        graph = Dag.of(read_graph(text, tasks, file, file))
+        graph = Dag.of(read_graph(text, [*tasks, *kinds], file, file))
         yield path, graph, Source(file, tuple(text.splitlines()), {})

@@ -1,13 +1,8 @@
-"""Between botocore and the network stands moto, and behind it a wall.
-
-While a local cloud is open, every request that any botocore client of this process would put on the
-wire is answered here: by moto, under one lock, or not at all. The wall is at botocore's HTTP
-session, the one place that each client, credential provider and metadata look-up passes, whenever
-it was made and whatever endpoint, profile or credentials the environment holds. moto itself would
-call subscribers and destinations over HTTP, with the lock held: it does not get out either.
+"""moto behind the wall: the services of AWS that the local cloud emulates.
 
 moto is not thread safe: without the lock two writers can both win one condition. Its clock is
-replaced as well, because its queues read the time for each message that they look at.
+replaced as well, because its queues read the time for each message that they look at. moto itself
+would call subscribers and destinations over HTTP, with the lock held: those calls are dropped.
 """
 
 from __future__ import annotations
@@ -18,30 +13,27 @@ import sys
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from email.utils import formatdate
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import botocore.httpsession
 import moto.core.responses
 import moto.core.utils
 import moto.sqs.models
 import requests
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.session import Session
+from botocore.awsrequest import AWSPreparedRequest
 from moto.core.base_backend import AccountSpecificBackend, BackendDict
-from moto.core.botocore_stubber import BotocoreStubber, MockRawResponse
+from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.serialize import BaseJSONSerializer
 from moto.dynamodb.models.table import Table
 from moto.events.utils import EventTemplateParser
 from moto.moto_api._internal import mock_random
 
-from holdfast.errors import HoldfastBug, HoldfastError, RequestError
-from holdfast.local.environment import outside
+from holdfast.errors import HoldfastError
+from holdfast.local import wall
+from holdfast.local.wall import AwsResponse, Door, header_text, quiet_session, refusal
 
 LOCK: Final = threading.RLock()
 # Notified of every message that is put into any queue. moto puts them there with the lock held.
@@ -53,139 +45,46 @@ _POLL_SECONDS: Final = 0.05  # a delayed message shows itself by the clock alone
 INDEX_NAME_POSITION: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class AwsRequest:
-    """A request to AWS: `url` is that of the service in the account, `body` is unframed."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    def header(self, name: str) -> str | None:
-        found = (value for key, value in self.headers.items() if key.lower() == name)
-        return next(found, None)
-
-
-@dataclass(frozen=True, slots=True)
-class AwsResponse:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-#: The result is None for a call of another service. Called without the lock.
-Door = Callable[[AwsRequest], AwsResponse | None]
-
 _logger: Final = logging.getLogger(__name__)
 _moto: Final = BotocoreStubber()
-_send: Final = botocore.httpsession.URLLib3Session.send
 _adapter: Final[Any] = requests.adapters.HTTPAdapter
 _deliver: Final = _adapter.send
 _playing: Final = threading.local()
 _unix_time: Final = moto.core.utils.unix_time
-_clocks: Final[list[Callable[[], int]]] = []
-_doors: Final[list[Door]] = []
 _tellers: Final[list[Callable[[], Any]]] = []
-_own_hosts: Final[set[str]] = set()
+_diverted: Final[dict[str, Callable[[str], Any]]] = {}
 
 
 def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
     """Raises the wall, with an empty cloud behind it. One cloud per process at a time."""
     with LOCK:
-        if _clocks:
-            raise HoldfastBug("a local cloud is already open in this process")
-        BackendDict.reset()
-        # Message ids are drawn: the same day on the same clock shall play twice the same.
-        mock_random.seed(clock())
-        _clocks.append(clock)
-        _doors[:] = doors
-        _forget_default_session()
-        botocore.httpsession.URLLib3Session.send = _send_here
-        _adapter.send = _deliver_here
-
-
-def open_door(door: Door) -> None:
-    """Add a door for a service that needs the cloud first. It is removed with the cloud."""
-    _doors.append(door)
-
-
-def let_through(host: str) -> None:
-    """Requests to this host and port reach it: it is this cloud's own server, on loopback."""
-    _own_hosts.add(host)
+        wall.begin(clock, answer_of_moto, doors)
+        open_services(clock)
 
 
 def end() -> None:
     with LOCK:
-        _clocks.clear()
-        _doors.clear()
-        _own_hosts.clear()
-        botocore.httpsession.URLLib3Session.send = _send
-        _adapter.send = _deliver
+        wall.end()
+        close_services()
+
+
+def open_services(clock: Callable[[], int]) -> None:
+    """Begin with services that are empty."""
+    with LOCK:
         BackendDict.reset()
-        _forget_default_session()
+        # Message ids are drawn: the same day on the same clock shall play twice the same.
+        mock_random.seed(clock())
+        _adapter.send = _deliver_here
 
 
-def _forget_default_session() -> None:
-    """boto3 keeps one session for all callers of `boto3.client`, with the region and credentials of
-    its first caller: the host's must not be a function's, nor the other way round.
-    """
-    boto3 = sys.modules.get("boto3")
-    if boto3 is not None:
-        vars(boto3)["DEFAULT_SESSION"] = None
+def close_services() -> None:
+    with LOCK:
+        _adapter.send = _deliver
+        _diverted.clear()
+        BackendDict.reset()
 
 
-def answer(call: AwsRequest) -> AwsResponse:
-    """Return AWS's answer. Raises RequestError HF260 for a service that the local cloud lacks."""
-    for door in _doors:
-        found = door(call)
-        if found is not None:
-            return found
-    return _of_moto(
-        AWSPreparedRequest(
-            call.method, call.url, dict(call.headers), call.body, stream_output=False
-        )
-    )
-
-
-def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
-    if urlsplit(request.url).netloc in _own_hosts:
-        return _send(session, request)
-    with outside():
-        found = _of_door(request) or _of_moto(request)
-    headers = {**_usual_headers(found), **found.headers}
-    return AWSResponse(request.url, found.status, headers, MockRawResponse(found.body))
-
-
-def _usual_headers(found: AwsResponse) -> dict[str, str]:
-    """Fields that every service of AWS sends and moto omits; results of some tasks show them."""
-    given = {name.lower() for name in found.headers}
-    usual = {
-        "Connection": "keep-alive",
-        "Content-Length": str(len(found.body)),
-        "Date": formatdate(_unix_time_now(), usegmt=True),
-    }
-    return {name: value for name, value in usual.items() if name.lower() not in given}
-
-
-def _of_door(request: AWSPreparedRequest) -> AwsResponse | None:
-    if not isinstance(request.body, (bytes, str, type(None))):
-        return None  # a stream, which only S3 gets
-    body = request.body or b""
-    call = AwsRequest(
-        request.method,
-        request.url,
-        {name: _text(value) for name, value in request.headers.items()},
-        body.encode() if isinstance(body, str) else body,
-    )
-    for door in _doors:
-        found = door(call)
-        if found is not None:
-            return found
-    return None
-
-
-def _of_moto(request: AWSPreparedRequest) -> AwsResponse:
+def answer_of_moto(request: AWSPreparedRequest) -> AwsResponse:
     host = request.url.split("/")[2]
     try:
         with LOCK, _on_stage():
@@ -205,7 +104,7 @@ def _of_moto(request: AWSPreparedRequest) -> AwsResponse:
     status, headers, body = found
     content = body.encode() if isinstance(body, str) else bytes(body)
     return AwsResponse(
-        int(status), {name: _text(value) for name, value in headers.items()}, content
+        int(status), {name: header_text(value) for name, value in headers.items()}, content
     )
 
 
@@ -233,30 +132,13 @@ def _deliver_here(adapter: Any, request: requests.PreparedRequest, **named: Any)
     return unheard
 
 
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def refusal(host: str) -> RequestError:
-    return RequestError(
-        "HF260",
-        f"a request to {host} was stopped: the local cloud lets nothing out",
-        help="use a service that the local cloud has, or deploy the stack",
-    )
-
-
 def _unix_time_now(moment: Any = None) -> float:
-    return _clocks[0]() / 1_000 if moment is None and _clocks else _unix_time(moment)
+    now_ms = wall.now_ms()
+    return now_ms / 1_000 if moment is None and now_ms is not None else _unix_time(moment)
 
 
 def _unix_time_now_millis(moment: Any = None) -> float:
     return _unix_time_now(moment) * 1_000.0
-
-
-def quiet_session() -> Session:
-    """Return a session for which the host has no profile and no configuration file."""
-    unread = (None, None, None, None)
-    return Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
 
 
 # moto reads the list of regions from a session; the host's own session may name a missing profile.
@@ -345,7 +227,15 @@ moto.sqs.models.SQSBackend.receive_message = _receive_without_lock
 _add_message: Final = moto.sqs.models.Queue.add_message
 
 
+def divert(queue_name: str, take: Callable[[str], Any]) -> None:
+    """Give the bodies of messages for this queue to `take`; the queue stays empty."""
+    _diverted[queue_name] = take
+
+
 def _add_and_tell(self: Any, *arguments: Any, **named: Any) -> Any:
+    take = _diverted.get(self.name)
+    if take is not None:
+        return take(arguments[0].body)
     with LOCK:
         added = _add_message(self, *arguments, **named)
         _message_came.notify_all()

@@ -20,8 +20,8 @@ from typing import Any, Final
 from moto.awslambda.exceptions import LambdaClientError
 
 from holdfast.local.archive import TASK_ROOT, Archive
-from holdfast.local.intercept import AwsResponse
 from holdfast.local.revisions import Revision
+from holdfast.local.wall import AwsResponse
 
 RESPONSE_BYTES_MAX: Final = 6_291_556  # Lambda quota
 STANDARD_LIBRARY: Final = json.__file__.rsplit("/json/", 1)[0]

@@ -7,7 +7,7 @@
 
 On a virtual clock nothing waits: when all that can happen now has happened, the clock moves on to
 the next moment at which anything can. A sweep that would find nothing to do is left out. The pump
-looks into moto for *when*; what happens then is decided by calls, as on AWS.
+looks into the cloud for *when*; what happens then is decided by calls, as on AWS.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Protocol, TypeAlias
 
-from moto.core import DEFAULT_ACCOUNT_ID
-
 from holdfast import limits, resources
+from holdfast.aws.names import ResourceNames
 from holdfast.errors import HoldfastBug
-from holdfast.local import intercept
 from holdfast.local.clock import VirtualClock
-from holdfast.local.cloud import REGION, LocalCloud
+from holdfast.local.gateway import ACCOUNT, REGION
+from holdfast.local.meter import Meter
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -67,6 +67,36 @@ class FunctionBody(Protocol):
     def __call__(self, event: JsonObject, context: LambdaContext, /) -> JsonObject | None: ...
 
 
+class Cloud(Protocol):
+    """The queues of a local cloud, as the pump needs them. Queues are named by their URL."""
+
+    @property
+    def clock(self) -> Callable[[], int]: ...
+    @property
+    def names(self) -> ResourceNames: ...
+    @property
+    def events_queue_url(self) -> str: ...
+    @property
+    def meter(self) -> Meter: ...
+
+    def health(self) -> JsonObject:
+        """Return what `GET /health` shows. Raises ServiceFault when nothing can be stored."""
+
+    def receive(self, queue: str, messages_max: int) -> list[JsonObject]:
+        """Return messages as SQS's ReceiveMessage does."""
+
+    def delete(self, queue: str, receipts: list[str]) -> None: ...
+
+    def next_message_ms(self, queue: str) -> int | None:
+        """Return the time at which the next message of the queue can be received."""
+
+    def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
+        """Return the least text sort key of each partition whose key begins with the prefix."""
+
+    def telling_of_messages(self, tell: Callable[[], Any]) -> AbstractContextManager[None]:
+        """Call `tell`, inside the context, when messages may have come."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handlers:
     worker: FunctionBody
@@ -96,7 +126,7 @@ class _Source:
 
 
 class Pump:
-    def __init__(self, cloud: LocalCloud, handlers: Handlers) -> None:
+    def __init__(self, cloud: Cloud, handlers: Handlers) -> None:
         self._cloud = cloud
         self._clock = cloud.clock
         self._sweeper = handlers.sweeper
@@ -158,7 +188,7 @@ class Pump:
         wake = threading.Event()
         with (
             ThreadPoolExecutor(INVOCATIONS_MAX, thread_name_prefix="invocation") as pool,
-            intercept.telling_of_messages(wake.set),
+            self._cloud.telling_of_messages(wake.set),
         ):
             while not stop.is_set():
                 # Cleared before the look, so that a message that arrives during the look is not
@@ -249,27 +279,15 @@ class Pump:
         """
         if not self._is_ready(source):
             return []
-        answer = self._cloud.clients.get("queues").receive_message(
-            QueueUrl=source.url,
-            MaxNumberOfMessages=source.batch_size,
-            MessageSystemAttributeNames=["All"],
-            WaitTimeSeconds=0,
-        )
-        return list(answer.get("Messages", []))
+        return self._cloud.receive(source.url, source.batch_size)
 
     def _deliver(self, source: _Source, batch: list[JsonObject]) -> None:
         event = _bus_event(batch[0]) if source.is_bus else _queue_event(source, batch)
         answer = self._invoke(source.function, source.handler, event)
         failed = _failed_ids(answer, batch, has_partial_failures=not source.is_bus)
-        done = [message for message in batch if message["MessageId"] not in failed]
+        done = [one["ReceiptHandle"] for one in batch if one["MessageId"] not in failed]
         if done:
-            self._cloud.clients.get("queues").delete_message_batch(
-                QueueUrl=source.url,
-                Entries=[
-                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
-                    for number, message in enumerate(done)
-                ],
-            )
+            self._cloud.delete(source.url, done)
 
     def _sweep(self) -> None:
         self._invoke(resources.SWEEPER, self._sweeper, _schedule_event(self._clock()))
@@ -305,7 +323,7 @@ def _failed_ids(
 
 
 def _queue_event(source: _Source, batch: list[JsonObject]) -> JsonObject:
-    name = source.url.rsplit("/", 1)[1]
+    name = source.url.rpartition("/")[2]
     return {
         "Records": [
             {
@@ -316,7 +334,7 @@ def _queue_event(source: _Source, batch: list[JsonObject]) -> JsonObject:
                 "messageAttributes": {},
                 "md5OfBody": message["MD5OfBody"],
                 "eventSource": "aws:sqs",
-                "eventSourceARN": f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}",
+                "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}",
                 "awsRegion": REGION,
             }
             for message in batch
@@ -326,7 +344,7 @@ def _queue_event(source: _Source, batch: list[JsonObject]) -> JsonObject:
 
 def _bus_event(message: JsonObject) -> JsonObject:
     event: JsonObject = json.loads(message["Body"])
-    return {**event, "account": DEFAULT_ACCOUNT_ID}
+    return {**event, "account": ACCOUNT}
 
 
 def _schedule_event(now_ms: int) -> JsonObject:
@@ -335,7 +353,7 @@ def _schedule_event(now_ms: int) -> JsonObject:
         "id": f"sweep-{now_ms}",
         "detail-type": "Scheduled Event",
         "source": "aws.events",
-        "account": DEFAULT_ACCOUNT_ID,
+        "account": ACCOUNT,
         "time": datetime.fromtimestamp(now_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": REGION,
         "resources": [],

@@ -11,10 +11,9 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
-from holdfast.cli.screen import duration, plain_table, put
+from holdfast.cli.screen import duration
+from holdfast.cli.tables import Column, Table, Text, plain_table, put
 from holdfast.cost import (
     COMMIT_MEMORY_MB,
     COMMIT_MS,
@@ -95,10 +94,7 @@ def _outcomes(report: DemoReport) -> Table:
 
 
 def _figures(report: DemoReport) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(style="dim")
-    table.add_column(justify="right")
-    table.add_column(style="dim")
+    table = Table([Column(style="dim"), Column(is_right=True), Column(style="dim")])
     count = report.events
     table.add_row(
         "orders ended", f"{report.ended:,}", f"of {report.accepted:,}; {report.lost} lost"

@@ -17,24 +17,27 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.deployment import Deployment
-from holdfast.errors import HoldfastBug, HoldfastError, RequestError
+from holdfast.errors import HoldfastBug, HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
-from holdfast.local import endpoint, intercept
-from holdfast.local.clock import SystemClock
+from holdfast.local import endpoint, wall
+from holdfast.local.clock import LeadClock, SystemClock
 from holdfast.local.debugging import DebugClock, breakpoints
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
-from holdfast.local.stack import LocalStack, local_stack
+from holdfast.local.stack import LocalStack, local_stack, stored_stack
 from holdfast.local.task_lines import TaskLines, task_lines
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
-# Running handlers finish first: the cloud must not end while a handler still calls it.
-STOP_SECONDS: Final = 60
+# How long running handlers may take to finish. Work that is not finished then stays stored, and the
+# next `serve` does it. Docker kills a container after 10 seconds by default, Kubernetes after 30.
+DRAIN_SECONDS: Final = 25
+STOP_SECONDS: Final = 5
 POLL_SECONDS: Final = 0.05
 # The bytes of a refused body that are read and discarded, so that the sender can read the reason.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
@@ -42,6 +45,9 @@ CHUNK_BYTES: Final = 65_536
 # The limit for a request to an AWS service: objects and archives of functions are larger than our
 # own bodies.
 AWS_BODY_BYTES_MAX: Final = 256_000_000
+
+#: A year: more would take the clock past the formats of some times.
+ADVANCE_MS_MAX: Final = 366 * 86_400_000
 
 #: The headers that this server sets itself, about its own connection.
 HOP_HEADERS: Final = frozenset(
@@ -55,12 +61,17 @@ _LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 _logger: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Served:
-    """`ended` is set when the local cloud has stopped, which only an error makes it do."""
+    """`ended` is set when the local cloud has stopped, which only an error makes it do.
+
+    `is_drained`: at the end of the context, no handler was running any more.
+    """
 
     url: str
+    clock: LeadClock
     ended: threading.Event
+    is_drained: bool = True
 
 
 @contextmanager
@@ -69,35 +80,49 @@ def serving(
     port: int,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
     *,
+    data: Path | None = None,
     is_debugged: bool = False,
 ) -> Iterator[Served]:
-    """A stack on the system's clock, with its API on loopback; gone when the context ends.
+    """A stack on the system's clock, with its API on loopback.
 
+    `data`: the SQLite file that keeps the stack; None: memory, gone when the context ends.
     `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound. `is_debugged`:
     time stands still while a debugger has stopped a task.
     """
-    clock = DebugClock() if is_debugged else SystemClock()
+    machine = DebugClock() if is_debugged else SystemClock()
+    kept = (
+        local_stack(deployment, LeadClock(machine), payload_bytes_max=payload_bytes_max)
+        if data is None
+        else stored_stack(deployment, data, machine, payload_bytes_max=payload_bytes_max)
+    )
     with (
         task_lines() as lines,
-        breakpoints(clock) if isinstance(clock, DebugClock) else nullcontext(),
-        local_stack(deployment, clock, payload_bytes_max=payload_bytes_max) as stack,
+        breakpoints(machine) if isinstance(machine, DebugClock) else nullcontext(),
+        kept as stack,
         _server(stack, port, lines) as server,
     ):
         stop, ended = threading.Event(), threading.Event()
-        intercept.let_through(f"{LOOPBACK}:{server.server_address[1]}")
+        wall.let_through(f"{LOOPBACK}:{server.server_address[1]}")
         threads = [
             threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,)),
             threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended)),
         ]
         for thread in threads:
             thread.start()
+        url = f"http://{LOOPBACK}:{server.server_address[1]}"
+        clock = stack.cloud.clock
+        assert isinstance(clock, LeadClock)
+        served = Served(url, clock, ended)
         try:
-            yield Served(f"http://{LOOPBACK}:{server.server_address[1]}", ended)
+            yield served
         finally:
-            server.shutdown()
+            # The API still answers: handlers that finish may call it.
+            server.is_draining = True
             stop.set()
-            for thread in threads:
-                thread.join(STOP_SECONDS)
+            threads[1].join(DRAIN_SECONDS)
+            served.is_drained = not threads[1].is_alive()
+            server.shutdown()
+            threads[0].join(STOP_SECONDS)
 
 
 def _play(pump: Pump, stop: threading.Event, ended: threading.Event) -> None:
@@ -115,7 +140,7 @@ def _log_bug(what: str, error: Exception) -> None:
     _logger.debug("%s", what, exc_info=error)
 
 
-def _server(stack: LocalStack, port: int, lines: TaskLines) -> _Server:
+def _server(stack: LocalStack[Any], port: int, lines: TaskLines) -> _Server:
     try:
         return _Server(stack, port, lines)
     except (OSError, OverflowError) as error:
@@ -134,8 +159,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # a burst of clients is not to be turned away
 
-    def __init__(self, stack: LocalStack, port: int, lines: TaskLines) -> None:
+    def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
         self.stack, self.lines = stack, lines
+        self.is_draining = False
         super().__init__((LOOPBACK, port), _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
@@ -159,6 +185,9 @@ class _Request(BaseHTTPRequestHandler):
                 self._serve_aws(headers)
                 return
             body = self._read(self._body_length(BODY_BYTES_MAX))
+            if (self.command, self.path) in self._OWN:
+                self._answer(*self._OWN[self.command, self.path](self, body))
+                return
             logged = _LOGS.fullmatch(self.path)
             if self.command == "GET" and logged is not None:
                 rows = self.server.lines.of(unquote(logged[1]))
@@ -176,6 +205,35 @@ class _Request(BaseHTTPRequestHandler):
         except Exception as error:  # noqa: BLE001  # the client gets an answer whatever went wrong
             _log_bug("a request was not served", error)
             self._answer_problem(500, HoldfastBug(f"the API failed with {type(error).__name__}"))
+
+    def _health(self, _body: bytes) -> tuple[int, bytes]:
+        """200: the stack stores and works. 503: it is ending, or its file cannot be written."""
+        status = "draining" if self.server.is_draining else "ok"
+        found: dict[str, Any] = {"status": status}
+        try:
+            found |= self.server.stack.cloud.health()
+        except ServiceFault as fault:
+            found = {"status": "failing", "error": {"code": fault.code, "message": fault.message}}
+        return 200 if found["status"] == "ok" else 503, json.dumps(found).encode()
+
+    def _advance(self, body: bytes) -> tuple[int, bytes]:
+        """Move the clock of this stack on."""
+        try:
+            milliseconds = json.loads(body)["milliseconds"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            milliseconds = None
+        if type(milliseconds) is not int or not 0 < milliseconds <= ADVANCE_MS_MAX:
+            raise RequestError(
+                "HF286",
+                f"the clock can be moved on by 1 to {ADVANCE_MS_MAX} milliseconds",
+                help='{"milliseconds": 86400000}',
+            )
+        clock = self.server.stack.cloud.clock
+        clock.advance(milliseconds)
+        return 200, json.dumps({"clock_lead_seconds": clock.lead_ms // 1_000}).encode()
+
+    #: Requests about this process, which the deployed API does not have.
+    _OWN: Final = {("GET", "/health"): _health, ("POST", "/clock"): _advance}
 
     def _serve_aws(self, headers: dict[str, str]) -> None:
         body = self._aws_body()

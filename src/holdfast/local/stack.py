@@ -1,7 +1,8 @@
 """One Holdfast stack on a laptop: the deployed handlers, beside the local cloud.
 
 The host, the worker, the sweeper and the API's handler are those that run in Lambda. Only what
-stands around them differs: the cloud is moto, the pump plays AWS, and faults go to the log.
+stands around them differs: the cloud is an SQLite file or moto, the pump plays AWS, and faults go
+to the log.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from holdfast import resources
 from holdfast.api.sealing import LocalVault
@@ -21,22 +23,28 @@ from holdfast.asl.program import Json
 from holdfast.aws import protocol
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
-from holdfast.aws.ports import AwsPorts
+from holdfast.aws.ports import AwsPorts, Ports
 from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics
 from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.local import endpoint, gateway, intercept
+from holdfast.local import endpoint, gateway, wall
 from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
-from holdfast.local.cloud import REGION, LocalCloud, service_clients
-from holdfast.local.intercept import AwsRequest, AwsResponse
-from holdfast.local.pump import Handlers, LambdaContext, Pump
+from holdfast.local.gateway import REGION
+from holdfast.local.pump import Cloud, Handlers, LambdaContext, Pump
+from holdfast.local.sqlite.cloud import SqliteCloud
+from holdfast.local.sqlite.ports import SqlitePorts
+from holdfast.local.task_services import TaskServices
+from holdfast.local.wall import AwsRequest, AwsResponse
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Measure
 from holdfast.runtime.status_events import AWS_SOURCE
+
+if TYPE_CHECKING:
+    from holdfast.local.cloud import LocalCloud
 
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
@@ -58,9 +66,12 @@ def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
     return compiled.asl, json.loads(compiled.map_text)
 
 
+AnyCloud = TypeVar("AnyCloud", bound=Cloud)
+
+
 @dataclass(frozen=True, slots=True)
-class LocalStack:
-    cloud: LocalCloud
+class LocalStack(Generic[AnyCloud]):
+    cloud: AnyCloud
     host: Host
     pump: Pump
     api: Callable[[Mapping[str, Any], Any], dict[str, Any]]
@@ -110,46 +121,108 @@ def local_stack(
     *,
     measured: Callable[[Measure], None] = lambda _: None,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
-) -> Iterator[LocalStack]:
-    """The stack exists inside the context. `measured` receives the measurements of the handlers.
+) -> Iterator[LocalStack[LocalCloud]]:
+    """A stack in memory, which exists inside the context. `measured` receives the measurements of
+    the handlers.
 
     On a virtual clock everything happens in turn, so the same orders play the same way twice.
     """
-    programs, keys = deployment.programs(), _process_keys()
+    from holdfast.local.cloud import LocalCloud  # noqa: PLC0415  # it loads moto
+
     with LocalCloud(clock) as cloud:
-        tasks = TaskRunner(deployment.run_task, lambda: _services(host))
+        tasks = _Tasks(deployment)
         ports = AwsPorts(
             cloud.clients, cloud.names, tasks=tasks.perform, clock=clock, metrics=measured
         )
-        host = Host(
-            ports,
-            deployment.setting(programs, lambda: keys, AWS_SOURCE),
-            lambda: deployment.front(programs, keys),
-            Metrics("local"),
-            has_threads=not isinstance(clock, VirtualClock),
-            log_fault=_log_fault,
-            payload_bytes_max=payload_bytes_max,
-            schedules=deployment.schedules,
+        # The cloud forgets everything when its process ends, and so may its keys.
+        keys = SigningKeys("local", {"local": os.urandom(32)})
+        host = _host(deployment, ports, tasks, keys, payload_bytes_max)
+        if isinstance(clock, VirtualClock):
+            host.has_threads = False
+        yield _stack(cloud, host)
+
+
+@contextmanager
+def stored_stack(
+    deployment: Deployment,
+    path: Path,
+    clock: Callable[[], int],
+    *,
+    payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
+) -> Iterator[LocalStack[SqliteCloud]]:
+    """A stack in an SQLite file, which goes on with what the file holds.
+
+    The services of AWS that tasks call are emulated in memory, from the first call on.
+    """
+    with SqliteCloud(path, clock) as cloud, _wall_of(cloud) as services:
+        tasks = _Tasks(deployment)
+        ports = SqlitePorts(
+            cloud.database,
+            cloud.queues,
+            tasks=tasks.perform,
+            clock=cloud.clock,
+            publish=services.publish,
         )
-        handlers = Handlers(
-            worker=host.worker,
-            worker_single=host.worker,
-            events=lambda event, _: host.events(event),
-            sweeper=lambda _, context: host.sweeper(context),
+        yield _stack(
+            cloud, _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)
         )
-        stack = LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host, REGION))
-        intercept.open_door(stack.states_door)
-        yield stack
+
+
+@contextmanager
+def _wall_of(cloud: SqliteCloud) -> Iterator[TaskServices]:
+    services = TaskServices(cloud.clock, cloud.queues.send_event)
+    wall.begin(cloud.clock, services.answer)
+    try:
+        yield services
+    finally:
+        services.close()
+        wall.end()
+
+
+class _Tasks(TaskRunner):
+    """The tasks of a deployment, and the calls of services, which need the host."""
+
+    host: Host
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment.run_task, lambda: _services(self.host))
+
+
+def _host(
+    deployment: Deployment,
+    ports: Ports,
+    tasks: _Tasks,
+    keys: SigningKeys,
+    payload_bytes_max: int | None,
+) -> Host:
+    programs = deployment.programs()
+    tasks.host = Host(
+        ports,
+        deployment.setting(programs, lambda: keys, AWS_SOURCE),
+        lambda: deployment.front(programs, keys),
+        Metrics("local"),
+        log_fault=_log_fault,
+        payload_bytes_max=payload_bytes_max,
+        schedules=deployment.schedules,
+    )
+    return tasks.host
+
+
+def _stack(cloud: AnyCloud, host: Host) -> LocalStack[AnyCloud]:
+    handlers = Handlers(
+        worker=host.worker,
+        worker_single=host.worker,
+        events=lambda event, _: host.events(event),
+        sweeper=lambda _, context: host.sweeper(context),
+    )
+    stack = LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host, REGION))
+    wall.open_door(stack.states_door)
+    return stack
 
 
 def _services(host: Host) -> TaskPerformer:
     states = protocol.states_call(host, REGION, gateway.ACCOUNT)
-    return Integrations(service_clients(), states).perform
-
-
-def _process_keys() -> SigningKeys:
-    """The local cloud forgets everything when its process ends, and so may its keys."""
-    return SigningKeys("local", {"local": os.urandom(32)})
+    return Integrations(wall.service_clients(), states).perform
 
 
 def _log_fault(what: str, error: Exception, **ids: str) -> None:

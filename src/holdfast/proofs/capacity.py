@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from holdfast.api.limits import Limit
 from holdfast.proofs.graph import MachineLevel
@@ -74,6 +75,31 @@ def capacity_of(
     unknown = tuple(sorted(task for task in calls if task not in seconds))
     uses = tuple(sorted(found, key=lambda use: -use.part))
     return Capacity(workflow, starts_per_second, uses, unknown)
+
+
+def measured_seconds(histories: Iterable[Iterable[Mapping[str, Any]]]) -> dict[str, float]:
+    """Return how long an attempt of each task ran, as the mean over histories in the API's form.
+
+    An attempt runs from the event that schedules it, or that gives it to a worker after a wait, to
+    its result; the result's `previousEventId` leads back to it. A short queueing before counts too.
+    """
+    spans: dict[str, list[float]] = {}
+    for history in histories:
+        begun: dict[int, tuple[str, datetime]] = {}
+        for event in history:
+            at = datetime.fromisoformat(event["timestamp"])
+            details = event.get(f"{event['type'][:1].lower()}{event['type'][1:]}EventDetails", {})
+            resource = str(details.get("resource", ""))
+            task, previous = resource.removeprefix("task:"), event.get("previousEventId", 0)
+            match event["type"]:
+                case "TaskScheduled" if task != resource:
+                    begun[event["id"]] = (task, at)
+                case "TaskStarted" if previous in begun:
+                    begun[event["id"]] = begun[previous]
+                case "TaskSucceeded" | "TaskFailed" if previous in begun:
+                    name, since = begun[previous]
+                    spans.setdefault(name, []).append((at - since).total_seconds())
+    return {task: sum(found) / len(found) for task, found in spans.items()}
 
 
 def calls_in(levels: Iterable[MachineLevel]) -> Iterator[str]:

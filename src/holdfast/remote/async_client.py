@@ -112,6 +112,7 @@ class AsyncClient:
     pause = awaited(operations.pause)
     resume = awaited(operations.resume)
     skip = awaited(operations.skip)
+    fork = awaited(operations.fork)
     change_priority = awaited(operations.change_priority)
     event = awaited(operations.event)
     events = awaited(operations.events)
@@ -134,6 +135,7 @@ class AsyncClient:
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
     doctor = awaited(operations.doctor)
+    advance = awaited(operations.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:
         """Perform an operation of `holdfast.remote.operations`."""
@@ -194,4 +196,5 @@ class AsyncHandle(Generic[R]):
     pause = awaited_of_one(operations.pause)
     resume = awaited_of_one(operations.resume)
     skip = awaited_of_one(operations.skip)
+    fork = awaited_of_one(operations.fork)
     change_priority = awaited_of_one(operations.change_priority)

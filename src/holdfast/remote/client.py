@@ -114,6 +114,7 @@ class Client:
     pause = blocking(operations.pause)
     resume = blocking(operations.resume)
     skip = blocking(operations.skip)
+    fork = blocking(operations.fork)
     change_priority = blocking(operations.change_priority)
     event = blocking(operations.event)
     events = blocking(operations.events)
@@ -136,6 +137,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:
         """Perform an operation of `holdfast.remote.operations`."""
@@ -196,4 +198,5 @@ class Handle(Generic[R]):
     pause = blocking_of_one(operations.pause)
     resume = blocking_of_one(operations.resume)
     skip = blocking_of_one(operations.skip)
+    fork = blocking_of_one(operations.fork)
     change_priority = blocking_of_one(operations.change_priority)

@@ -128,6 +128,21 @@ def skip(
     return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
 
 
+def fork(
+    execution: str,
+    step: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    changes: Mapping[str, object] = {},
+) -> Operation[Json]:
+    """Start a copy of the execution that goes on from one of its steps. `changes`: `input`, of the
+    first step; `set`, variables by name.
+    """
+    fields = {"step": step, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
+
+
 def change_priority(
     execution: str, priority: int, reason: str, *, by: str | None = None
 ) -> Operation[Json]:
@@ -423,6 +438,11 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
         if "next" not in told:
             return found
         asked = {"after": told["next"]}
+
+
+def advance(milliseconds: int) -> Operation[Json]:
+    """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
+    return (yield from _post("/clock", {"milliseconds": milliseconds}))
 
 
 # -- requests --------------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode
 
 FORMAT: Final = 1
+#: The format of the start of a fork: older code would begin the execution from its first state.
+FORMAT_FORK: Final = 2
+_FORMAT_NEWEST: Final = FORMAT_FORK
 
 START: Final = "start"
 WAKE_TIMER: Final = "wake.timer"
@@ -52,6 +55,13 @@ def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
     `held`: the worker begins the log and evaluates no state before it has read the inbox.
     """
     return _body(START, tenant, run, None, **fields)
+
+
+def fork(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+    """The start of an execution that begins as a copy of another one. `fields`: as of `start`;
+    `input` is the request of the fork.
+    """
+    return {**start(tenant, run, **fields), FORMAT_FIELD: FORMAT_FORK, "fork": True}
 
 
 def wake_timer(tenant: str, run: str, entry: int, due_ms: int, hint: Hint | None) -> dict[str, Any]:
@@ -104,10 +114,10 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
     found = body.get(FORMAT_FIELD)
-    if isinstance(found, int) and found > FORMAT:
-        raise NewerFormatError("a work message", found, FORMAT)
+    if isinstance(found, int) and found > _FORMAT_NEWEST:
+        raise NewerFormatError("a work message", found, _FORMAT_NEWEST)
     # The content is not shown: another sender wrote it, and many people read logs.
-    if type(found) is not int or found != FORMAT:
+    if type(found) is not int or found < FORMAT:
         raise HoldfastBug("a work message has no format number")
     kind = body.get("k")
     fields = _FIELDS.get(kind) if isinstance(kind, str) else None
@@ -186,6 +196,7 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "t0": _is_number,
         "name": _optional(_is_text),
         "held": _optional(lambda value: value is True),
+        "fork": _optional(lambda value: value is True),
         "priority": _optional(_is_number),
         "origin": _optional(_ORIGIN),
         "parent": _optional(_holding(run=_is_text, entry=_is_number, attempt=_is_number)),

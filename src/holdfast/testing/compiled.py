@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
-from holdfast.api.tasks import Workflow
+from holdfast.api.library import LOG, library_task
+from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
 from holdfast.asl.resources import CHILD_WORKFLOW
@@ -175,8 +176,11 @@ class _Machine:
 
     def _settle(self) -> None:
         """Open a place for each new wait, and close the places of ended waits."""
-        while not self.state.is_ended and has_more(self.state):
-            self.state = advance(self._program, self.state, [], self._moment()).state
+        while not self.state.is_ended:
+            facts = [] if has_more(self.state) else self._of_library()
+            if not facts and not has_more(self.state):
+                break
+            self.state = advance(self._program, self.state, facts, self._moment()).state
         wanted = {} if self.state.is_ended else self._wanted()
         for key in [key for key in self._places if key not in wanted]:
             self._timeline.close(self._places.pop(key))
@@ -194,6 +198,16 @@ class _Machine:
         for key in begun:
             if wanted[key].kind == "workflow":
                 self._start_child(key, wanted[key])
+
+    def _of_library(self) -> list[Fact]:
+        """The results of the library's functions, which a direct run calls as they are."""
+        waiting = (frame.waiting for frame in self.state.frames.values())
+        return [
+            _called(attempt, task)
+            for attempt in waiting
+            if isinstance(attempt, Attempt) and attempt.kind == "pure"
+            if (task := library_task(attempt.target)) is not None
+        ]
 
     def _start_child(self, key: tuple[int, int], place: WaitingPlace) -> None:
         workflow = self._timeline.script.workflow_called(place.name)
@@ -319,6 +333,17 @@ def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
     if waiting.kind == "event":
         return EventReceived(entry, f"event {entry}", answer.output, _FOR_EVER_MS)
     return Succeeded(entry, attempt, answer.output)
+
+
+def _called(attempt: Attempt, task: Task[..., Any]) -> Fact:
+    arguments: Any = attempt.arguments
+    if task.name == LOG:
+        return Succeeded(attempt.entry, attempt.attempt, None)
+    try:
+        return Succeeded(attempt.entry, attempt.attempt, task.call_json(arguments))
+    except Exception as error:  # noqa: BLE001 - as the worker does
+        end = end_of_error(error)
+        return FailedWith(attempt.entry, attempt.attempt, end.error, end.cause)
 
 
 def _told(entry: int, attempt: int, end: End) -> Fact:

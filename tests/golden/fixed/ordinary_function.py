@@ -9,9 +9,13 @@ from holdfast import (pure, task, workflow)
 from tests.golden.shop import Order, vat
 
 
-@task
-def getcwd() -> str:
-    return os.getcwd()
+@pure
+def join_of(total: Any) -> Any: return os.path.join(str(total), "x")
+
+
+@pure
+def vat_of(cents: int) -> int:
+    return cents // 5
 
 
 @pure
@@ -28,5 +32,6 @@ def print_of(total: Any) -> Any:
 def flow(order: Order) -> int:
     total = vat(order.lines[0].unit_cents)
     tell(total)
-    folder = getcwd()
+    folder = join_of(total)
+    folder = vat_of(total)
     return total + round(2.5)

@@ -12,9 +12,11 @@ from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.named_tuples import construct_named_tuple
 from holdfast.compiler.steps.durable import find_durable
-from holdfast.compiler.steps.helpers import find_helper
-from holdfast.compiler.types.annotations import is_model
+from holdfast.compiler.steps.helpers import find_helper, find_tools
+from holdfast.compiler.types.annotations import is_model, is_named_tuple
+from holdfast.compiler.types.failures import is_own_name
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 
 def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     function = node.func
-    if find_durable(expressions.unit, expressions.scope, node) is not None:
+    if (
+        find_durable(expressions.unit, expressions.scope, node) is not None
+        or find_tools(expressions.unit, expressions.scope, node) is not None
+    ):
         return _misplaced(expressions, node)
     helper = find_helper(expressions.unit, expressions.scope, node)
     if helper is not None:
@@ -45,6 +50,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return _unknown_function(expressions, node)
     if is_model(found):
         return construct(expressions, node, found)
+    if is_named_tuple(found):
+        return construct_named_tuple(expressions, node, found)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 
@@ -88,6 +95,12 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
         return refuse_call(
             expressions, node, "has no JSONata form", "call it inside a @pure function"
         )
+    module = getattr(found, "__module__", None)
+    is_ours = isinstance(module, str) and module.startswith("holdfast.")
+    if isinstance(module, str) and not is_ours and not is_own_name(module):
+        message = f"`{name}` is a function of a library: a workflow cannot call it"
+        help_ = "call it in a @task (I/O, time, chance), or inside a @pure function"
+        return expressions.unit.refused(node, "HF005", message, help_)
     return expressions.unit.refused(
         node,
         "HF005",

@@ -44,6 +44,7 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     element_of,
+    is_key,
     is_numeric,
     is_refused,
     is_text,
@@ -233,7 +234,7 @@ def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
 
 
 def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) -> TypedQuery:
-    if isinstance(of.type, DictOf) and is_text(item.type):
+    if isinstance(of.type, DictOf) and is_key(item.type):
         return TypedQuery(
             FunctionCall("exists", (FunctionCall("lookup", (of.query, item.query)),)), BOOL
         )

@@ -25,7 +25,14 @@ from holdfast.compiler.expressions.query import (
     Variable,
     items_of,
 )
-from holdfast.compiler.types.types import DictOf, ListOf, is_list, is_refused, is_text, may_be_list
+from holdfast.compiler.types.types import (
+    DictOf,
+    ListOf,
+    is_key,
+    is_list,
+    is_refused,
+    may_be_list,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -44,7 +51,7 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
         key, value = inner.lower(node.key), inner.lower(node.value)
         if is_refused(key.type, value.type):
             return REFUSED_EXPRESSION
-        if not is_text(key.type):
+        if not is_key(key.type):
             message = "a dict of a workflow has text keys"
             return expressions.unit.refused(node.key, "HF040", message, "use text: {str(n): …}")
         query = ComputedEntry(key.query, value.query)

@@ -20,8 +20,8 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     describe,
+    is_key,
     is_refused,
-    is_text,
     join_all,
     may_be_list,
 )
@@ -84,7 +84,7 @@ def lower_dict(lowering: Lowering, node: ast.Dict) -> TypedQuery:
     for key, key_node, value in zip(keys, node.keys, values, strict=True):
         if key is None and isinstance(value.type, DictOf):
             types.append(value.type.value)
-        elif key is None or not is_text(key.type):
+        elif key is None or not is_key(key.type):
             where = node if key_node is None else key_node
             message = "a dict of a workflow has text keys"
             return lowering.unit.refused(where, "HF040", message, 'use text: {"1": …}')

@@ -38,7 +38,7 @@ from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
-from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, Variable
+from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, ItemOf, Variable
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.types.annotations import of_constant
@@ -49,6 +49,7 @@ from holdfast.compiler.types.types import (
     UNKNOWN,
     EnumOf,
     ModelOf,
+    TupleOf,
     Union,
     describe,
     is_refused,
@@ -247,6 +248,10 @@ class Expressions:
                     f"{model.__name__} has no field `{node.attr}`",
                     known_fields(model, node.attr, f"{self.unit.text(node.value)}."),
                 )
+            case TupleOf(elements, names) if node.attr in names:
+                place = names.index(node.attr)
+                query = ItemOf(base.query, Constant(place))
+                return TypedQuery(query, narrowed or elements[place], base.fails)
             case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:

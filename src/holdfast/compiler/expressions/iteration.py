@@ -12,6 +12,7 @@ from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
+    Conditional,
     Constant,
     Flat,
     FunctionCall,
@@ -21,6 +22,7 @@ from holdfast.compiler.expressions.query import (
     RangeOf,
     RefusedQuery,
     Variable,
+    failure,
     hold,
     item_of,
 )
@@ -141,23 +143,35 @@ def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]
     first, last, step = (require_int(lowering, argument) for argument in arguments)
     if is_refused(first.type, last.type, step.type):
         return TypedQuery(ArrayOf(()), ListOf(REFUSED))
-    if not isinstance(step.query, Constant) or not isinstance(step.query.value, int):
-        message = "the step of a range is a constant in a workflow"
-        return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
-    if step.query.value == 0:
+    if step.query == Constant(0):
         message = "the step of a range is not zero"
         return lowering.unit.refused(node, "HF002", message, "range(0, n, 2)")
+    step = checked_step(step)
 
-    def counted(start: QueryTree) -> QueryTree:
+    def counted(start: QueryTree, by: QueryTree) -> QueryTree:
         distance = Binary("-", last.query, start)
-        steps = FunctionCall("ceil", (Binary("/", distance, step.query),))
+        steps = FunctionCall("ceil", (Binary("/", distance, by),))
         number = Variable("_n")
-        at = Binary("+", start, Binary("*", number, step.query))
+        at = Binary("+", start, Binary("*", number, by))
         return Flat(
             FunctionCall("map", (RangeOf(Constant(0), before(steps)), FunctionLiteral(("_n",), at)))
         )
 
-    return TypedQuery(hold(first.query, counted, "_first"), ListOf(INT), fails_of(first, last))
+    query = hold(
+        first.query, lambda start: hold(step.query, lambda by: counted(start, by), "_by"), "_first"
+    )
+    return TypedQuery(query, ListOf(INT), fails_of(first, last, step))
+
+
+def checked_step(step: TypedQuery) -> TypedQuery:
+    """The step of a range, or Python's error for zero."""
+    if isinstance(step.query, Constant):
+        return step
+    wrong = failure("ValueError: range() arg 3 must not be zero")
+    query = hold(
+        step.query, lambda held: Conditional(Binary("=", held, Constant(0)), wrong, held), "_step"
+    )
+    return TypedQuery(query, INT, step.fails | {"ValueError"})
 
 
 def _reversed(lowering: Lowering, node: ast.expr) -> TypedQuery:

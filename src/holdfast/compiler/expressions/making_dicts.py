@@ -21,8 +21,8 @@ from holdfast.compiler.types.types import (
     DictOf,
     TupleOf,
     element_of,
+    is_key,
     is_refused,
-    is_text,
     join,
     join_all,
 )
@@ -59,7 +59,7 @@ def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQue
             return value
     pairs = lowering.iterable(given)
     match element_of(pairs.type):
-        case TupleOf((key, value_type)) if is_text(key):
+        case TupleOf((key, value_type)) if is_key(key):
             pair = Variable("_pair")
             entry = ComputedEntry(ItemOf(pair, Constant(0)), ItemOf(pair, Constant(1)))
             rows = Flat(FunctionCall("map", (pairs.query, FunctionLiteral((pair.name,), entry))))

@@ -46,6 +46,7 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     describe,
+    is_key,
     is_list,
     is_refused,
     is_text,
@@ -139,7 +140,7 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
         case _:
             return None
     # Python evaluates the default also when it is not needed, and may fail there.
-    if not is_text(key_type) or default.fails:
+    if not is_key(key_type) or default.fails:
         return None
     found = hold(
         FunctionCall("lookup", (value, key)),
@@ -249,12 +250,16 @@ _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("list", "append"): "a line of its own; in a branch, return the value instead",
         ("list", "pop"): "{value}[-1], and {value}[:-1] for the rest",
-        ("list", "sort"): "sorted({value})",
-        ("list", "reverse"): "list(reversed({value}))",
+        ("list", "sort"): "{value} = sorted({value})",
+        ("list", "insert"): "{value} = [first, *{value}], or {value}[:1] + [one] + {value}[1:]",
+        ("list", "remove"): "{value} = [one for one in {value} if one != other]",
+        ("list", "clear"): "{value} = []",
+        ("dict", "clear"): "{value} = {}",
+        ("list", "reverse"): "{value} = list(reversed({value}))",
         ("dict", "items"): "for key, value in {value}.items(): …",
         ("dict", "pop"): "{name: one for name, one in {value}.items() if name != key}",
         ("dict", "setdefault"): "{value}.get(key, default)",
-        ("dict", "update"): "{value} | other",
+        ("dict", "update"): "{value} = {value} | other",
         ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
         ("secret", "get_secret_value"): OPEN_IN_TASK,
         ("str", "join"): "{value}.join(str(one) for one in ones)",

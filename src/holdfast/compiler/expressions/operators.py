@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -118,11 +119,26 @@ def arithmetic(
     return TypedQuery(query, type_, fails | fails_of(left, right))
 
 
+def _as_f_string(unit: Unit, node: ast.AST) -> str:
+    """`"%s of %s" % (n, total)` -> `f"{n} of {total}"`."""
+    match node:
+        case ast.BinOp(left=ast.Constant(value=str(text)), right=right):
+            values = right.elts if isinstance(right, ast.Tuple) else [right]
+            parts = re.split("%[sd]", text)
+            if len(parts) == len(values) + 1 and not any("%" in part for part in parts):
+                written = [f"{{{unit.text(value)}}}" for value in values]
+                joined = "".join(map("".join, zip(parts, [*written, ""], strict=True)))
+                return f'f"{joined}"'
+    return 'f"{value}"'
+
+
 def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type) -> TypedQuery:
     message = f"`{symbol}` between {describe(left)} and {describe(right)} has no exact JSONata form"
     help_ = _PURE_HELP
     if DECIMAL in (left, right):
         help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
+    elif symbol == "%" and is_text(left):
+        help_ = _as_f_string(unit, node)
     elif symbol == "**":
         help_ = "a power has an int base and a constant exponent from 0 to 16: n ** 2"
     else:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tools import Tools
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
@@ -33,6 +34,8 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
         return unit.refused(
             node, "HF003", f"`{name}` is called or is a branch, it is no value", f"{name}({taken})"
         )
+    if isinstance(found, Tools):
+        found = [*found]
     plain = _json_constant(found)
     if plain is NOTHING:
         kind = "module" if isinstance(found, ModuleType) else type(found).__name__

@@ -36,6 +36,7 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     element_of,
+    is_key,
     is_list,
     is_refused,
     is_text,
@@ -63,7 +64,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
             return TypedQuery(query, STR, fails | {"IndexError"})
         case TupleOf(elements) if isinstance(key.query, Constant):
             return _tuple_item(lowering, node, base, elements, key.query.value)
-        case DictOf(value) if is_text(key.type):
+        case DictOf(value) if is_key(key.type):
             query = guard(FunctionCall("lookup", (base.query, key.query)), f"KeyError: {text}")
             return TypedQuery(query, value, fails | {"KeyError"})
     return lowering.unit.refused(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.graph_model import FromInput, FromStep, GraphModel, references_in
-from holdfast.compiler.emit.assembler import Assembler
+from holdfast.api.step_types import Approval, HumanApproval, Rejected
+from holdfast.compiler.emit.assembler import Assembler, Label
 from holdfast.compiler.emit.states import STATES, MachineParts, output_of, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -42,6 +43,7 @@ class Emitted:
     asl: dict[str, Any]
     tasks: tuple[str, ...]
     spots: Mapping[str, Spot]
+    answers: Mapping[str, Any]
 
 
 def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
@@ -54,7 +56,8 @@ def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
     if graph.timeout is not None:
         head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
     asl = {**head, **states}
-    return Emitted(asl, tuple(sorted(emitting.machine.tasks)), emitting.spots)
+    machine = emitting.machine
+    return Emitted(asl, tuple(sorted(machine.tasks)), emitting.spots, machine.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,9 @@ class _Emitting:
         """Return the fields of the state, and the query that reads each needed result in it."""
         match plan:
             case SingleStep(number):
+                task = self.graph.steps[number].task
+                if isinstance(task, HumanApproval):
+                    return self._approval(number, task), {number: ItemOf(_RESULT, Constant(0))}
                 return self._task(number, known), {number: _RESULT}
             case Fork(branches):
                 return self._parallel(_Lanes(branches, None, scope, known, needed))
@@ -206,6 +212,44 @@ class _Emitting:
         task, sources = self.graph.steps[number].task, self.graph.sources[number]
         queries = ((name, self._query(number, name, known)) for name in sources)
         return task_state(self.machine, task, template(ObjectOf(tuple(queries))))
+
+    def _approval(self, number: int, approval: HumanApproval) -> dict[str, Any]:
+        """Return one state for the question and its outcome: a branch that asks, and fails when
+        the answer is a refusal.
+        """
+        place = SourcePlace(spot_of(self.graph.steps[number].written).span, "")
+        assembler = Assembler(self.machine.names)
+        if approval.notify is not None:
+            self._place(number, assembler.add(place, approval.notify.name, self._notify(approval)))
+        question = {
+            "Type": "Task",
+            "Resource": "holdfast:ask.waitForTaskToken",
+            "Arguments": {"title": approval.title, "assignee": approval.assignee},
+            "TimeoutSeconds": int(approval.answer_within.total_seconds()),
+        }
+        asked = self._place(number, assembler.add(place, f"ask for {approval.name}", question))
+        self.machine.answers[asked] = Approval
+        approved = Label()
+        choice = {"Condition": "{% $states.input.approved %}", "Next": approved}
+        rejected = Label()
+        decide = {"Type": "Choice", "Choices": [choice], "Default": rejected}
+        self._place(number, assembler.end(place, f"{approval.name} approved?", decide))
+        assembler.place(rejected)
+        note = "{% $states.input.note %}"
+        fail = {"Type": "Fail", "Error": Rejected.__name__, "Cause": note}
+        self._place(number, assembler.end(place, f"{approval.name} rejected", fail))
+        assembler.place(approved)
+        end = {"Type": "Succeed"}
+        self._place(number, assembler.end(place, f"{approval.name} approved", end))
+        return {"Type": "Parallel", "Branches": [assembler.machine()]}
+
+    def _notify(self, approval: HumanApproval) -> dict[str, Any]:
+        assert approval.notify is not None
+        return task_state(self.machine, approval.notify, {})
+
+    def _place(self, number: int, state: str) -> str:
+        self.spots[state] = spot_of(self.graph.steps[number].written)
+        return state
 
     def _query(self, number: int, name: str, known: Mapping[int, QueryTree]) -> QueryTree:
         tree = self.graph.sources[number][name]

@@ -16,7 +16,22 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from holdfast.api.graph_model import FromInput, FromStep, GraphModel, InJson, Step
+from holdfast.api.graph_model import (
+    FromInput,
+    FromStep,
+    GraphModel,
+    InJson,
+    Step,
+    parameters_of,
+)
+from holdfast.api.step_types import (
+    APPROVAL_TIMEOUT,
+    HUMAN_APPROVAL,
+    NAMED_BY_ID,
+    HumanApproval,
+    StepType,
+)
+from holdfast.api.surface import role
 from holdfast.api.tasks import Retry, Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
@@ -27,6 +42,9 @@ from holdfast.errors import WorkflowError
 _FILE: Final = "<document>"
 _DAG: Final = ("workflow_id", "steps", "timeout_seconds")
 _STEP: Final = ("id", "type", "depends_on", "arguments", "timeout_seconds", "retry")
+_APPROVAL: Final = (
+    *("id", "type", "depends_on", "assignee_role", "title", "notification", "timeout_seconds"),
+)
 #: Fields of a retry -> whether they are durations.
 _RETRY: Final[Mapping[str, bool]] = {
     "max_attempts": False,
@@ -40,12 +58,17 @@ _SECONDS_MAX: Final = 99_999_999
 
 
 def read_graph(
-    document: str | Mapping[str, Any], tasks: Iterable[Task[..., Any]], file: str, module: str
+    document: str | Mapping[str, Any],
+    tasks: Iterable[Task[..., Any] | StepType],
+    file: str,
+    module: str,
 ) -> GraphModel:
     """Raises CompileErrors with everything that is wrong, the graph included."""
     text = document if isinstance(document, str) else json.dumps(document, indent=2)
     root = InJson(module, file or _FILE, text, "")
-    reading = _Reading(root, {task.name: task for task in tasks})
+    given = tuple(tasks)
+    kinds = {one.name: one for one in given if isinstance(one, StepType)}
+    reading = _Reading(root, {one.name: one for one in given if isinstance(one, Task)}, kinds)
     graph = reading.graph(_parsed(text, root.file))
     if reading.refused or graph is None:
         raise CompileErrors(reading.refused)
@@ -71,6 +94,7 @@ class _Reading:
 
     root: InJson
     tasks: Mapping[str, Task[..., Any]]
+    kinds: Mapping[str, StepType]
     refused: list[Diagnostic] = field(default_factory=list)
 
     def refuse(self, path: DocumentPath, code: str, message: str, help_: str) -> None:
@@ -93,24 +117,62 @@ class _Reading:
     def _step(self, row: Any, path: DocumentPath) -> Step | None:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
-        self._known_fields(row, path, _STEP)
+        kind = str(row.get("type"))
+        if kind not in self.kinds:  # a kind of the project's own has fields of its own
+            self._known_fields(row, path, _APPROVAL if kind == HUMAN_APPROVAL else _STEP)
         id_ = self._text(row, path, "id", '"id": "extract"')
         awaited = self._awaited(row.get("depends_on", []), (*path, "depends_on"))
         arguments = self._arguments(row.get("arguments", {}), (*path, "arguments"))
-        task = self._task(row, path)
+        task = self._task_of(row, id_, path)
+        if kind in self.kinds and task is not None and "step" in parameters_of(task):
+            arguments = {"step": row, **arguments}
         written = InJson(self.root.module, self.root.file, self.root.text, _location(path))
         return None if task is None else Step(id_, task, awaited, arguments, written)
 
-    def _task(self, row: dict[str, Any], path: DocumentPath) -> Task[..., Any] | None:
-        name = self._text(row, path, "type", f'"type": "{next(iter(self.tasks), "extract")}"')
+    def _task_of(self, row: dict[str, Any], id_: str, path: DocumentPath) -> Task[..., Any] | None:
+        kind = self._text(row, path, "type", f'"type": "{next(iter(self.tasks), "extract")}"')
+        if kind in self.kinds:
+            return self._with_settings(self.kinds[kind].task, row, path)
+        if kind in self.tasks:
+            return self._with_settings(self.tasks[kind], row, path)
+        if kind in NAMED_BY_ID:
+            task = self._task(id_, (*path, "id"), '"id"')
+            return None if task is None else self._with_settings(task, row, path)
+        if kind == HUMAN_APPROVAL:
+            return self._approval(row, id_, path)
+        return self._task(kind, (*path, "type"), '"type"') if kind else None
+
+    def _task(self, name: str, path: DocumentPath, field: str) -> Task[..., Any] | None:
         task = self.tasks.get(name)
         if task is None and name:
-            known = ", ".join(sorted(self.tasks)) or "none"
+            known = ", ".join(sorted({*self.tasks, *self.kinds})) or "none"
             message = f'"{name}" is none of the tasks: {known}'
+            if field == '"type"':
+                message += f"; nor a kind of step: {', '.join((*NAMED_BY_ID, HUMAN_APPROVAL))}"
             meant = nearest(name, self.tasks) or next(iter(self.tasks), "extract")
-            self.refuse((*path, "type"), "HF056", message, f'"type": "{meant}"')
-        if task is None:
-            return None
+            self.refuse(path, "HF056", message, f'{field}: "{meant}"')
+        return task
+
+    def _approval(self, row: dict[str, Any], id_: str, path: DocumentPath) -> HumanApproval | None:
+        """A question to a role, 48 hours by default; `notification` names a task to run before."""
+        asked = self._text(row, path, "assignee_role", '"assignee_role": "manager"')
+        title = row.get("title", f"Approve {id_}?")
+        self._is(str, title, (*path, "title"), "a text", '"title": "Approve the loan?"')
+        seconds = self._seconds(row.get("timeout_seconds"), (*path, "timeout_seconds"))
+        notify = None
+        if "notification" in row:
+            name = self._text(row, path, "notification", '"notification": "tell_manager"')
+            notify = self._task(name, (*path, "notification"), '"notification"')
+            if notify is not None and parameters_of(notify):
+                message = f"the notification {name} has parameters, and a question gives it none"
+                help_ = f'make it a step of its own: {{"id": "{name}", "type": "notification"}}'
+                self.refuse((*path, "notification"), "HF057", message, help_)
+        timeout = seconds or APPROVAL_TIMEOUT
+        return HumanApproval(id_, title, role(asked), timeout=timeout, notify=notify)
+
+    def _with_settings(
+        self, task: Task[..., Any], row: dict[str, Any], path: DocumentPath
+    ) -> Task[..., Any]:
         timeout = self._seconds(row.get("timeout_seconds"), (*path, "timeout_seconds"))
         return task.options(timeout=timeout, retry=self._retry(row.get("retry"), (*path, "retry")))
 

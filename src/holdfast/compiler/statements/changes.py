@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Held, TypedQuery, fails_of
+from holdfast.compiler.context import NOTHING, Held, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -33,9 +33,9 @@ from holdfast.compiler.types.types import (
     ListOf,
     Type,
     describe,
+    is_key,
     is_list,
     is_refused,
-    is_text,
     join,
     may_be_list,
 )
@@ -136,7 +136,7 @@ def _assign_item(
     current, key, new = parts
     fails = fails_of(current, key, new)
     match current.type:
-        case DictOf(value) if is_text(key.type):
+        case DictOf(value) if is_key(key.type):
             merged = FunctionCall(
                 "merge", (ArrayOf((current.query, ComputedEntry(key.query, new.query))),)
             )
@@ -223,3 +223,30 @@ def _give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) 
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, value),)))
     statements.hold(name, value.type, is_own=True)
+
+
+def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
+    """The refusal of a change of something that is not a list or dict with a name of its own."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),
+            args=[value],
+        ):
+            text, more = unit.text(item), unit.text(value)
+            star = "*" if method == "extend" else ""
+            message = f"`{text}` may be held by something else, so it cannot be changed in place"
+            return "HF020", message, f"{text} = [*{text}, {star}{more}]"
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name), attr="add" | "discard" as method),
+            args=[value],
+        ) if unit.outside(ast.Name(id=name)) is NOTHING:
+            more = unit.text(value)
+            help_ = f"if {more} not in {name}: {name}.append({more})"
+            if method == "discard":
+                help_ = f"{name} = [one for one in {name} if one != {more}]"
+            message = (
+                f"`.{method}()` changes a set, and a workflow keeps a list of what it has seen"
+            )
+            return "HF002", message, help_
+        case _:
+            return None

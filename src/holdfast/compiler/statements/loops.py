@@ -19,6 +19,7 @@ from holdfast.compiler.expressions.iteration import (
     LoopVariable,
     Walk,
     bind,
+    checked_step,
     require_int,
     walk,
 )
@@ -108,8 +109,7 @@ def lower_for(statements: Statements, node: ast.For) -> None:
     )
     text = f"for {statements.unit.text(node.target)} in {statements.unit.text(node.iter)}"
     counter = _counter(statements, node, "index")
-    step = _step_of(node.iter)
-    further = Binary("+" if step >= 0 else "-", counter, Constant(abs(step)))
+    further = _further(statements, node, counter)
     statements.emit(
         Loop(
             statements.origin(node, text),
@@ -121,6 +121,14 @@ def lower_for(statements: Statements, node: ast.For) -> None:
             (*end, *orelse),
         )
     )
+
+
+def _further(statements: Statements, node: ast.For, counter: Variable) -> QueryTree:
+    """The counter after a round."""
+    step = _step_of(node.iter)
+    if step is None:
+        return Binary("+", counter, _counter(statements, node, "step"))
+    return Binary("+" if step >= 0 else "-", counter, Constant(abs(step)))
 
 
 _Plan = tuple[_Values, QueryTree, "list[tuple[ast.Name, Held]]"]
@@ -190,18 +198,27 @@ def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
             return None
     statements.prepare(node.iter)
     bounds = [require_int(statements.expressions, argument) for argument in arguments[:2]]
-    if len(arguments) == 3 and _step_of(node.iter) == 0:
-        message = "the step of a range must be a constant other than 0"
+    step = _step_of(node.iter)
+    if step == 0:
+        message = "the step of a range is not zero"
         statements.unit.refuse(arguments[2], "HF002", message, "range(10, 0, -1)")
     index, stop = _counter(statements, node, "index"), _counter(statements, node, "stop")
     start = bounds[0] if len(bounds) == 2 else TypedQuery(Constant(0), INT)
-    setup = ((stop.name, bounds[-1]), (index.name, start))
-    test = Binary("<" if _step_of(node.iter) >= 0 else ">", index, stop)
+    setup: _Values = ((stop.name, bounds[-1]), (index.name, start))
+    if step is None:
+        by = _counter(statements, node, "step")
+        found = checked_step(require_int(statements.expressions, arguments[2]))
+        forwards = Binary("and", Binary(">", by, Constant(0)), Binary("<", index, stop))
+        backwards = Binary("and", Binary("<", by, Constant(0)), Binary(">", index, stop))
+        test = Binary("or", forwards, backwards)
+        setup = (*setup, (by.name, found))
+    else:
+        test = Binary("<" if step >= 0 else ">", index, stop)
     return setup, test, bind(statements.expressions, node.target, LoopVariable(index, INT))
 
 
-def _step_of(node: ast.expr) -> int:
-    """The constant step of a range: 1 when it has none, 0 when it is not constant."""
+def _step_of(node: ast.expr) -> int | None:
+    """The constant step of a range: 1 when it has none, None when it is computed."""
     match node:
         case ast.Call(func=ast.Name(id="range"), args=[_, _, ast.Constant(value=int(step))]):
             return step
@@ -211,7 +228,7 @@ def _step_of(node: ast.expr) -> int:
         ):
             return -step
         case ast.Call(func=ast.Name(id="range"), args=[_, _, _]):
-            return 0
+            return None
         case _:
             return 1
 

@@ -55,6 +55,7 @@ from types import EllipsisType
 from typing import Any, Final
 
 from holdfast.api.surface import first
+from holdfast.api.tools import Tools
 from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Environment,
@@ -91,7 +92,7 @@ from holdfast.compiler.statements.assignments import (
     lower_assignment,
     lower_augmented_assignment,
 )
-from holdfast.compiler.statements.changes import lower_change
+from holdfast.compiler.statements.changes import change_inside, lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.compiler.statements.flow import Flow
@@ -102,6 +103,7 @@ from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
+from holdfast.compiler.statements.tools import lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
@@ -112,6 +114,8 @@ from holdfast.compiler.steps.helpers import (
     keeps_parameters,
 )
 from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
+from holdfast.compiler.steps.logs import logger_of, lower_log
+from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
 from holdfast.compiler.types.types import NEVER, Type, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -215,6 +219,9 @@ class Statements:
         """
         if isinstance(function, Helper):
             found = self.hoisted[node] = inline(self, node, function)
+            return found
+        if isinstance(function, Tools):
+            found = self.hoisted[node] = lower_tools(self, node, function)
             return found
         name = getattr(function, "name", None) or getattr(function, "__name__", "step")
         variable = self.scope.name(f"{name}_result", (node, "result"))
@@ -411,7 +418,9 @@ class Statements:
                 return  # a docstring, or an empty body
             case ast.Call() if (function := self.durable(value)) is not None:
                 self.step(value, function, (), node)
-            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper):
+            case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
+                self._log(value, logger)
+            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper | Tools):
                 self.prepare(value)
                 if self.hoisted[value].type == NEVER:
                     self.flow.environment = None
@@ -424,7 +433,20 @@ class Statements:
             case _:
                 self._without_effect(node, value)
 
+    def _log(self, node: ast.Call, logger: str) -> None:
+        hoist_inside(self, node)
+        try:
+            action = lower_log(self.expressions, node, logger)
+        except StepRefused:
+            self.lose(node)
+        else:
+            self.emit(StepStatement(self.origin(node), action, ()))
+
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
+        change = change_inside(self.unit, value)
+        if change is not None:
+            self.unit.refuse(node, *change)
+            return
         if isinstance(value, ast.Call | ast.Await):
             # The error in the call is more useful than the unused result.
             before = len(self.unit.diagnostics)

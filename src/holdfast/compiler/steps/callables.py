@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast import limits
-from holdfast.api.surface import Task, Workflow
+from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
 
 _INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
@@ -40,6 +41,8 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         yield Obstacle("HF008", message, help_)
     if isinstance(declared, Workflow):
         return
+    if isinstance(declared, Pure):
+        yield from _tasks_inside(declared)
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
         message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
@@ -50,6 +53,22 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         )
         help_ = "start the work in a short @task, then wait_for_event(…) for its end"
         yield Obstacle("HF060", message, help_)
+
+
+def _tasks_inside(declared: Pure[..., Any]) -> Iterator[Obstacle]:
+    """The tasks that a @pure function reads: the engine would neither record nor retry them."""
+    code = getattr(declared.function, "__code__", None)
+    if code is None:
+        return
+    for part in dis.get_instructions(code):
+        found = (
+            declared.function.__globals__.get(part.argval) if part.opname == "LOAD_GLOBAL" else 0
+        )
+        if isinstance(found, Task) and not found.is_pure:
+            message = f"`{declared.name}` is @pure and calls the task `{part.argval}` inside"
+            help_ = f"call `{part.argval}` in the workflow, and give `{declared.name}` its result"
+            yield Obstacle("HF059", message, help_)
+            return
 
 
 def _is_whole(duration: timedelta | None) -> bool:

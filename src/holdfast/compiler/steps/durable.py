@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from holdfast.api import surface
+from holdfast.api.library import task_of
 from holdfast.api.surface import Retry, Task, Workflow
 from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -44,7 +45,7 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
         case function:
             found = _outside(unit, scope, function)
     is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
-    return found if is_step else None
+    return found if is_step else task_of(found)
 
 
 def _outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:

@@ -30,9 +30,10 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any, Final
 
+from holdfast.api.tools import Tools
 from holdfast.compiler.context import Helper, Unit
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import kept_by_statements
+from holdfast.compiler.statements.aliases import changes_in_place, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
@@ -43,11 +44,26 @@ def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
     """What `node` calls and what runs before its statement: a durable call, or a helper of
     statements. None for any other node.
     """
-    found = find_durable(unit, scope, node)
+    found = find_durable(unit, scope, node) or find_tools(unit, scope, node)
     if found is not None:
         return found
     helper = find_helper(unit, scope, node)
     return None if helper is None or helper.is_expression else helper
+
+
+def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Tools | None:
+    """The choice of tasks that a call chooses from: `TOOLS[name](…)`."""
+    match node:
+        case ast.Call(func=ast.Subscript(value=ast.Name() | ast.Attribute() as base)):
+            root: ast.expr = base
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and scope.is_local(root.id):
+                return None
+            found = unit.outside(base)
+            return found if isinstance(found, Tools) else None
+        case _:
+            return None
 
 
 def find_helper(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Helper | None:
@@ -164,7 +180,7 @@ def _helper(
     is_recursive = node in around
     called = () if is_recursive else _called(unit, scope, node, around)
     is_plain = not is_recursive and _is_plain(node.body)
-    is_quiet = not is_recursive and not any(isinstance(part, _LOUD) for part in own_parts(node))
+    is_quiet = not is_recursive and not any(_is_loud(part) for part in own_parts(node))
     return Helper(
         node,
         unit,
@@ -173,6 +189,13 @@ def _helper(
         is_expression=is_plain and all(one is not None and one.is_expression for one in called),
         is_quiet=is_quiet and all(one is not None and one.is_quiet for one in called),
     )
+
+
+def _is_loud(node: ast.AST) -> bool:
+    """Return True for a statement that may do more than compute: it raises, or writes a log."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call) and not changes_in_place(node)
+    return isinstance(node, _LOUD)
 
 
 _LOUD: Final = (ast.Raise, ast.Assert, ast.While, ast.With)
@@ -190,7 +213,7 @@ def _called(
     for part in own_parts(node):
         if not isinstance(part, ast.Call):
             continue
-        if find_durable(unit, inner, part) is not None:
+        if (find_durable(unit, inner, part) or find_tools(unit, inner, part)) is not None:
             found.append(None)
         elif helper := _find(unit, inner, part.func, (*around, node)):
             found.append(helper)

@@ -135,7 +135,24 @@ def _from_class(cls: type[Any]) -> Type:
         return DATETIME
     if cls.__module__ == "pydantic.types" and cls.__name__ == "SecretStr":
         return SECRET
+    if is_named_tuple(cls):
+        return _from_named_tuple(cls)
     return Opaque(cls.__name__)
+
+
+def is_named_tuple(found: object) -> bool:
+    """Return True for a NamedTuple, whose JSON is an array."""
+    return isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+
+
+def _from_named_tuple(cls: Any) -> Type:
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError:
+        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+    return TupleOf(
+        tuple(from_annotation(hints.get(name, Any)) for name in cls._fields), cls._fields
+    )
 
 
 def _from_name(annotation: Any) -> Type:

@@ -109,6 +109,12 @@ def is_own(module: ModuleType) -> bool:
     return not file.startswith(_LIBRARY_ROOTS)
 
 
+def is_own_name(name: str) -> bool:
+    """Return True when a module of this name is one of the author."""
+    module = sys.modules.get(name)
+    return module is not None and is_own(module)
+
+
 def has_plain_text(cls: type[BaseException]) -> bool:
     """Return True when `str(cls(text))` is `text`. The check does not run code of the author."""
     makers = (cls.__new__, cls.__init__, cls.__str__)

@@ -59,7 +59,10 @@ class DictOf:
 
 @dataclass(frozen=True, slots=True)
 class TupleOf:
+    """`names`: of the fields of a NamedTuple."""
+
     elements: tuple[Type, ...]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,9 @@ def _merge(left: Type, right: Type) -> Type | None:
             return ListOf(join(some, other), is_tuple)
         case DictOf(some), DictOf(other):
             return DictOf(join(some, other))
+        case TupleOf(parts), TupleOf(others) if len(parts) == len(others):
+            joined = tuple(join(part, other) for part, other in zip(parts, others, strict=True))
+            return TupleOf(joined, left.names if left.names == right.names else ())
         case ErrorOf(some_text), ErrorOf(other_text):
             return ErrorOf(some_text and other_text)
         case _:
@@ -338,3 +344,8 @@ def is_text_enum(type_: Type) -> bool:
         return False
     enum = type_.enum
     return (enum.__str__, enum.__format__) == (StrEnum.__str__, StrEnum.__format__)
+
+
+def is_key(type_: Type) -> bool:
+    """Return True for a value that is a key of a JSON object as Python has it."""
+    return is_text(type_) or is_text_enum(type_)

@@ -125,6 +125,32 @@ def _skipped(state: Execution, event: Event) -> Execution:
     return moved(state, frame_of_event(state, event), event, waiting=Exited())
 
 
+def _forked(state: Execution, event: Event) -> Execution:
+    """The history so far is a copy. From here on the execution is its own."""
+    own, root = event.holdfast, state.frames[ROOT]
+    data = event.details.get("input", root.input)
+    assigned = event.details.get("assignedVariables", {})
+    root = root._replace(
+        input=data,
+        variables={**root.variables, **assigned},
+        entered_ms=event.at_ms,
+        deadlines=(),
+        waiting=Entered(),
+    )
+    return state._replace(
+        input=event.details.get("input", state.input),
+        started_ms=event.at_ms,
+        due_ms=own.get("due"),
+        frames={ROOT: root},
+        last_control="",
+        parent=None,
+        redrives=0,
+        children=frozenset(),
+        paused=None,
+        fork_of=own["of"],
+    )
+
+
 def _ended(state: Execution, event: Event, status: Status) -> Execution:
     return state._replace(
         status=status,
@@ -292,6 +318,8 @@ def _timer_set(state: Execution, event: Event) -> Execution:
 
 def _retry_delayed(state: Execution, event: Event) -> Execution:
     frame, entry = frame_of_event(state, event), event.holdfast["entry"]
+    in_lanes = (lane.error for lane in state.frames.values() if lane.owner == frame.id)
+    error = next(filter(None, in_lanes), frame.error)
     state = without_lanes(state, frame)
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
@@ -301,6 +329,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
         event,
         retries=counted(frame, event.holdfast),
         waiting=Delay(entry, event.holdfast["due"]),
+        error=error,
     )
 
 
@@ -354,7 +383,8 @@ def _lanes_succeeded(state: Execution, event: Event) -> Execution:
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
-    return moved(state, frame, event, waiting=FailedState(None, 0, lanes_of(frame)))
+    waiting = FailedState(None, 0, lanes_of(frame))
+    return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 
 
 # -- the execution ---------------------------------------------------------------------------------
@@ -378,6 +408,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
     "StepSkipped": _skipped,
+    "ExecutionForked": _forked,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,

@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.runtime.commands import (
     answers,
     events,
+    fork,
     limits,
     pause,
     priority,
@@ -95,6 +96,11 @@ class Front:
     ) -> JsonResult:
         return skip.skip(self.known, tenant, identifier, request, chance)
 
+    def fork(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        return fork.fork(self.known, tenant, identifier, request, chance)
+
     def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
         return scope_pause.change_pause(self.known, request)
 
@@ -160,8 +166,8 @@ class Front:
     ) -> JsonResult:
         return questions.ACTIONS[action](self.known, tenant, identifier, request)
 
-    def describe(self, tenant: str, identifier: str) -> JsonResult:
-        return queries.describe(self.known, tenant, identifier)
+    def describe(self, tenant: str, identifier: str, *, with_forks: bool = False) -> JsonResult:
+        return queries.describe(self.known, tenant, identifier, with_forks=with_forks)
 
     def history(self, tenant: str, identifier: str, after: Any = None) -> JsonResult:
         return queries.history(self.known, tenant, identifier, after)

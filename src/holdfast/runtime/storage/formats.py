@@ -79,6 +79,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Resumed": 2,
     "PriorityChanged": 2,
     "StepSkipped": 2,
+    "ExecutionForked": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,

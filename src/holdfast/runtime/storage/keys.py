@@ -398,6 +398,14 @@ def due_until(at_ms: int) -> str:
     return f"{at_ms:015d}$"  # "$" follows "#"
 
 
+#: The rows in the inbox of an execution that name its forks.
+FORK_PREFIX: Final = "f#"
+
+
+def fork(run: str) -> str:
+    return f"{FORK_PREFIX}{run}"
+
+
 # -- gates -----------------------------------------------------------------------------------------
 
 #: The changes that operators have made to limits, one item for each limit.

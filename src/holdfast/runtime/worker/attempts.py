@@ -336,6 +336,7 @@ class Attempts:
             credentials=waiting.credentials,
             arns=_arns(state.origin),
             resource=task.resource if isinstance(task, TaskState) else "",
+            heartbeat_seconds=waiting.heartbeat_seconds,
         )
 
     def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:

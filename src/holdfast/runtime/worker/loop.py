@@ -46,7 +46,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
-from holdfast.asl.program import Program
+from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
@@ -63,7 +63,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
+from holdfast.runtime import follow_ups, inbox, messages, status_events, wait_rows, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -80,7 +80,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, recovery
+from holdfast.runtime.worker import external_facts, fast_path, forking, recovery
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -249,6 +249,8 @@ class Processing:
         yield from self._fetch(body["definition"])
         program = self.program
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
+        if body.get("fork"):
+            return (yield from self._fork(data))
         started = self.errand.started(data)
         place = yield from self.attempts.permits.admit(
             self.log.tenant, started.workflow, data, (yield Clock())
@@ -272,6 +274,19 @@ class Processing:
             self.run_for = step.state
             return (yield from self._work(step))
         over = yield from self._step(step, now_ms)
+        return (yield from self._work()) if over is None else over
+
+    def _fork(self, request: Json) -> Delivers:
+        """A copy of another execution's history begins the log. The step runs after its commit."""
+        forked = yield from forking.read(self.log, self.errand.started(None), request)
+        now_ms = yield Clock()
+        place = yield from self.attempts.permits.admit(
+            self.log.tenant, forked.started.workflow, forked.input, now_ms
+        )
+        forked = replace(forked, started=replace(forked.started, refused=place))
+        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
+        moment = self.moments.at(now_ms, self.errand.body["t0"])
+        over = yield from self._step(advance(self.program, None, [forked], moment), now_ms)
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
@@ -308,6 +323,7 @@ class Processing:
         yield from self.attempts.poll(lambda: self.program, now_ms)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
+        yield from wait_rows.repair_row(self.log, now_ms)
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms)
         self.facts += yield from again
 
@@ -422,9 +438,21 @@ class Processing:
             step = self._with_opened(step, now_ms)
         if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listed = listing(self.log.tenant, step.state) if is_opening or is_over else {}
-        if not (yield from self.log.commit(step, now_ms, listed)):
+        is_listed = is_opening or is_over
+        listed = listing(self.log.tenant, step.state, now_ms) if is_listed else {}
+        is_resting = is_opened and not (more or self.attempts.mine(asked))
+        indexed = self.log.indexed
+        if is_listed:
+            indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
+        elif is_resting:
+            indexed = wait_rows.indexed_at_rest(self.log, step.state, now_ms)
+        has_new_waits = not is_listed and indexed != self.log.indexed
+        if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        if has_new_waits:
+            yield from wait_rows.put_row(self.log, now_ms)
+        elif is_opening:
+            yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
         yield from self._release(asked_before, asked)
@@ -495,8 +523,9 @@ class Processing:
         if not self.state.is_opened:
             yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listed = listing(self.log.tenant, step.state)
-            if not (yield from self.log.commit(step, now_ms, listed)):
+            listed = listing(self.log.tenant, step.state, now_ms)
+            indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
+            if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)

@@ -1,0 +1,70 @@
+"""A choice of tasks by name: the tools that a model, or a caller, may ask for.
+
+    TOOLS = choice(get_weather, get_price)
+
+    @workflow
+    def answer(question: str) -> str:
+        call = ask_model(question)
+        result = TOOLS[call.name](**call.arguments)
+
+In a state machine it is a Choice over Tasks: each has its own types, retries and time-outs. A name
+that is not there is a KeyError, an error of the expression; arguments that do not fit the task's
+annotations are InvalidArguments, as for any task.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from holdfast.api.boundary import Misfit
+from holdfast.api.harness import harness
+from holdfast.api.tasks import InvalidArguments, Task
+from holdfast.errors import WorkflowError
+
+
+class Tools(Mapping[str, Callable[..., Any]]):
+    """Tasks by their names. Made by `choice`."""
+
+    def __init__(self, tasks: tuple[Task[..., Any], ...]) -> None:
+        self.tasks = {task.name: task for task in tasks}
+        if not tasks or len(self.tasks) < len(tasks):
+            names = ", ".join(task.name for task in tasks) or "no task"
+            raise WorkflowError(
+                "HF063",
+                f"a choice needs tasks with different names, and this has {names}",
+                help="choice(get_weather, get_price)",
+            )
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        task = self.tasks[name]
+
+        def call(**arguments: Any) -> Any:
+            return _call(task, arguments)
+
+        return call
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+def _call(task: Task[..., Any], arguments: dict[str, Any]) -> Any:
+    stand_in = harness.get()
+    if stand_in is not None:
+        parameters = inspect.signature(task.function).parameters.values()
+        defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        return stand_in.run_task(task, {**defaults, **arguments})
+    try:
+        values = task.boundary.parse_arguments(arguments)
+    except Misfit as misfit:
+        raise InvalidArguments(f"{task.name}({misfit})") from None
+    return task.function(**values)
+
+
+def choice(*tasks: Task[..., Any]) -> Tools:
+    """Tasks of which a workflow calls one by its name: `TOOLS[name](**arguments)`."""
+    return Tools(tasks)

@@ -1,0 +1,44 @@
+"""The parser of the command line, with a hint for a word that is almost a known one."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+#: argparse's own message: "argument COMMAND: invalid choice: 'lsit' (choose from 'list', 'show')".
+_CHOICE: Final = re.compile(r"invalid choice: '([^']*)'.*\(choose from (.*)\)", re.DOTALL)
+_WORD: Final = re.compile(r"[\w.-]+")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors say which word was meant. Its subcommands are parsers of this class."""
+
+    def parse_args(  # type: ignore[override]  # argparse has overloads for the namespace
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            # The parser of the command knows the options that the user may have meant.
+            used: argparse.ArgumentParser = getattr(found, "parser", self)
+            used.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(used, unknown)}")
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        choice = _CHOICE.search(message)
+        if choice is not None:
+            message += _hint(choice[1], _WORD.findall(choice[2]))
+        super().error(message)
+
+
+def _meant(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
+    options = [option for action in parser._actions for option in action.option_strings]  # noqa: SLF001
+    hints = (_hint(word.partition("=")[0], options) for word in unknown if word.startswith("-"))
+    return next(filter(None, hints), "")
+
+
+def _hint(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"\n  = help: did you mean {near[0]}?" if near else ""

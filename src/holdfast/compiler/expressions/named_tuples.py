@@ -1,0 +1,43 @@
+"""`Point(1, y=2)` of a NamedTuple."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.declared import declared_type
+from holdfast.compiler.expressions.outside import from_outside
+from holdfast.compiler.expressions.query import ArrayOf, item_of
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.types import TupleOf, is_refused, may_be_list
+
+
+def construct_named_tuple(lowering: Lowering, node: ast.Call, cls: Any) -> TypedQuery:
+    """`Point(1, y=2)` of a NamedTuple: an array, completed by the defaults of the class."""
+    type_ = from_annotation(cls)
+    given: dict[str, ast.expr] = dict(zip(cls._fields, node.args, strict=False))
+    given.update({str(word.arg): word.value for word in node.keywords})
+    unknown = given.keys() - set(cls._fields)
+    missing = [name for name in cls._fields if name not in {**given, **cls._field_defaults}]
+    is_starred = any(isinstance(part, ast.Starred) for part in node.args)
+    is_whole = len(given) == len(node.args) + len(node.keywords) and not unknown and not missing
+    if not isinstance(type_, TupleOf) or is_starred or not is_whole:
+        message = f"this call does not fit the fields of {cls.__name__}"
+        help_ = f"{cls.__name__}({', '.join(f'{name}=…' for name in cls._fields)})"
+        return lowering.unit.refused(node, "HF008", message, help_)
+    values: list[TypedQuery] = []
+    for name, wanted in zip(cls._fields, type_.elements, strict=True):
+        if name in given:
+            value = lowering.lower(given[name])
+            if is_refused(declared_type(lowering.unit, given[name], value.type, wanted)):
+                return REFUSED_EXPRESSION
+        else:
+            value = from_outside(lowering.unit, node, cls._field_defaults[name])
+        values.append(value)
+    if any(is_refused(value.type) for value in values):
+        return REFUSED_EXPRESSION
+    items = tuple(
+        item_of(value.query) if may_be_list(value.type) else value.query for value in values
+    )
+    return TypedQuery(ArrayOf(items), type_, fails_of(*values))

@@ -1,0 +1,99 @@
+"""`TOOLS[name](**arguments)` -> a Choice over the tasks of `choice(…)`, one Task state for each."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.api.tools import Tools
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.durations import at_border
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Constant,
+    ObjectOf,
+    QueryTree,
+    Variable,
+    failure,
+)
+from holdfast.compiler.ir import Assign, If, StatementBlock, StepStatement, Target, TaskAction
+from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.steps.callables import obstacles_of
+from holdfast.compiler.types.types import (
+    BOOL,
+    NEVER,
+    NONE,
+    UNKNOWN,
+    DictOf,
+    describe,
+    is_refused,
+    is_text,
+    join_all,
+)
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+_HELP = "TOOLS[call.name](**call.arguments)"
+
+
+def lower_tools(statements: Statements, node: ast.Call, tools: Tools) -> TypedQuery:
+    """Emit the choice, and return the result of the task that was chosen."""
+    assert isinstance(node.func, ast.Subscript)
+    name = _name(statements, node.func.slice)
+    arguments = _arguments(statements, node)
+    for task in tools.tasks.values():
+        for obstacle in obstacles_of(task):
+            statements.unit.refuse(node, obstacle.code, obstacle.message, obstacle.help)
+            return REFUSED_EXPRESSION
+    if name is None or arguments is None:
+        statements.lose(node)
+        return REFUSED_EXPRESSION
+    scope, origin = statements.scope, statements.origin(node)
+    key, given = scope.name("tool", (node, "tool")), scope.name("tool_arguments", (node, "given"))
+    statements.emit(Assign(origin, ((key, name), (given, arguments))))
+    result = scope.name("tool_result", (node, "result"))
+    unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
+    chain: StatementBlock = (Assign(origin, ((result, unknown),)),)
+    for task_name, task in reversed(tools.tasks.items()):
+        test: QueryTree = Binary("=", Variable(key), Constant(task_name))
+        action = TaskAction(task, TypedQuery(Variable(given), NONE))
+        step = StepStatement(statements.origin(node, task_name), action, (Target(result),))
+        chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),)
+    statements.emit_all(chain)
+    types = (signature_of(task.function).result for task in tools.tasks.values())
+    return TypedQuery(Variable(result), join_all(types))
+
+
+def _name(statements: Statements, node: ast.expr) -> TypedQuery | None:
+    value = statements.expressions.lower(node)
+    if is_refused(value.type):
+        return None
+    if value.type == UNKNOWN or is_text(value.type):
+        return value
+    message = f"a task is chosen by its name, and this is {describe(value.type)}"
+    statements.unit.refuse(node, "HF062", message, _HELP)
+    return None
+
+
+def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:
+    match node:
+        case ast.Call(args=[], keywords=[ast.keyword(arg=None, value=value)]):
+            whole = at_border(statements.unit, value, statements.expressions.lower(value))
+            if is_refused(whole.type):
+                return None
+            if whole.type == UNKNOWN or isinstance(whole.type, DictOf):
+                return whole
+        case ast.Call(args=[], keywords=words) if all(word.arg is not None for word in words):
+            values = {str(word.arg): _value(statements, word.value) for word in words}
+            if any(is_refused(value.type) for value in values.values()):
+                return None
+            items = tuple((name, value.query) for name, value in values.items())
+            return TypedQuery(ObjectOf(items), NONE, fails_of(*values.values()))
+    message = "a chosen task takes its arguments by name, or as one `**` of a dict"
+    statements.unit.refuse(node, "HF062", message, _HELP)
+    return None
+
+
+def _value(statements: Statements, node: ast.expr) -> TypedQuery:
+    return at_border(statements.unit, node, statements.expressions.lower(node))

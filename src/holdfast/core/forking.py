@@ -1,0 +1,74 @@
+"""Forks: a new execution that begins with the history of another one, up to a step.
+
+Rules of this file (docs/explanation/repair.md shows them):
+* The events of the origin are copied as they are. So the results of its steps, its variables and
+  the ids of its events are those of the fork.
+* `ExecutionForked` follows them and makes the execution a new one: its time counts from now, blocks
+  around the step get their time anew, and no child, pause or request of the origin is its own.
+* A fork begins at a step of the main line. There no branch is open, so nothing else of the origin
+  was under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from holdfast.core import cancelling
+from holdfast.core.apply.apply import fold
+from holdfast.core.decision import Decision
+from holdfast.core.events import Event
+from holdfast.core.facts import Forked, Started
+from holdfast.core.state import ROOT, Execution
+
+#: Fields of the origin's start that belong to it alone.
+_OWN: Final = frozenset({"run", "name", "parent", "due"})
+
+
+def entries(events: Sequence[Event]) -> dict[str, int]:
+    """Return the places in the main line at which a fork may begin: for each state, the index of
+    the event that entered it last.
+    """
+    return {
+        event.details["name"]: place
+        for place, event in enumerate(events)
+        if event.type.endswith("StateEntered") and "frame" not in event.holdfast
+    }
+
+
+def base(events: Iterable[Event]) -> Execution:
+    """Return the state of the origin after these events."""
+    state = fold(events)
+    assert state is not None
+    return state
+
+
+def fork(decision: Decision, fact: Forked) -> None:
+    if decision.is_started:
+        return
+    for event in _copied(fact.events, fact.started):
+        decision.replay(event)
+    own: dict[str, Any] = {"of": dict(fact.of), "reason": fact.reason, "by": fact.by}
+    seconds = decision.program.timeout_seconds
+    if seconds is not None:
+        own["due"] = fact.started.started_ms + seconds * 1_000
+    details: dict[str, Any] = {}
+    if fact.data is not None:
+        details["input"] = fact.data[0]
+    if fact.variables:
+        details["assignedVariables"] = dict(fact.variables)
+    deadlines = decision.frame(ROOT).deadlines
+    decision.emit("ExecutionForked", details=details, at_ms=fact.started.started_ms, **own)
+    for due in deadlines:
+        cancelling.set_deadline(decision, ROOT, due.number, due.seconds)
+    decision.entered.append(ROOT)
+
+
+def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
+    first = events[0]
+    kept = {name: value for name, value in first.holdfast.items() if name not in _OWN}
+    named = {} if started.name is None else {"name": started.name}
+    yield first._replace(holdfast={**kept, "run": started.run, **named})
+    for event in events[1:]:
+        if event.type != "Opened":  # its place in the list is the origin's
+            yield event

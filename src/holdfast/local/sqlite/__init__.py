@@ -1,0 +1,1 @@
+"""The services of one stack in one SQLite file: tables, queues, blobs."""

@@ -1,0 +1,53 @@
+"""A copy of the file while processes write to it.
+
+Copying the file by itself would miss the newest changes, which are in its log; copying the two one
+after the other could mix two states. SQLite's own backup copies one state.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from holdfast.errors import RequestError
+from holdfast.local.sqlite.database import APPLICATION_ID
+
+#: Pages per step. Between two steps other processes may write.
+PAGES: Final = 1_000
+
+
+def back_up(source: Path, target: Path) -> int:
+    """Return the size of the copy in bytes. Raises RequestError HF283; `target` must not exist."""
+    try:
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise _impossible(f"{target}: {error.strerror}") from None
+    try:
+        _copy(source, target)
+    except sqlite3.Error as error:
+        target.unlink()
+        raise _impossible(f"{source}: {error}") from None
+    return target.stat().st_size
+
+
+def _copy(source: Path, target: Path) -> None:
+    # "rw": a file that is not there must not be made.
+    original = sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)
+    copy = sqlite3.connect(target)
+    try:
+        if original.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            raise sqlite3.DatabaseError("it is not a file of `holdfast serve`")
+        original.backup(copy, pages=PAGES)
+    finally:
+        copy.close()
+        original.close()
+
+
+def _impossible(found: str) -> RequestError:
+    return RequestError(
+        "HF283",
+        f"nothing was copied: {found}",
+        help="name the file of `serve` with --data, and a new file for the copy",
+    )

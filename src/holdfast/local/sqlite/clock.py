@@ -1,0 +1,41 @@
+"""The clock of a file. Its lead over the machine's clock is stored in the file.
+
+A later `serve` without the lead would read times of the future in its own log, and its timers would
+stand still for as long as the lead.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Final
+
+from holdfast.local.clock import LeadClock
+from holdfast.local.sqlite.database import Database
+
+_LEAD: Final = "clock_lead_ms"
+
+
+class FileClock(LeadClock):
+    """Result: milliseconds since the epoch."""
+
+    def __init__(self, database: Database, machine: Callable[[], int]) -> None:
+        super().__init__(machine)
+        self._database = database
+        self.lead_ms = int(database.setting(_LEAD, b"0"))
+
+    def advance(self, milliseconds: int) -> None:
+        def advance(writer: sqlite3.Connection) -> None:
+            writer.execute(
+                "UPDATE settings SET value = CAST(CAST(value AS TEXT) + ? AS BLOB) WHERE name = ?",
+                (milliseconds, _LEAD),
+            )
+
+        self._database.write(advance)
+        self.read_lead()
+
+    def read_lead(self) -> None:
+        """Read the lead again: another process may have moved it."""
+        statement = "SELECT value FROM settings WHERE name = ?"
+        found = self._database.read(lambda reader: reader.execute(statement, (_LEAD,)).fetchone())
+        self.lead_ms = int(found[0])

@@ -1,0 +1,177 @@
+"""The cloud of a `serve` that keeps what it accepted: the file, for the pump and the handlers.
+
+A context. Beside the file it has a thread, the keeper, with three jobs: it shows the messages of
+processes that have ended, it removes what has expired, and it reads the clock's lead again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from holdfast import resources
+from holdfast.errors import ServiceFault
+from holdfast.local.meter import Meter
+from holdfast.local.sqlite.clock import FileClock
+from holdfast.local.sqlite.database import Database
+from holdfast.local.sqlite.ports import NAMES
+from holdfast.local.sqlite.presence import Presence
+from holdfast.local.sqlite.queues import EVENTS, SqliteQueues
+from holdfast.local.sqlite.retention import remove_expired
+from holdfast.runtime.commands.tokens import SigningKeys
+
+KEEPER_SECONDS: Final = 1.0
+RETENTION_SECONDS: Final = 60
+#: After a fault of the file the pump waits so long before it reads a queue again.
+FAULT_PAUSE_SECONDS: Final = 1.0
+_KEY_BYTES: Final = 32
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class SqliteCloud:
+    def __init__(self, path: Path, clock: Callable[[], int]) -> None:
+        """`clock` is the machine's; the file may be ahead of it."""
+        self.database = Database(path)
+        self.clock = FileClock(self.database, clock)
+        self._presence = Presence(path)
+        self._tellers: list[Callable[[], Any]] = []
+        self.queues = SqliteQueues(self.database, self.clock, self._presence.name, self._tell)
+        self.names = NAMES
+        self.events_queue_url = EVENTS
+        self.meter = Meter(lambda *_: None)
+        self._stop = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._fault = ""
+
+    def __enter__(self) -> Self:
+        self._release_of_ended()
+        self._keeper.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._keeper.join()
+        self._presence.leave()
+        self.database.close()
+
+    def signing_keys(self) -> SigningKeys:
+        """Return the key of this file: tokens that were handed out stay valid."""
+        return SigningKeys(
+            "local", {"local": self.database.setting("signing_key", os.urandom(_KEY_BYTES))}
+        )
+
+    def health(self) -> dict[str, Any]:
+        """Return what `GET /health` shows. Raises ServiceFault when the file cannot be written."""
+        now = str(self.clock()).encode()
+        self.database.write(
+            lambda writer: writer.execute(
+                "INSERT OR REPLACE INTO settings VALUES ('checked_ms', ?)", (now,)
+            )
+        )
+        return {
+            "data": str(self.database.path),
+            "queued": {queue.name: self.queues.depth(queue.name) for queue in resources.QUEUES},
+            "clock_lead_seconds": self.clock.lead_ms // 1_000,
+        }
+
+    # -- for the pump ------------------------------------------------------------------------------
+
+    def receive(self, queue: str, messages_max: int) -> list[dict[str, Any]]:
+        """Return a batch in the form of SQS's answer; an empty one while the file has a fault."""
+        try:
+            found = self.queues.receive(queue, messages_max)
+        except ServiceFault as fault:
+            self._pause_after(fault)
+            return []
+        self._fault = ""
+        return [
+            {
+                "MessageId": one.message_id,
+                "ReceiptHandle": one.receipt,
+                "Body": one.body,
+                "MD5OfBody": "",
+                "Attributes": {
+                    "ApproximateReceiveCount": str(one.receives),
+                    "SentTimestamp": str(one.sent_ms),
+                },
+            }
+            for one in found
+        ]
+
+    def delete(self, queue: str, receipts: list[str]) -> None:
+        """After a fault the messages come again, and their worker finds nothing left to do."""
+        del queue
+        try:
+            self.queues.delete(receipts)
+        except ServiceFault as fault:
+            self._log(fault)
+
+    def next_message_ms(self, queue: str) -> int | None:
+        try:
+            return self.queues.next_visible_ms(queue)
+        except ServiceFault as fault:
+            self._pause_after(fault)
+            return None
+
+    def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
+        """Return the least text sort key of each partition whose key begins with the prefix."""
+        statement = f"SELECT min(sk) FROM {table} WHERE pk >= ? AND pk < ? GROUP BY pk"
+        bounds = (partition_prefix, partition_prefix + chr(0x10FFFF))
+        rows = self.database.read(lambda reader: reader.execute(statement, bounds).fetchall())
+        return [row[0] for row in rows]
+
+    @contextmanager
+    def telling_of_messages(self, tell: Callable[[], Any]) -> Iterator[None]:
+        self._tellers.append(tell)
+        try:
+            yield
+        finally:
+            self._tellers.remove(tell)
+
+    def _tell(self) -> None:
+        for tell in tuple(self._tellers):
+            tell()
+
+    def _pause_after(self, fault: ServiceFault) -> None:
+        self._log(fault)
+        time.sleep(FAULT_PAUSE_SECONDS)
+
+    def _log(self, fault: ServiceFault) -> None:
+        """One line for a fault that stays."""
+        if self._fault != fault.message:
+            self._fault = fault.message
+            _logger.error("error[%s]: %s", fault.code, fault.message)
+
+    # -- the keeper --------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        last = 0.0
+        while not self._stop.wait(KEEPER_SECONDS):
+            try:
+                self.clock.read_lead()
+                self._release_of_ended()
+                if time.monotonic() - last >= RETENTION_SECONDS:
+                    last = time.monotonic()
+                    remove_expired(self.database, self.clock(), self._stop.is_set)
+            except ServiceFault as fault:
+                self._log(fault)
+
+    def _release_of_ended(self) -> None:
+        ended = [name for name in self.queues.holders() if self._presence.is_gone(name)]
+        for name in ended:
+            self.queues.release(name)
+        if ended:
+            self._tell()

@@ -1,0 +1,44 @@
+"""Removes what has expired: items past their TTL, blobs past their retention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from holdfast import limits
+from holdfast.local.sqlite.database import Database
+from holdfast.runtime.storage import tables
+
+#: Rows per transaction, so that a removal of thousands does not hold up the changes of workers.
+ROWS_MAX: Final = 200
+_DAY_MS: Final = 86_400_000
+
+
+def remove_expired(
+    database: Database, now_ms: int, is_stopping: Callable[[], bool] = lambda: False
+) -> int:
+    """Return how many rows were removed."""
+    blobs_before = now_ms - limits.BLOB_RETENTION_DAYS * _DAY_MS
+    return (
+        _remove(database, tables.EXECUTIONS, "ttl", now_ms // 1_000, is_stopping)
+        + _remove(database, tables.MAIL, "ttl", now_ms // 1_000, is_stopping)
+        + _remove(database, "blobs", "stored_ms", blobs_before, is_stopping)
+    )
+
+
+def _remove(
+    database: Database, table: str, column: str, before: int, is_stopping: Callable[[], bool]
+) -> int:
+    key = "key" if table == "blobs" else "rowid"
+    statement = (
+        f"DELETE FROM {table} WHERE {key} IN "
+        f"(SELECT {key} FROM {table} WHERE {column} < ? LIMIT {ROWS_MAX})"
+    )
+    found = f"SELECT 1 FROM {table} WHERE {column} < ? LIMIT 1"
+    removed = 0
+    # Most rounds find nothing, and a read costs no commit.
+    while not is_stopping() and database.read(
+        lambda reader: reader.execute(found, (before,)).fetchone()
+    ):
+        removed += database.write(lambda writer: writer.execute(statement, (before,)).rowcount)
+    return removed

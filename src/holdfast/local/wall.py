@@ -1,0 +1,203 @@
+"""Between botocore and the network stands a wall, while a local cloud is open.
+
+Every request that any botocore client of this process would put on the wire is answered here: by a
+door, by the services behind the wall, or not at all. The wall is at botocore's HTTP session, the
+one place that each client, credential provider and metadata look-up passes, whenever it was made
+and whatever endpoint, profile or credentials the environment holds.
+
+The services are moto's (`intercept`). This module does not import moto, so that a `serve` whose
+tasks call no service of AWS never loads it.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import botocore.httpsession
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+from botocore.session import Session
+
+from holdfast.errors import HoldfastBug, RequestError
+from holdfast.integrations import ServiceClients
+from holdfast.local.environment import outside
+from holdfast.local.gateway import REGION
+
+
+@dataclass(frozen=True, slots=True)
+class AwsRequest:
+    """A request to AWS: `url` is that of the service in the account, `body` is unframed."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        found = (value for key, value in self.headers.items() if key.lower() == name)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
+class AwsResponse:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+#: The result is None for a call of another service. Called without a lock.
+Door: TypeAlias = Callable[[AwsRequest], AwsResponse | None]
+#: Answers every other request. Raises RequestError HF260 for a service that it lacks.
+Services: TypeAlias = Callable[[AWSPreparedRequest], AwsResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The cloud behind the wall."""
+
+    clock: Callable[[], int]
+    services: Services
+
+
+_lock: Final = threading.Lock()
+_behind: Final[list[_Behind]] = []
+_doors: Final[list[Door]] = []
+_own_hosts: Final[set[str]] = set()
+_send: Final = botocore.httpsession.URLLib3Session.send
+
+
+def begin(clock: Callable[[], int], services: Services, doors: Sequence[Door] = ()) -> None:
+    """Raise the wall. One cloud per process at a time."""
+    with _lock:
+        if _behind:
+            raise HoldfastBug("a local cloud is already open in this process")
+        _behind.append(_Behind(clock, services))
+        _doors[:] = doors
+        _forget_default_session()
+        botocore.httpsession.URLLib3Session.send = _send_here
+
+
+def end() -> None:
+    with _lock:
+        _behind.clear()
+        _doors.clear()
+        _own_hosts.clear()
+        botocore.httpsession.URLLib3Session.send = _send
+        _forget_default_session()
+
+
+def open_door(door: Door) -> None:
+    """Add a door for a service that needs the cloud first. It is removed with the cloud."""
+    _doors.append(door)
+
+
+def let_through(host: str) -> None:
+    """Requests to this host and port reach it: it is this cloud's own server, on loopback."""
+    _own_hosts.add(host)
+
+
+def now_ms() -> int | None:
+    """Return the time of the cloud behind the wall; None without a cloud."""
+    return _behind[0].clock() if _behind else None
+
+
+def answer(call: AwsRequest) -> AwsResponse:
+    """Return AWS's answer. Raises RequestError HF260 for a service that the local cloud lacks."""
+    for door in tuple(_doors):
+        found = door(call)
+        if found is not None:
+            return found
+    return _behind[0].services(
+        AWSPreparedRequest(
+            call.method, call.url, dict(call.headers), call.body, stream_output=False
+        )
+    )
+
+
+def refusal(host: str) -> RequestError:
+    return RequestError(
+        "HF260",
+        f"a request to {host} was stopped: the local cloud lets nothing out",
+        help="use a service that the local cloud has, or deploy the stack",
+    )
+
+
+def header_text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def quiet_session() -> Session:
+    """Return a session for which the host has no profile and no configuration file."""
+    unread = (None, None, None, None)
+    return Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
+
+
+def service_clients() -> ServiceClients:
+    """Return clients for the services that state machines call. No meter counts them."""
+    session = quiet_session()
+    session.set_credentials("local", "local")
+    session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
+    return ServiceClients(session, REGION)
+
+
+def _forget_default_session() -> None:
+    """boto3 keeps one session for all callers of `boto3.client`, with the region and credentials of
+    its first caller: the host's must not be a function's, nor the other way round.
+    """
+    boto3 = sys.modules.get("boto3")
+    if boto3 is not None:
+        vars(boto3)["DEFAULT_SESSION"] = None
+
+
+def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
+    if urlsplit(request.url).netloc in _own_hosts:
+        return _send(session, request)
+    with outside():
+        found = _of_door(request) or _behind[0].services(request)
+    headers = {**_usual_headers(found), **found.headers}
+    return AWSResponse(request.url, found.status, headers, _RawBody(found.body))
+
+
+class _RawBody(io.BytesIO):
+    """The part of urllib3's response that botocore reads a body with."""
+
+    def stream(self, amount: int = 65_536, **_: Any) -> Any:
+        while chunk := self.read(amount):
+            yield chunk
+
+
+def _usual_headers(found: AwsResponse) -> dict[str, str]:
+    """Fields that every service of AWS sends and moto omits; results of some tasks show them."""
+    given = {name.lower() for name in found.headers}
+    now = now_ms()
+    usual = {
+        "Connection": "keep-alive",
+        "Content-Length": str(len(found.body)),
+        "Date": formatdate(time.time() if now is None else now / 1_000, usegmt=True),
+    }
+    return {name: value for name, value in usual.items() if name.lower() not in given}
+
+
+def _of_door(request: AWSPreparedRequest) -> AwsResponse | None:
+    if not isinstance(request.body, (bytes, str, type(None))):
+        return None  # a stream, which only S3 gets
+    body = request.body or b""
+    call = AwsRequest(
+        request.method,
+        request.url,
+        {name: header_text(value) for name, value in request.headers.items()},
+        body.encode() if isinstance(body, str) else body,
+    )
+    for door in tuple(_doors):
+        found = door(call)
+        if found is not None:
+            return found
+    return None

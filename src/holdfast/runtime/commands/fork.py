@@ -1,0 +1,159 @@
+"""Fork an execution: a new one begins with its history up to a step, and goes on from there.
+
+The origin is not changed, and nothing of it is taken back. The answer says what it has done after
+the step and the fork may do again. The start message of the fork has a format of its own: a worker
+of an older release would begin the execution from its first state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.core import forking
+from holdfast.core.events import Event
+from holdfast.core.run_ids import child_run
+from holdfast.core.state import Execution
+from holdfast.errors import RequestError
+from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
+from holdfast.runtime import inbox, messages, pending_starts
+from holdfast.runtime.commands.fields import reason_and_author
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import read_records
+from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+
+_SHOWN_MAX: Final = 20
+
+
+def fork(
+    known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    """Start a fork. `request`: step, input?, set? (an object: variables by name), reason, by?.
+
+    Return `execution`, `fork_of`, `step`, and `not_taken_back`: the tasks that have run in the
+    origin since it entered the step, its child executions, and the events it has used since.
+    Raises RequestError HF210, HF216, HF217, HF234.
+    """
+    words = reason_and_author(request)
+    log = yield from known.require_log(tenant, identifier)
+    if log.state is None:
+        raise _no_step(log.run, request.get("step"), ())
+    if log.state.origin is not None:
+        raise _cannot(log.run, "is of a state machine", "start the machine again")
+    records = yield from read_records(tenant, log.run, known.formats)
+    events = [event for record in records for event in record.events]
+    if not events or events[0].type != "ExecutionStarted":
+        raise _cannot(log.run, "is so old that its first events are deleted", "start a new one")
+    place = _place_of(log.run, events, request.get("step"))
+    begun = forking.base(events[: place + 1])
+    given = _overrides(known, tenant, begun, request)
+    step = str(request["step"])
+    of = {"run": log.run, "event": events[place].id, "step": step}
+    run = yield from _send(known, tenant, log.state, {"of": of, **given, **words}, chance)
+    return {
+        "execution": run,
+        "fork_of": log.run,
+        "step": step,
+        "not_taken_back": _since(log.run, events[place + 1 :]),
+    }
+
+
+def forks_of(tenant: str, run: str) -> Generator[Effect, Any, list[str]]:
+    """Return the ids of the executions that began as copies of this one."""
+    rows = yield Query(tables.MAIL, keys.inbox(tenant, run), begins_with=keys.FORK_PREFIX)
+    return [str(row["sk"]).removeprefix(keys.FORK_PREFIX) for row in rows]
+
+
+def _send(
+    known: Lookup, tenant: str, origin: Execution, request: dict[str, Json], chance: bytes
+) -> Generator[Effect, Any, str]:
+    """Store what names the fork, then send its start (R12)."""
+    now_ms = yield Clock()
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    yield Put(
+        tables.MAIL,
+        {
+            "pk": keys.inbox(tenant, origin.run),
+            "sk": keys.fork(run),
+            FORMAT_FIELD: FORMAT,
+            "at": now_ms,
+            "ttl": now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+        },
+    )
+    stowed = yield from inbox.stow(tenant, run, request, START_INPUT_BYTES_MAX)
+    fields = {"workflow": origin.workflow, "definition": origin.definition, "t0": now_ms}
+    body = messages.fork(tenant, run, **fields, input=stowed)
+    yield from pending_starts.guard(body, None)
+    yield Send((Message(body),), "starts")
+    return run
+
+
+def _place_of(run: str, events: Sequence[Event], step: Any) -> int:
+    """Return the index of the event with which the origin entered the step last."""
+    found = forking.entries(events)
+    if not isinstance(step, str) or step not in found:
+        raise _no_step(run, step, tuple(found))
+    return found[step]
+
+
+def _overrides(
+    known: Lookup, tenant: str, begun: Execution, request: Mapping[str, Any]
+) -> dict[str, Json]:
+    """Return `set`, and `input` where it is given. Raises RequestError HF210, HF216, HF217."""
+    (frame,) = begun.frames.values()
+    if frame.cancelled is not None or begun.stopping is not None:
+        raise _cannot(begun.run, f"undoes its work in {frame.position}", "fork at an earlier step")
+    changed = request.get("set") or {}
+    if not isinstance(changed, dict) or not changed.keys() <= frame.variables.keys():
+        unknown = sorted(set(changed) - frame.variables.keys()) if isinstance(changed, dict) else []
+        raise RequestError(
+            "HF217",
+            f"{frame.position} has no variable {', '.join(unknown)[:90] or repr(changed)[:90]}",
+            help=f"those that it has: {', '.join(sorted(frame.variables)) or 'none'}",
+        )
+    given: dict[str, Json] = {"set": changed}
+    if "input" not in request:
+        return given
+    if frame.entry_previous:
+        raise RequestError(
+            "HF217",
+            f"{frame.position} is not the first step: it takes its data from variables",
+            help="give variables instead: --set NAME=JSON",
+        )
+    data = known.types.normalise_input(tenant, begun.workflow, request["input"])
+    return {**given, "input": data}
+
+
+def _since(run: str, events: Sequence[Event]) -> dict[str, list[str]]:
+    """Return what the origin has done after the step."""
+    tasks: list[str] = []
+    children: list[str] = []
+    used: list[str] = []
+    for event in events:
+        resource, own = str(event.details.get("resource", "")), event.holdfast
+        if event.type == "TaskScheduled" and resource.startswith("task:"):
+            tasks.append(resource.removeprefix("task:"))
+        elif event.type == "TaskScheduled" and resource.startswith("workflow:"):
+            children.append(child_run(run, own["entry"], own["attempt"]))
+        elif event.type == "TaskSucceeded" and "event" in own:
+            used.append(str(own["event"]))
+    found = {"tasks": list(dict.fromkeys(tasks)), "children": children, "events": used}
+    return {name: values[:_SHOWN_MAX] for name, values in found.items() if values}
+
+
+def _no_step(run: str, step: Any, steps: Sequence[str]) -> RequestError:
+    return RequestError(
+        "HF216",
+        f"execution {run} has entered no step {step!r:.90} outside of branches",
+        status=409,
+        help=f"a fork may begin at: {', '.join(steps[:_SHOWN_MAX]) or 'none'}",
+    )
+
+
+def _cannot(run: str, why: str, fix: str) -> RequestError:
+    return RequestError(
+        "HF217", f"execution {run} {why}, and cannot be forked", status=409, help=fix
+    )

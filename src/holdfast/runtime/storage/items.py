@@ -1,0 +1,81 @@
+"""DynamoDB's rules for one item, for stores that are not DynamoDB: conditions, changes, sizes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, assert_never
+
+from holdfast import cost, limits
+from holdfast.errors import ServiceFault
+from holdfast.resources import Table
+from holdfast.runtime.effects import Condition, Item, Update
+
+PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
+SORT_KEY_BYTES_MAX: Final = 1_024
+
+
+def holds(item: Item, condition: Condition) -> bool:
+    """Return True when DynamoDB would accept the condition for the item."""
+    found = item.get(condition.attribute)
+    match condition.test:
+        case "absent":
+            return found is None
+        case "present":
+            return found is not None
+        case "=" | "<" | "<=" | ">":
+            if found is None:
+                return condition.or_absent
+            # Values of different types compare as false.
+            return type(found) is type(condition.value) and _COMPARE[condition.test](
+                found, condition.value
+            )
+        case "begins with":
+            return isinstance(found, str) and found.startswith(str(condition.value))
+        case "contains":
+            return isinstance(found, str) and str(condition.value) in found
+        case _:
+            assert_never(condition.test)
+
+
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+}
+
+
+def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
+    """Return the item after the update."""
+    after = {name: value for name, value in item.items() if name not in effect.remove}
+    added = {name: int(after.get(name, 0)) + more for name, more in effect.add.items()}
+    return {**after, **effect.put, **added}
+
+
+def check_item(table: Table, item: Item) -> None:
+    """Raise the fault with which DynamoDB refuses the item."""
+    for name, value in item.items():
+        if type(value) not in (str, int, bytes):
+            raise refused(f"attribute {name} is {type(value).__name__}")
+    if type(item.get("sk")) is not (int if table.sort_key_type == "N" else str):
+        raise refused(f"sk of table {table.name} is {type(item.get('sk')).__name__}")
+    index = table.index
+    partition_keys = ["pk"] if index is None else ["pk", index.partition_key]
+    sort_keys = ["sk"] if index is None else ["sk", index.sort_key]
+    _check_key_sizes(item, partition_keys, PARTITION_KEY_BYTES_MAX)
+    _check_key_sizes(item, sort_keys, SORT_KEY_BYTES_MAX)
+    size = cost.item_bytes(item)
+    if size > limits.DYNAMODB_ITEM_BYTES_MAX:
+        raise refused(f"an item of {size} bytes; {limits.DYNAMODB_ITEM_BYTES_MAX} are allowed")
+
+
+def _check_key_sizes(item: Item, names: Sequence[str], bytes_max: int) -> None:
+    for name in names:
+        if name in item and not 0 < cost.value_bytes(item[name]) <= bytes_max:
+            size = cost.value_bytes(item[name])
+            raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
+
+
+def refused(found: str) -> ServiceFault:
+    return ServiceFault("HF323", f"the request was refused: {found}", retry="never")

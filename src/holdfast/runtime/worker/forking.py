@@ -1,0 +1,38 @@
+"""The start of a fork: its request, and the history of its origin, as a fact."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast.core.events import Event
+from holdfast.core.facts import Forked, Started
+from holdfast.errors import HoldfastBug
+from holdfast.runtime.commands.presentation import read_records
+from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage.log import Log
+
+
+def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Forked]:
+    """Read the origin's log, which is append-only: each delivery of the start reads the same."""
+    assert isinstance(request, dict)
+    of: Any = request["of"]
+    records = yield from read_records(log.tenant, of["run"], log.formats)
+    events = [event for record in records for event in record.events]
+    return Forked(
+        started,
+        _until(events, of["event"]),
+        {"run": of["run"], "event": of["event"], "step": of["step"]},
+        (request["input"],) if "input" in request else None,
+        request["set"],
+        str(request["reason"]),
+        str(request["by"]),
+    )
+
+
+def _until(events: Sequence[Event], event_id: int) -> tuple[Event, ...]:
+    place = next((at for at, event in enumerate(events) if event.id == event_id), None)
+    if place is None:
+        raise HoldfastBug(f"the history to fork has no event {event_id}")
+    return tuple(events[: place + 1])

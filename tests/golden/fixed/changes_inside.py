@@ -1,0 +1,32 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast import workflow
+from tests.golden.shop import Order
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+@workflow
+def flow(order: Order, names: list[str], n: int) -> int:
+    groups: dict[str, list[int]] = {"a": []}
+    seen: list[str] = []
+    groups["a"] = [*groups["a"], n]
+    groups["a"] = [*groups["a"], *[n]]
+    for name in names:
+        if name not in seen: seen.append(name)
+    seen = [one for one in seen if one != "x"]
+    first, other = "x", "x"
+    names = [first, *names]
+    names = [one for one in names if one != other]
+    text = f"{order.id} of {n}"
+    value = n
+    more = f"{value}"
+    point = Point(x=1, y=2)
+    return 1 if n > 2 else 0

@@ -1,0 +1,26 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import choice, hours, task, workflow
+from tests.golden.shop import Order, charge, is_valid
+
+TOOLS = choice(charge, is_valid)
+
+
+@task(timeout=hours(2))
+def slow(n: int) -> int:
+    return n
+
+
+SLOW = choice(slow)
+
+
+@workflow
+def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
+    SLOW["slow"](n=5)
+    TOOLS[5](**arguments)
+    TOOLS[name](order.id, 5)
+    return [TOOLS[name](**arguments) for line in order.lines]

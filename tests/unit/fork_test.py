@@ -1,0 +1,185 @@
+"""Fork: a new execution begins with the history of another one, up to a step."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from holdfast import cli
+from holdfast.errors import RequestError
+from holdfast.remote import client
+from holdfast.remote.connecting import Api
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast_simulator.world import CrashAt
+from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
+from tests.unit.host_kit import Site
+from tests.unit.pausing_test import settle
+
+WORDS = {"reason": "wrong price", "by": "ann"}
+ORDER = machine(
+    {
+        "reserve": call("reserve", "price", Assign={"order": "{% $states.result.id %}"}),
+        "price": call("price", "charge", Assign={"pence": "{% $states.result %}"}),
+        "charge": call("charge", Arguments={"id": "{% $order %}", "pence": "{% $pence %}"}),
+    }
+)
+
+
+class Calls:
+    """Tasks that count their calls. `price` is wrong for the first execution."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+
+    def __call__(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        self.calls[effect.name] += 1
+        match effect.name:
+            case "reserve":
+                return TaskSucceeded({"id": "o-7"})
+            case "price":
+                return TaskSucceeded(1 if self.calls["price"] == 1 else 900)
+            case _:
+                return TaskSucceeded(effect.arguments)
+
+
+def done(definition: Machine = ORDER, data: Any = None) -> tuple[Shop, str, Calls]:
+    calls = Calls()
+    shop = Shop(definition, calls)
+    run = shop.start(data)
+    settle(shop)
+    return shop, run, calls
+
+
+def fork(shop: Shop, run: str, step: str, **more: Any) -> Any:
+    request = {"step": step, **WORDS, **more}
+    told = shop.insist(lambda: shop.front.fork("default", run, request, CHANCE[::-1]))
+    settle(shop)
+    return told
+
+
+def test_a_fork_has_the_earlier_results_and_runs_the_step_again() -> None:
+    shop, run, calls = done()
+    told = fork(shop, run, "price")
+    assert told["not_taken_back"] == {"tasks": ["price", "charge"]}
+    shown = shop.describe(told["execution"])
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", {"id": "o-7", "pence": 900})
+    assert calls.calls == {"reserve": 1, "price": 2, "charge": 2}
+    assert shop.describe(run)["output"] == {"id": "o-7", "pence": 1}
+
+
+def test_show_of_each_names_the_other_and_the_history_says_who_and_why() -> None:
+    shop, run, _ = done()
+    forked = fork(shop, run, "charge")["execution"]
+    shown = shop.insist(lambda: shop.front.describe("default", run, with_forks=True))
+    assert shown["forks"] == [forked]
+    assert shop.describe(forked)["fork_of"] == {"execution": run, "step": "charge"}
+    events = shop.insist(lambda: shop.front.history("default", forked))["events"]
+    types = [event["type"] for event in events if event["type"] != "Opened"]
+    place = types.index("ExecutionForked")
+    assert types[place - 1 : place + 2] == ["TaskStateEntered", "ExecutionForked", "TaskScheduled"]
+    own = next(event for event in events if event["type"] == "ExecutionForked")["holdfast"]
+    assert (own["of"]["run"], own["reason"], own["by"]) == (run, "wrong price", "ann")
+
+
+def test_variables_and_the_input_can_differ() -> None:
+    shop, run, _ = done()
+    told = fork(shop, run, "charge", set={"pence": 5})
+    assert shop.describe(told["execution"])["output"] == {"id": "o-7", "pence": 5}
+
+    shop, run, _ = done(machine({"echo": call("echo")}), {"n": 1})
+    shown = shop.describe(fork(shop, run, "echo", input={"n": 2})["execution"])
+    assert (shown["input"], shown["output"]) == ({"n": 2}, {"n": 2})
+
+
+def test_a_running_origin_goes_on_and_the_fork_may_use_the_event_that_it_has_used() -> None:
+    shop, run, _ = done(machine({"paid": wait_for("paid", "last"), "last": call("last")}))
+    shop.send_event()
+    settle(shop)
+    told = fork(shop, run, "paid")
+    assert told["not_taken_back"] == {"tasks": ["last"], "events": ["e1"]}
+    assert shop.describe(told["execution"])["status"] == "SUCCEEDED"
+
+
+def test_the_time_of_the_execution_begins_anew() -> None:
+    definition = {**ORDER, "TimeoutSeconds": 100}
+    definition["States"] = {**ORDER["States"], "nap": {"Type": "Wait", "Seconds": 80, "End": True}}
+    definition["States"]["charge"] = call("charge", "nap")
+    shop, run, _ = done(definition)
+    settle(shop, 70)
+    forked = fork(shop, run, "nap")["execution"]
+    settle(shop, 60)
+    assert shop.describe(forked)["status"] == "RUNNING"
+    settle(shop, 30)
+    assert shop.describe(forked)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_crash_anywhere_leaves_one_fork_that_ends(number: int) -> None:
+    shop, run, _ = done()
+    shop.world.hook = CrashAt(number, "after" if number % 2 else "before")
+    told = fork(shop, run, "price")
+    shop.world.run()
+    shown = shop.describe(told["execution"])
+    assert (shown["status"], shown["output"]["pence"]) == ("SUCCEEDED", 900)
+
+
+def test_every_step_of_a_chain_forks_to_the_same_end() -> None:
+    shop = Shop(chain(6))
+    history = shop.run({"n": 0})
+    for number in range(6):
+        forked = fork(shop, history.run, f"step {number}")["execution"]
+        assert shop.describe(forked)["output"] == {"n": 6}
+
+
+@pytest.mark.parametrize(
+    ("step", "more", "code", "help_"),
+    [
+        ("ship", {}, "HF216", "a fork may begin at: reserve, price, charge"),
+        ("price", {"set": {"colour": 1}}, "HF217", "those that it has: order"),
+        ("price", {"input": 1}, "HF217", "give variables instead: --set NAME=JSON"),
+        ("price", {"reason": ""}, "HF234", ""),
+    ],
+)
+def test_a_fork_that_cannot_be_is_refused(
+    step: str, more: dict[str, Any], code: str, help_: str
+) -> None:
+    shop, run, _ = done()
+    with pytest.raises(RequestError) as caught:
+        fork(shop, run, step, **more)
+    assert caught.value.code == code
+    assert caught.value.help.startswith(help_)
+
+
+def test_a_step_inside_of_branches_is_refused_and_the_block_is_named() -> None:
+    both = {"Type": "Parallel", "End": True, "Branches": [machine({"one": call("one")})]}
+    shop, run, _ = done(machine({"first": call("first", "both"), "both": both}))
+    with pytest.raises(RequestError, match="entered no step 'one' outside of branches") as caught:
+        fork(shop, run, "one")
+    assert caught.value.help == "a fork may begin at: first, both"
+    assert shop.describe(fork(shop, run, "both")["execution"])["status"] == "SUCCEEDED"
+
+
+def test_the_command_line_forks_and_says_what_is_not_taken_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop, run, _ = done()
+    site = Site(shop)
+
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        status, answer = site.request(method, target, json.loads(body or b"{}"))
+        return status, json.dumps(answer).encode()
+
+    monkeypatch.setattr(client, "connect", lambda *_, **__: Api(carry, "here"))
+    line = ["fork", run, "--at", "charge", "--set", "pence=5", "--reason", "why", "--json"]
+    assert cli.main(line) == 0
+    forked = json.loads(capsys.readouterr().out)["execution"]
+    settle(shop)
+    assert shop.describe(forked)["output"] == {"id": "o-7", "pence": 5}
+    assert cli.main(["fork", run, "--at", "price", "--reason", "why"]) == 0
+    told = capsys.readouterr().out
+    assert told.endswith(f"{run} has done since, not taken back: tasks: price, charge\n")
+    assert cli.main(["show", run]) == 0
+    assert forked in capsys.readouterr().out

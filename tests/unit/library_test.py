@@ -1,0 +1,102 @@
+"""Functions of Python's library, and log lines, as steps of a workflow."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.api.library import _SIGNATURES, LOG, library_task
+from holdfast.api.registry import Registry
+from holdfast.compiler.compile import compile_workflow
+from holdfast.testing import World
+from tests.unit.dsl_kit import loaded
+
+SOURCE = """
+from __future__ import annotations
+import logging, math
+from holdfast import workflow
+log = logging.getLogger("shop")
+
+def noted(text: str) -> str:
+    log.debug("noted %s", text)
+    return text
+
+@workflow
+def flow(names: list[str], n: int) -> int:
+    log.info("%s: %d%% of %s", noted("a"), n, names)
+    try:
+        return math.isqrt(n)
+    except ValueError as err:
+        log.exception(f"no root: {err}")
+        return math.ceil(n / 2)
+"""
+
+
+@pytest.mark.parametrize("name", [*_SIGNATURES, LOG])
+def test_a_listed_function_is_a_step_with_json_types(name: str) -> None:
+    task = library_task(name)
+    assert task is not None and task.is_pure and task.name == name
+    assert task.boundary is not None
+    assert Registry({}, {}).task(name) is task
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("math.ceil", {"x": 7.2}, 8),
+        ("math.log", {"x": 8, "base": 2}, 3.0),
+        ("textwrap.shorten", {"text": "a b c", "width": 3, "placeholder": "…"}, "a…"),
+        ("json.dumps", {"obj": {"b": 1, "a": [2]}, "sort_keys": True}, '{"a": [2], "b": 1}'),
+        ("urllib.parse.urlencode", {"query": {"a": 1, "b": "x y"}}, "a=1&b=x+y"),
+    ],
+)
+def test_a_step_calls_the_function_of_the_library(
+    name: str, arguments: dict[str, Any], result: object
+) -> None:
+    task = library_task(name)
+    assert task is not None
+    assert task.call_json(arguments) == result
+
+
+def test_no_step_takes_a_parameter_that_its_function_does_not_have() -> None:
+    for name in _SIGNATURES:
+        task = library_task(name)
+        assert task is not None
+        assert all(
+            parameter.isidentifier() for parameter in inspect.signature(task.function).parameters
+        )
+
+
+@pytest.mark.parametrize("n", [9, -9])
+def test_a_workflow_calls_the_library_and_writes_a_log_line_both_ways(
+    n: int, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, SOURCE) as module:
+        World().run_json(module.flow, {"names": ["x"], "n": n})
+
+
+def test_the_note_in_the_history_is_logger_level_and_text(tmp_path: Path) -> None:
+    with loaded(tmp_path, SOURCE) as module:
+        compiled = compile_workflow(module.flow)
+    notes = [
+        state["Arguments"]
+        for state in compiled.asl["States"].values()
+        if state.get("Resource") == f"holdfast:pure:{LOG}"
+    ]
+    assert [(note["logger"], note["level"]) for note in notes] == [
+        ("shop", "debug"),
+        ("shop", "info"),
+        ("shop", "error"),
+    ]
+
+
+def test_the_worker_writes_the_line_of_a_note(caplog: pytest.LogCaptureFixture) -> None:
+    task = library_task(LOG)
+    assert task is not None
+    with caplog.at_level(logging.INFO, "shop"):
+        task.call_json({"logger": "shop", "level": "info", "message": "100 % of %s"})
+    assert caplog.messages == ["100 % of %s"]
