@@ -47,6 +47,7 @@ RUN_BY: Final = {
     "people.md": "tests/unit/people_doc_test.py",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
+    "talk.md": "tests/unit/talk_doc_test.py",
     "testing.md": "tests/unit/testing_doc_test.py",
     "tutorial.md": "tests/unit/tutorial_test.py",
     "aws-tools.md": "tests/moto/sessions_test.py",
