@@ -75,6 +75,8 @@ LIST_ALIAS: Final = "ma"
 LIST_REDRIVES: Final = "rd"
 LIST_PAUSED: Final = "pa"
 LIST_PAUSED_REASON: Final = "pr"
+LIST_WAITS: Final = "wt"  # `runtime/wait_text.py`
+LIST_WAITING_SINCE: Final = "ws"
 
 EXECUTIONS: Final = Table(
     name=EXECUTIONS_NAME,
@@ -86,7 +88,7 @@ EXECUTIONS: Final = Table(
         projected=(
             *(LIST_NAME, LIST_WORKFLOW, LIST_STATUS, LIST_DEFINITION, LIST_STOPPED, LIST_ERROR),
             *(LIST_MACHINE_NAME, LIST_VERSION, LIST_ALIAS, LIST_REDRIVES),
-            *(LIST_PAUSED, LIST_PAUSED_REASON),
+            *(LIST_PAUSED, LIST_PAUSED_REASON, LIST_WAITS, LIST_WAITING_SINCE),
         ),
     ),
 )

@@ -24,6 +24,7 @@ from holdfast.runtime.effects import (
     Extend,
     Get,
     GetBlob,
+    GetMany,
     Item,
     ListPage,
     Put,
@@ -337,6 +338,7 @@ def test_a_filter_of_the_list_is_applied_after_the_read(
         (Condition("nm", "begins with", "100"), []),
         (Condition("pa", "present"), ["3"]),
         (Condition("en", ">", 2), ["4"]),
+        (Condition("nm", "contains", "der-2"), ["2"]),
     ],
 )
 def test_a_query_of_the_list_gives_the_entries_that_fit(
@@ -358,6 +360,25 @@ def test_queries_that_are_sent_together_are_answered_in_their_order(stack: Stack
 
     pages = stack.perform(Together((QueryList("p1", limit=9), QueryList("p0", limit=9))))
     assert [[item["ls"] for item in page.items] for page in pages] == [["3", "1"], ["2", "0"]]
+
+
+def test_a_query_of_the_list_reads_the_table_mail_by_its_own_keys(stack: Stack) -> None:
+    for n in range(4):
+        put(stack, "mail", {"pk": "p", "sk": f"{n}", "wf": "rare" if n == 1 else "w"})
+    where = (Condition("wf", "=", "w"),)
+
+    first = stack.perform(QueryList("p", limit=2, where=where, table="mail"))
+    assert ([item["sk"] for item in first.items], first.read_to) == (["3", "2"], "2")
+    second = stack.perform(QueryList("p", limit=2, before="2", where=where, table="mail"))
+    assert ([item["sk"] for item in second.items], second.read_to) == (["0"], "")
+
+
+def test_many_items_are_read_at_once_and_missing_ones_left_out(stack: Stack) -> None:
+    for n in range(3):
+        put(stack, "mail", {"pk": f"p{n}", "sk": "-", "n": n})
+
+    found = stack.perform(GetMany("mail", (("p2", "-"), ("p7", "-"), ("p0", "-"))))
+    assert sorted(int(item["n"]) for item in found) == [0, 2]
 
 
 def test_a_record_without_listing_attributes_is_not_listed(stack: Stack) -> None:

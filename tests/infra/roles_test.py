@@ -71,7 +71,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "Sweeper": {
         "dynamodb:GetItem": {EXECUTIONS, MAIL},
         "dynamodb:Query": {EXECUTIONS, MAIL},
-        "dynamodb:UpdateItem": {EXECUTIONS},
+        "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
         "dynamodb:PutItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},
         "s3:GetObject": {OBJECTS},
@@ -84,6 +84,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "Api": {
         "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
         "dynamodb:GetItem": {MAIL},
+        "dynamodb:BatchGetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
         "dynamodb:UpdateItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},

@@ -47,7 +47,8 @@ def test_tables_have_the_keys_that_the_engine_writes(template: Template) -> None
     assert resources.EXECUTIONS.index is not None
     assert index["IndexName"] == "list"
     assert [key["AttributeName"] for key in index["KeySchema"]] == ["lp", "ls"]
-    projected = ["nm", "wf", "st", "df", "en", "er", "mn", "mv", "ma", "rd", "pa", "pr"]
+    projected = ["nm", "wf", "st", "df", "en", "er", "mn", "mv", "ma", "rd"]
+    projected += ["pa", "pr", "wt", "ws"]
     assert list(resources.EXECUTIONS.index.projected) == projected
     assert index["Projection"] == {
         "ProjectionType": "INCLUDE",

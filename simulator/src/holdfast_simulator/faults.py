@@ -18,6 +18,7 @@ from holdfast.runtime.effects import (
     Extend,
     Get,
     GetBlob,
+    GetMany,
     Publish,
     Put,
     PutBlob,
@@ -45,6 +46,7 @@ KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     QueryList: _READ,
     Together: _READ,
     Get: _READ,
+    GetMany: _READ,
     GetBlob: _READ,
     PutIfAbsent: _CONDITIONAL,
     Replace: _CONDITIONAL,
@@ -102,6 +104,8 @@ def key_of(effect: Any) -> str:
             return partition
         case Together(queries):
             return queries[0].partition
+        case GetMany(_, keys):
+            return f"{keys[0][0]}/{keys[0][1]}" if keys else ""
         case Get(_, pk, sk) | Delete(_, pk, sk) | Update(_, pk, sk):
             return f"{pk}/{sk}"
         case Unlist(pk, sk) | Extend(pk, sk):

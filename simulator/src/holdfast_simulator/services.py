@@ -21,6 +21,7 @@ from holdfast.runtime.effects import (
     Extend,
     Get,
     GetBlob,
+    GetMany,
     Item,
     ListPage,
     Measure,
@@ -44,7 +45,7 @@ from holdfast.runtime.effects import (
     Updated,
 )
 from holdfast.runtime.storage import tables
-from holdfast.runtime.storage.items import changed, holds
+from holdfast.runtime.storage.items import changed, holds, refused
 from holdfast_simulator.queues import AnyQueueName, MemoryQueue, Received
 from holdfast_simulator.tables import MemoryTable
 
@@ -93,6 +94,7 @@ class Services:
             QueryList: self._query_list,
             Together: self._query_together,
             Get: self._get,
+            GetMany: self._get_many,
             PutIfAbsent: self._put_if_absent,
             Put: self._put,
             Replace: self._replace,
@@ -203,7 +205,8 @@ class Services:
         return found
 
     def _query_list(self, effect: QueryList) -> ListPage:
-        page = self._tables[tables.EXECUTIONS].query_index(effect, self.index_lag_ms())
+        lag_ms = self.index_lag_ms() if effect.table == tables.EXECUTIONS else 0
+        page = self._tables[effect.table].query_list(effect, lag_ms)
         self._meter_read(page.items, is_strong=False)
         return page
 
@@ -214,6 +217,14 @@ class Services:
         found = self._tables[effect.table].get(effect.pk, effect.sk)
         self._meter_read([found or {}])
         return found
+
+    def _get_many(self, effect: GetMany) -> list[Item]:
+        if len(effect.keys) > limits.BATCH_GET_MAX:
+            raise refused(f"a batch of {len(effect.keys)} keys; {limits.BATCH_GET_MAX} are allowed")
+        found = [self._tables[effect.table].get(pk, sk) for pk, sk in effect.keys]
+        for item in found:
+            self._meter_read([item or {}], is_strong=False)
+        return [item for item in found if item is not None]
 
     def _put_if_absent(self, effect: PutIfAbsent) -> Item | None:
         table = self._tables[effect.table]

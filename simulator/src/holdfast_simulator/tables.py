@@ -94,9 +94,12 @@ class MemoryTable:
             return [partition[key] for key in keys[max(low, high - limit) : high][::-1]]
         return [partition[key] for key in keys[low : min(high, low + limit)]]
 
-    def query_index(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
-        """Read the index as it was `lag_ms` ago: it follows the table with a delay."""
-        assert self.table.index is not None
+    def query_list(self, effect: QueryList, lag_ms: int = 0) -> ListPage:
+        """Read the index as it was `lag_ms` ago: it follows the table with a delay. A table without
+        an index is read itself.
+        """
+        if self.table.index is None:
+            return self._query_items(effect)
         entries, items = self._index.get(effect.partition, []), self._items
         if lag_ms:
             entries, items = self._index_at(effect.partition, self._clock() - lag_ms)
@@ -111,7 +114,19 @@ class MemoryTable:
             for _, pk, sk in newest_first
         ]
         found = [item for item in read if all(holds(item, condition) for condition in effect.where)]
-        return list_page(found, effect.limit, newest_first[-1][0] if high > size else "")
+        return list_page(effect, found, newest_first[-1][0] if high > size else "")
+
+    def _query_items(self, effect: QueryList) -> ListPage:
+        keys, items = self._keys.get(effect.partition, []), self._items.get(effect.partition, {})
+        high = len(keys) if effect.before is None else bisect_left(keys, effect.before)
+        size = LIST_READ_MAX if effect.where else effect.limit
+        read = keys[max(0, high - size) : high][::-1]
+        found = [
+            items[key]
+            for key in read
+            if all(holds(items[key], condition) for condition in effect.where)
+        ]
+        return list_page(effect, found, read[-1] if high > size else "")
 
     def _index_at(
         self, partition: str, at_ms: int

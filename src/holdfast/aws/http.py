@@ -37,7 +37,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /executions": (
         (
             *("workflow", "status", "error", "name", "paused"),
-            *("since", "until", "ended_since", "limit", "after"),
+            *("since", "until", "ended_since", "ended_until", "limit", "after"),
+            *("waiting_for", "waiting_since", "last_error", "parent", "definition"),
         ),
         (),
     ),

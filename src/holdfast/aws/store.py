@@ -19,6 +19,7 @@ from holdfast.runtime.effects import (
     Delete,
     Extend,
     Get,
+    GetMany,
     Item,
     ListPage,
     Put,
@@ -26,10 +27,12 @@ from holdfast.runtime.effects import (
     Query,
     QueryList,
     Replace,
+    TableName,
     Together,
     Unlist,
     Update,
     Updated,
+    list_keys,
     list_page,
 )
 
@@ -64,18 +67,17 @@ class DynamoStore:
         """Run one query of the list. A filter is applied after the read, so the page may
         be short.
         """
-        index = resources.EXECUTIONS.index
-        assert index is not None
+        partition_key, sort_key = list_keys(effect.table)
         placeholders = _Placeholders()
         values = placeholders.values
         values[":partition"] = {"S": effect.partition}
-        condition = f"{index.partition_key} = :partition"
+        condition = f"{partition_key} = :partition"
         if effect.before is not None:
-            condition += f" AND {index.sort_key} < :before"
+            condition += f" AND {sort_key} < :before"
             values[":before"] = {"S": effect.before}
         request: dict[str, Any] = {"Limit": effect.limit}
         if effect.where:
-            request = {
+            request |= {
                 "Limit": LIST_READ_MAX,
                 "FilterExpression": placeholders.all_of(effect.where),
                 "ExpressionAttributeNames": placeholders.names(),
@@ -83,16 +85,16 @@ class DynamoStore:
         page = self._call(
             "store",
             "query",
-            TableName=self._names.executions_table,
-            IndexName=index.name,
+            TableName=self._names.table(effect.table),
             KeyConditionExpression=condition,
             ExpressionAttributeValues=values,
             ScanIndexForward=False,
+            **_index_of(effect.table),
             **request,
         )
         items = [item_of(item) for item in page["Items"]]
         last = page.get("LastEvaluatedKey")
-        return list_page(items, effect.limit, "" if last is None else last[index.sort_key]["S"])
+        return list_page(effect, items, "" if last is None else last[sort_key]["S"])
 
     def query_together(self, effect: Together) -> list[ListPage]:
         """Side by side on Lambda; one after the other where a process must have one thread."""
@@ -110,6 +112,23 @@ class DynamoStore:
             ConsistentRead=True,
         )
         return item_of(answer["Item"]) if "Item" in answer else None
+
+    def get_many(self, effect: GetMany) -> list[Item]:
+        """DynamoDB may leave keys out under load, and names them; they are asked for again."""
+        table = self._names.table(effect.table)
+        keys = [_key(pk, sk) for pk, sk in effect.keys]
+        found: list[Item] = []
+        for pause_seconds in (*THROTTLE_PAUSES_SECONDS, 0):
+            if not keys:
+                return found
+            answer = self._call("store", "batch_get_item", RequestItems={table: {"Keys": keys}})
+            found += map(item_of, answer["Responses"].get(table, []))
+            keys = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            if keys:
+                time.sleep(pause_seconds)
+        if keys:
+            raise ServiceFault(THROTTLED, f"{len(keys)} items were not read", retry="later")
+        return found
 
     def put_if_absent(self, effect: PutIfAbsent) -> Item | None:
         """A throttled put is known not to be stored: it is sent again, which saves a delivery."""
@@ -261,11 +280,18 @@ class _Placeholders:
                 return f"attribute_exists({attribute})"
             case "begins with":
                 return f"begins_with({attribute}, {self.value_of(condition.value)})"
+            case "contains":
+                return f"contains({attribute}, {self.value_of(condition.value)})"
             case "=" | "<" | "<=" | ">":
                 test = f"{attribute} {condition.test} {self.value_of(condition.value)}"
                 return f"({absent} OR {test})" if condition.or_absent else test
             case _:
                 assert_never(condition.test)
+
+
+def _index_of(table: TableName) -> dict[str, str]:
+    shape = next(shape for shape in resources.TABLES if shape.name == table)
+    return {} if shape.index is None else {"IndexName": shape.index.name}
 
 
 def _update_request(effect: Update) -> dict[str, Any]:

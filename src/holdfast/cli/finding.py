@@ -22,6 +22,8 @@ _LIST_TIMES: Final = {
     "--since": "started then or later: 90min, 36h, 2d ago, or 2027-01-15T08:00Z",
     "--until": "started before",
     "--ended-since": "ended then or later",
+    "--ended-until": "ended before",
+    "--older-than": "waiting since then or longer: 90min, 2d",
 }
 
 
@@ -33,6 +35,18 @@ def add(commands: Any) -> None:
     list_parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
     list_parser.add_argument(
         "--paused", action="store_true", help="those that an operator has paused"
+    )
+    list_parser.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    list_parser.add_argument(
+        "--last-error", metavar="NAME", help="those that are tried again after this error"
+    )
+    list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
+    list_parser.add_argument(
+        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
     )
     for option, about in _LIST_TIMES.items():
         list_parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
@@ -108,6 +122,12 @@ def _filters(arguments: argparse.Namespace) -> Filters:
         "since": _moment(arguments.since, now),
         "until": _moment(arguments.until, now),
         "ended_since": _moment(arguments.ended_since, now),
+        "ended_until": _moment(arguments.ended_until, now),
+        "waiting_for": arguments.waiting_for,
+        "waiting_since": _moment(arguments.older_than, now),
+        "last_error": arguments.last_error,
+        "parent": arguments.parent,
+        "definition": arguments.definition,
     }
 
 

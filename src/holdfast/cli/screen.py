@@ -44,7 +44,7 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
             row["workflow"],
             ago(row["started"], now),
             duration(_span(row["started"], row.get("stopped", now))),
-            row.get("waits_for", row.get("error", _paused(row))),
+            row.get("waits_for", row.get("error", _paused(row) or _waits(row, now))),
         )
     return table
 
@@ -52,6 +52,17 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
 def _paused(row: JsonRow) -> str:
     pause = row.get("paused")
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
+
+
+def _waits(row: JsonRow, now: datetime) -> str:
+    """Return the longest wait of a running execution, and how many others it has."""
+    if not row.get("waits"):
+        return ""
+    first, *others = row["waits"]
+    error = f" after {first['error']}" if "error" in first else ""
+    more = f" +{len(others)}" if others else ""
+    subject = f"{first['kind']} {first['target']}".rstrip()
+    return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 
 def questions(rows: Sequence[JsonRow], now: datetime) -> Table:

@@ -363,7 +363,8 @@ class Frame(NamedTuple):
 
     `previous` is the id of the branch's last event, `entry_previous` the id before the entry of the
     state; `retries` counts by retrier number. `deadlines` are those of the blocks around the
-    frame's state. `cancelled` is the reason of its cancellation, None while it runs.
+    frame's state. `cancelled` is the reason of its cancellation, None while it runs. `error` is the
+    error with which the state failed last: it is set while the state is tried again.
     """
 
     id: str
@@ -379,6 +380,7 @@ class Frame(NamedTuple):
     waiting: WaitingFor
     deadlines: tuple[OpenDeadline, ...] = ()
     cancelled: CancelReason | None = None
+    error: str | None = None
 
     @property
     def lane(self) -> int:

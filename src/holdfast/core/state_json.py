@@ -136,8 +136,11 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
+    # Without an error the frame is stored as before: an earlier release reads it.
+    error = {} if frame.error is None else {"error": frame.error}
     return {
-        **_fields(frame, ("waiting", "retries", "deadlines")),
+        **_fields(frame, ("waiting", "retries", "deadlines", "error")),
+        **error,
         "retries": _pairs(frame.retries),
         "deadlines": [list(due) for due in frame.deadlines],
         "waiting": {"kind_of_wait": _name_of(frame.waiting), **waiting},

@@ -94,6 +94,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
+                # For the rows of the index of waits that a crashed worker left out.
+                "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
@@ -119,6 +121,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
+                # For the rows of the index of waits, when executions are listed.
+                "dynamodb:BatchGetItem",
                 # Only of the gates of limits, when an operator changes a limit.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",

@@ -80,6 +80,9 @@ class Meter:
         answer: dict[str, Any],
         before: Item | None,
     ) -> None:
+        if operation == "BatchGetItem":
+            self._add_batch(request, answer)
+            return
         table = self.tables.get(request.get("TableName", ""))
         if table is None:
             return
@@ -93,6 +96,14 @@ class Meter:
                 self.usage.read_units += cost.read_units(size, is_strong=is_strong)
             case "PutItem" | "UpdateItem" | "DeleteItem":
                 self._add_write(table, operation, request, answer, before)
+
+    def _add_batch(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        """Each key is billed by itself, and a missing item as the smallest one."""
+        for name in self.tables.keys() & request["RequestItems"].keys():
+            found = answer.get("Responses", {}).get(name, [])
+            missing = len(request["RequestItems"][name]["Keys"]) - len(found)
+            sizes = [*(cost.item_bytes(item_of(item)) for item in found), *[0] * missing]
+            self.usage.read_units += sum(cost.read_units(size, is_strong=False) for size in sizes)
 
     def _add_write(
         self,

@@ -57,6 +57,7 @@ class ExecutionRow(TypedDict):
     stopped: NotRequired[str]
     error: NotRequired[str]
     waits_for: NotRequired[str]
+    waits: NotRequired[list[Json]]
     paused: NotRequired[Json]
     last_failure: NotRequired[Json]
 
@@ -86,3 +87,9 @@ class Filters(TypedDict, total=False):
     since: datetime | str | None
     until: datetime | str | None
     ended_since: datetime | str | None
+    ended_until: datetime | str | None
+    waiting_for: str | None
+    waiting_since: datetime | str | None
+    last_error: str | None
+    parent: str | None
+    definition: str | None

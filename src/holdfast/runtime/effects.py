@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
-from holdfast.resources import LIST_SORT
+from holdfast.resources import EXECUTIONS_NAME, LIST_PARTITION, LIST_SORT
 
 #: A stored item: flat, attribute name -> text, whole number or bytes.
 Item: TypeAlias = Mapping[str, str | int | bytes]
@@ -61,12 +61,15 @@ class QueryList:
     `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
     index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: what each
     entry must fulfil; the query then reads at most `limits.LIST_READ_MAX` entries.
+
+    Of the table "mail" it reads whole items, in the order of its own sort key.
     """
 
     partition: str
     limit: int
     before: str | None = None
     where: tuple[Condition, ...] = ()
+    table: TableName = EXECUTIONS_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,17 @@ class ListPage:
     read_to: str
 
 
-def list_page(items: Sequence[Item], limit: int, read_to: str) -> ListPage:
-    """Return at most `limit` of the items that a query has found; the others were not read then."""
+def list_page(query: QueryList, items: Sequence[Item], read_to: str) -> ListPage:
+    """Return at most as many of the found items as the query wants; the others count as unread."""
+    limit = query.limit
     if len(items) > limit:
-        return ListPage(items[:limit], str(items[limit - 1][LIST_SORT]))
+        return ListPage(items[:limit], str(items[limit - 1][list_keys(query.table)[1]]))
     return ListPage(items, read_to)
+
+
+def list_keys(table: TableName) -> tuple[str, str]:
+    """Return the attributes by which a `QueryList` of the table selects and sorts."""
+    return (LIST_PARTITION, LIST_SORT) if table == EXECUTIONS_NAME else ("pk", "sk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,14 @@ class Get:
     table: TableName
     pk: str
     sk: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class GetMany:
+    """Result: list[Item], those that exist, in any order, eventually consistent. At most 100."""
+
+    table: TableName
+    keys: tuple[tuple[str, int | str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +156,7 @@ class Replace:
 
 
 #: How `Condition` compares the stored attribute with its value.
-Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with"]
+Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with", "contains"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +406,7 @@ Effect: TypeAlias = (
     | QueryList
     | Together
     | Get
+    | GetMany
     | PutIfAbsent
     | Put
     | Replace

@@ -35,7 +35,7 @@ from holdfast.limits import (
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, questions
+from holdfast.runtime import children, inbox, messages, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -207,8 +207,9 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """Carry out the follow-ups of an ended execution: stop its children, report to its parent, and
-    remove its RUNNING entry from the list. The last record has its own list entry.
+    """Carry out the follow-ups of an ended execution: stop its children, report to its parent,
+    delete its row in the index of waits, and remove its RUNNING entry from the list. The last
+    record has its own list entry.
     """
     assert log.state is not None
     assert log.state.stopped_ms is not None
@@ -218,6 +219,7 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
+    yield from wait_rows.drop_row(log)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
 

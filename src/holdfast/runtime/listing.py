@@ -38,18 +38,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.core.state import STATUSES, Execution
+from holdfast.core.subjects import Subject, indexed_subjects
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
+from holdfast.runtime import wait_text
 from holdfast.runtime.effects import Condition, Effect, Item, ListPage, QueryList, Together
 from holdfast.runtime.storage import keys
 
 OPEN: Final = "open"
 DONE: Final = "done"
 FAILED: Final = "failed"
+#: The rows of `wait_rows.py`; they are in the table `mail`.
+WAITS: Final = "waits"
 
 #: The shards of each group. Those of `open` divide `DUE_SHARDS`: the doctor reads the two together.
 SHARDS: Final[Mapping[str, int]] = {OPEN: 4, DONE: 2, FAILED: 2}
@@ -63,7 +67,9 @@ class ListEntry:
 
     `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
     belong to the execution of a state machine: its name there, version, alias, times redriven.
-    `paused_ms` is the time since which an operator has paused it, None without a pause.
+    `paused_ms` is the time since which an operator has paused it, None without a pause. `waits` are
+    the subjects of its waits at the record of the entry; `wait_rows.py` has those of later records.
+    `record` is the number of that record.
     """
 
     run: str
@@ -80,6 +86,8 @@ class ListEntry:
     redrives: int = 0
     paused_ms: int | None = None
     paused_reason: str = ""
+    waits: tuple[Subject, ...] = ()
+    record: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
@@ -99,18 +107,13 @@ class Page:
 # -- entries ---------------------------------------------------------------------------------------
 
 
-def entry_of(state: Execution) -> ListEntry:
+def entry_of(state: Execution, now_ms: int) -> ListEntry:
     origin = state.origin
-    if origin is None:
-        return _common(state)
-    version = origin.get("version_arn", "").rpartition(":")[2]
-    alias = origin.get("alias_arn", "").rpartition(":")[2]
-    return _common(state, origin["execution_name"], version, alias)
-
-
-def _common(
-    state: Execution, machine_name: str | None = None, version: str = "", alias: str = ""
-) -> ListEntry:
+    machine_name, version, alias = None, "", ""
+    if origin is not None:
+        machine_name = origin["execution_name"]
+        version = origin.get("version_arn", "").rpartition(":")[2]
+        alias = origin.get("alias_arn", "").rpartition(":")[2]
     return ListEntry(
         run=state.run,
         started_ms=state.started_ms,
@@ -126,12 +129,13 @@ def _common(
         redrives=state.redrives,
         paused_ms=None if state.paused is None else state.paused.since_ms,
         paused_reason="" if state.paused is None else state.paused.reason[:ERROR_CHARACTERS_MAX],
+        waits=tuple(indexed_subjects(state, now_ms)),
     )
 
 
-def attributes_of(tenant: str, entry: ListEntry) -> Item:
+def attributes_of(tenant: str, entry: ListEntry) -> dict[str, str | int]:
     """Return the attributes that put a record into the list. The record itself has the status."""
-    attributes: dict[str, str | int | bytes | None] = {
+    attributes: dict[str, str | int | None] = {
         resources.LIST_PARTITION: partition_of(tenant, entry),
         resources.LIST_SORT: entry.key,
         resources.LIST_NAME: entry.name,
@@ -145,6 +149,8 @@ def attributes_of(tenant: str, entry: ListEntry) -> Item:
         resources.LIST_REDRIVES: entry.redrives or None,
         resources.LIST_PAUSED: entry.paused_ms,
         resources.LIST_PAUSED_REASON: entry.paused_reason or None,
+        resources.LIST_WAITS: wait_text.text_of(entry.waits) if entry.waits else None,
+        resources.LIST_WAITING_SINCE: min((wait.since_ms for wait in entry.waits), default=None),
     }
     return {name: value for name, value in attributes.items() if value is not None}
 
@@ -155,6 +161,7 @@ def read_entry(item: Item) -> ListEntry:
     error = item.get(resources.LIST_ERROR)
     machine_name = item.get(resources.LIST_MACHINE_NAME)
     paused = item.get(resources.LIST_PAUSED)
+    waits = str(item.get(resources.LIST_WAITS, wait_text.NOTHING))
     return ListEntry(
         run=run,
         started_ms=int(started),
@@ -170,6 +177,8 @@ def read_entry(item: Item) -> ListEntry:
         redrives=int(item.get(resources.LIST_REDRIVES, 0)),
         paused_ms=None if paused is None else int(paused),
         paused_reason=str(item.get(resources.LIST_PAUSED_REASON, "")),
+        waits=tuple(wait_text.read_subjects(waits)),
+        record=int(item.get("sk", 0)),
     )
 
 
@@ -184,9 +193,9 @@ def is_open_entry(record: Item) -> bool:
     return group == [OPEN]
 
 
-def listing(tenant: str, state: Execution) -> Item:
+def listing(tenant: str, state: Execution, now_ms: int) -> Item:
     """The attributes by which a record is listed: when it opens the execution, and when it ends."""
-    return attributes_of(tenant, entry_of(state))
+    return attributes_of(tenant, entry_of(state, now_ms))
 
 
 # -- partitions ------------------------------------------------------------------------------------
@@ -194,8 +203,7 @@ def listing(tenant: str, state: Execution) -> Item:
 
 def partition_of(tenant: str, entry: ListEntry) -> str:
     group = _group_of(entry.status)
-    shard = zlib.crc32(entry.run.encode()) % SHARDS[group]
-    return _partition(tenant, _scope_of(entry.workflow), group, shard)
+    return _partition(tenant, _scope_of(entry.workflow), group, _shard(entry.run, group))
 
 
 def partitions_of(
@@ -211,6 +219,22 @@ def partitions_of(
         for group in groups
         for shard in range(SHARDS[group])
     ]
+
+
+def waits_partition(tenant: str, workflow: str, run: str) -> str:
+    """Return the partition of the execution's row in the index of waits. Its shard is that of the
+    list entry.
+    """
+    return _partition(tenant, _scope_of(workflow), WAITS, _shard(run, OPEN))
+
+
+def waits_partitions(tenant: str, workflow: str | None = None) -> list[str]:
+    scope = "" if workflow is None else _scope_of(workflow)
+    return [_partition(tenant, scope, WAITS, shard) for shard in range(SHARDS[OPEN])]
+
+
+def _shard(run: str, group: str) -> int:
+    return zlib.crc32(run.encode()) % SHARDS[group]
 
 
 def _partition(tenant: str, scope: str, group: str, shard: int) -> str:

@@ -288,8 +288,8 @@ def _measure_characters(patch: Patch) -> None:
 def _tell_the_cause(patch: Patch) -> None:
     """The list shows the cause of a failure beside its error."""
 
-    def listing(tenant: str, state: Any) -> Any:
-        fields = real_listing(tenant, state)
+    def listing(tenant: str, state: Any, now_ms: int) -> Any:
+        fields = real_listing(tenant, state, now_ms)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
     patch.setattr(loop, "listing", listing)

@@ -318,6 +318,8 @@ def _timer_set(state: Execution, event: Event) -> Execution:
 
 def _retry_delayed(state: Execution, event: Event) -> Execution:
     frame, entry = frame_of_event(state, event), event.holdfast["entry"]
+    in_lanes = (lane.error for lane in state.frames.values() if lane.owner == frame.id)
+    error = next(filter(None, in_lanes), frame.error)
     state = without_lanes(state, frame)
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
@@ -327,6 +329,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
         event,
         retries=counted(frame, event.holdfast),
         waiting=Delay(entry, event.holdfast["due"]),
+        error=error,
     )
 
 
@@ -380,7 +383,8 @@ def _lanes_succeeded(state: Execution, event: Event) -> Execution:
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
-    return moved(state, frame, event, waiting=FailedState(None, 0, lanes_of(frame)))
+    waiting = FailedState(None, 0, lanes_of(frame))
+    return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 
 
 # -- the execution ---------------------------------------------------------------------------------

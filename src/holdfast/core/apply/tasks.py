@@ -201,7 +201,7 @@ def failed(state: Execution, event: Event) -> Execution:
         # The child has ended. A time-out ends the wait alone, and a call that failed may have begun
         # a child in the hands of a worker that was lost.
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
-    return moved(state, frame, event, waiting=waiting)
+    return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 
 
 def _claimed(state: Execution, event: Event) -> Execution:

@@ -19,6 +19,7 @@ from holdfast.runtime.effects import (
     Delete,
     Extend,
     Get,
+    GetMany,
     Item,
     ListPage,
     Put,
@@ -31,6 +32,7 @@ from holdfast.runtime.effects import (
     Unlist,
     Update,
     Updated,
+    list_keys,
     list_page,
 )
 from holdfast.runtime.storage import tables
@@ -69,19 +71,28 @@ class SqliteStore:
             lambda reader: _found(reader, effect.table, effect.pk, effect.sk)
         )
 
+    def get_many(self, effect: GetMany) -> list[Item]:
+        def found(reader: sqlite3.Connection) -> list[Item]:
+            items = (_found(reader, effect.table, pk, sk) for pk, sk in effect.keys)
+            return [item for item in items if item is not None]
+
+        return self._database.read(found)
+
     def query_list(self, effect: QueryList) -> ListPage:
         # One more than is read: whether it exists tells whether the partition goes on.
         size = LIST_READ_MAX if effect.where else effect.limit
+        partition, sort = list_keys(effect.table)
         rows = self._rows(
-            f"SELECT pk, sk, attributes, NULL FROM {tables.EXECUTIONS} "
-            f"WHERE lp = ? AND ls {'IS NOT NULL' if effect.before is None else '< ?'} "
-            "ORDER BY ls DESC LIMIT ?",
+            f"SELECT pk, sk, attributes, NULL FROM {effect.table} "
+            f"WHERE {partition} = ? AND {sort} {'IS NOT NULL' if effect.before is None else '< ?'} "
+            f"ORDER BY {sort} DESC LIMIT ?",
             [effect.partition, *([] if effect.before is None else [effect.before]), size + 1],
         )
-        read = [_projected(row) for row in rows[:size]]
+        is_index = effect.table == tables.EXECUTIONS
+        read = [_projected(row) if is_index else item_of(row) for row in rows[:size]]
         found = [item for item in read if _fits(item, effect.where)]
-        read_to = str(read[-1][resources.LIST_SORT]) if len(rows) > size else ""
-        return list_page(found, effect.limit, read_to)
+        read_to = str(read[-1][sort]) if len(rows) > size else ""
+        return list_page(effect, found, read_to)
 
     def query_together(self, effect: Together) -> list[ListPage]:
         return list(map(self.query_list, effect.queries))

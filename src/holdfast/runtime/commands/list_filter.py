@@ -2,7 +2,8 @@
 
 A filter narrows the list in one of three ways:
 
-    status, error, paused    the partitions to read: an execution with an error has failed
+    status, error, paused,
+    waiting_for, …           the partitions to read: an execution with an error has failed
     since, until             the keys to read: a key begins with the start time
     the rest                 a condition that DynamoDB tests on each entry that it reads
 
@@ -12,18 +13,21 @@ The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` fo
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.state import STATUSES
+from holdfast.core.subjects import ERROR_CHARACTERS_MAX as SHORT_ERROR_CHARACTERS
+from holdfast.core.subjects import TARGET_CHARACTERS_MAX, WaitKind
 from holdfast.errors import RequestError
 from holdfast.limits import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
-from holdfast.runtime.effects import Condition
+from holdfast.runtime.effects import Condition, Test
 from holdfast.runtime.listing import NEWEST
 from holdfast.runtime.storage import keys
+from holdfast.runtime.waiting_list import WaitFilter
 
 LISTED_MAX: Final = 100
 #: A key of the list: start time and id.
@@ -31,13 +35,27 @@ _LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: The statuses of executions that have an error.
 _FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")
 _OPEN: Final = ("RUNNING",)
+_ENDED: Final = tuple(status for status in STATUSES if status not in _OPEN)
+#: The statuses that an execution with such a field can have.
+_POSSIBLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "error": _FAILED,
+    "paused": _OPEN,
+    "ended_since": _ENDED,
+    "ended_until": _ENDED,
+    "waiting_for": _OPEN,
+    "waiting_since": _OPEN,
+    "last_error": _OPEN,
+}
+_HASH_CHARACTERS: Final = 64
+_LISTED_HASH_CHARACTERS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
     """`before` (exclusive) and `since` bound the keys. `where` are conditions on entries.
 
-    `name`: a whole name, or the beginning of one with "*" after it.
+    `name`: a whole name, or the beginning of one with "*" after it. `waits` None: whatever the
+    execution waits for.
     """
 
     workflow: str | None
@@ -47,14 +65,15 @@ class ListFilter:
     where: tuple[Condition, ...]
     name: str | None
     limit: int
+    waits: WaitFilter | None = None
 
     def fits_waiting(self, row: Mapping[str, Any], after: str) -> bool:
         """Return True when the row of an execution that has not begun belongs to this page."""
         key = keys.list_sort(row["started_ms"], row["execution"])
         is_on_page = after <= key < self.before and key >= self.since
         has_kind = row["status"] in self.statuses and self.workflow in {None, row["workflow"]}
-        is_plain = all(condition.attribute == resources.LIST_NAME for condition in self.where)
-        return is_on_page and has_kind and is_plain and self._is_named(str(row["name"]))
+        has_name_only = len(self.where) == (self.name is not None) and self.waits is None
+        return is_on_page and has_kind and has_name_only and self._is_named(str(row["name"]))
 
     def _is_named(self, name: str) -> bool:
         if self.name is None:
@@ -67,38 +86,87 @@ def list_filter(request: Mapping[str, Any]) -> ListFilter:
     """Check the fields of a request; see `queries.executions`. Raises RequestError HF204, HF205,
     HF209.
     """
-    error, name = (
-        _text(request, "error", ERROR_CHARACTERS_MAX),
-        _text(request, "name", NAME_CHARACTERS_MAX),
-    )
-    is_paused, ended_since_ms = _is_paused(request), _time_ms(request, "ended_since")
-    where: list[Condition] = []
-    if error is not None:
-        where.append(Condition(resources.LIST_ERROR, "=", error))
-    if name is not None:
-        beginning = name.removesuffix("*")
-        test: Any = "=" if beginning == name else "begins with"
-        where.append(Condition(resources.LIST_NAME, test, beginning))
-    if is_paused:
-        where.append(Condition(resources.LIST_PAUSED, "present"))
-    if ended_since_ms is not None:
-        where.append(Condition(resources.LIST_STOPPED, ">", ended_since_ms - 1))
-    statuses = _statuses(request)
-    if error is not None:
-        statuses = _only(statuses, _FAILED, "error")
-    if is_paused:
-        statuses = _only(statuses, _OPEN, "paused")
-    if ended_since_ms is not None:
-        ended = tuple(status for status in STATUSES if status not in _OPEN)
-        statuses = _only(statuses, ended, "ended_since")
+    name = _text(request, "name", NAME_CHARACTERS_MAX)
     return ListFilter(
         workflow=_workflow(request),
-        statuses=statuses,
+        statuses=_possible_statuses(request),
         before=_before(request),
         since=_key_of(_time_ms(request, "since")) or "",
-        where=tuple(where),
+        where=(*_of_name(name), *_of_entry(request)),
         name=name,
         limit=_limit(request),
+        waits=_waits(request),
+    )
+
+
+def _of_name(name: str | None) -> Iterator[Condition]:
+    if name is not None:
+        beginning = name.removesuffix("*")
+        test: Test = "=" if beginning == name else "begins with"
+        yield Condition(resources.LIST_NAME, test, beginning)
+
+
+def _of_entry(request: Mapping[str, Any]) -> Iterator[Condition]:
+    error = _text(request, "error", ERROR_CHARACTERS_MAX)
+    if error is not None:
+        yield Condition(resources.LIST_ERROR, "=", error)
+    if _is_paused(request):
+        yield Condition(resources.LIST_PAUSED, "present")
+    ended_since_ms = _time_ms(request, "ended_since")
+    if ended_since_ms is not None:
+        yield Condition(resources.LIST_STOPPED, ">", ended_since_ms - 1)
+    ended_until_ms = _time_ms(request, "ended_until")
+    if ended_until_ms is not None:
+        yield Condition(resources.LIST_STOPPED, "<", ended_until_ms)
+    definition = _text(request, "definition", _HASH_CHARACTERS)
+    if definition is not None:
+        beginning = definition[:_LISTED_HASH_CHARACTERS]
+        yield Condition(resources.LIST_DEFINITION, "begins with", beginning)
+    parent = _parent(request)
+    if parent is not None:
+        yield Condition(resources.LIST_NAME, "begins with", f"{parent}.")
+
+
+def _possible_statuses(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the wanted statuses that executions with all given fields can have."""
+    statuses = _statuses(request)
+    for field, possible in _POSSIBLE.items():
+        if request.get(field) is not None:
+            statuses = _only(statuses, possible, field)
+    return statuses
+
+
+def _parent(request: Mapping[str, Any]) -> str | None:
+    parent = request.get("parent")
+    if parent is None:
+        return None
+    if not (isinstance(parent, str) and keys.is_run(parent)):
+        raise RequestError(
+            "HF204",
+            f"parent is {parent!r:.90}; expected the id of an execution",
+            help="`holdfast show NAME` prints the id",
+        )
+    return parent
+
+
+def _waits(request: Mapping[str, Any]) -> WaitFilter | None:
+    waiting_for = _text(request, "waiting_for", TARGET_CHARACTERS_MAX + 20)
+    error = _text(request, "last_error", ERROR_CHARACTERS_MAX)
+    until_ms = _time_ms(request, "waiting_since")
+    if waiting_for is None and error is None and until_ms is None:
+        return None
+    kind, _, target = (waiting_for or "").partition(":")
+    if waiting_for is not None and kind not in set(WaitKind):
+        raise RequestError(
+            "HF204",
+            f"waiting_for is {waiting_for!r:.90}; {kind!r:.40} is no kind of wait",
+            help=f"use one of {', '.join(WaitKind)}; a target may follow, as in `event:paid`",
+        )
+    return WaitFilter(
+        kind=WaitKind(kind) if kind else None,
+        target=target[:TARGET_CHARACTERS_MAX] or None,
+        error=None if error is None else error[:SHORT_ERROR_CHARACTERS],
+        until_ms=until_ms,
     )
 
 

@@ -26,6 +26,7 @@ from holdfast.core.state import (
     Timer,
     is_told,
 )
+from holdfast.core.subjects import Subject
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Clock, Effect, Item, Query
@@ -317,7 +318,14 @@ def listed(entry: ListEntry) -> dict[str, Any]:
         row["stopped"] = iso_time(entry.stopped_ms)
     if entry.paused_ms is not None:
         row["paused"] = {"since": iso_time(entry.paused_ms), "reason": entry.paused_reason}
+    if entry.waits:
+        row["waits"] = [_subject(wait) for wait in entry.waits]
     return row if entry.error is None else {**row, "error": entry.error}
+
+
+def _subject(wait: Subject) -> dict[str, str]:
+    shown = {"kind": wait.kind.value, "target": wait.target, "since": iso_time(wait.since_ms)}
+    return shown if wait.error is None else {**shown, "error": wait.error}
 
 
 def early_event(item: Item) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.core.state import Awaiting, Execution, Frame
@@ -18,8 +19,9 @@ from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
-from holdfast.runtime.listing import NEWEST, read_page
+from holdfast.runtime.listing import NEWEST, Page, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.waiting_list import read_waiting_page, with_present_waits
 from holdfast.sealed import hidden
 
 #: The place of the last event of a page.
@@ -124,16 +126,38 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
     """Return the newest executions of every kind. The list may be a moment behind; `describe` is
     not.
 
-    `request`: workflow?, status?, error?, name? (or the beginning of one, with "*" after it),
-    paused? ("true"), since?, until? (start times, ISO with zone), ended_since?, limit? (at most
-    100), after? (the field `next` of the last page). The answer has `executions`, and `next` while
-    there may be older ones. With a filter, a page may be short or empty and still have a `next`.
-    `workflow` need not be deployed, as long as it has executions. Costs at most eight queries of
-    the list, and eight more when the first page of a workflow that is not deployed is empty. Raises
+    `request`: the filters of `list_filter`, limit? (at most 100), after? (the field `next` of the
+    last page). The answer has `executions`, and `next` while there may be older ones. With a
+    filter, a page may be short or empty and still have a `next`. `workflow` need not be deployed,
+    as long as it has executions. Costs at most eight queries of the list and one batch of reads,
+    and eight more queries when the first page of a workflow that is not deployed is empty. Raises
     RequestError HF204, HF205, HF209.
     """
     wanted = list_filter(request)
     now_ms = yield Clock()
+    page = yield from _page_of(tenant, wanted, now_ms)
+    rows = [presentation.listed(entry) for entry in page.entries]
+    rows = yield from _with_held(tenant, wanted, rows, page.after or "")
+    is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
+    if not (is_known or rows or page.after) and wanted.before == NEWEST:
+        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
+    rows.sort(key=lambda row: row["started_ms"], reverse=True)
+    return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
+
+
+def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, Any, Page]:
+    if wanted.waits is not None:
+        return (
+            yield from read_waiting_page(
+                tenant,
+                wanted.waits,
+                workflow=wanted.workflow,
+                before=wanted.before,
+                since=wanted.since,
+                where=wanted.where,
+                limit=wanted.limit,
+            )
+        )
     page = yield from read_page(
         tenant,
         statuses=wanted.statuses,
@@ -144,13 +168,7 @@ def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonR
         limit=wanted.limit,
         now_ms=now_ms,
     )
-    rows = [presentation.listed(entry) for entry in page.entries]
-    rows = yield from _with_held(tenant, wanted, rows, page.after or "")
-    is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
-    if not (is_known or rows or page.after) and wanted.before == NEWEST:
-        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
-    rows.sort(key=lambda row: row["started_ms"], reverse=True)
-    return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
+    return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
 
 
 def _require_listed(

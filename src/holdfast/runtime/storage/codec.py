@@ -47,6 +47,7 @@ from holdfast.runtime.storage.formats import (
     inflate,
     require_format,
 )
+from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 
 @dataclass(slots=True)
@@ -148,7 +149,7 @@ def _digest(data: bytes) -> str:
 @dataclass(frozen=True, slots=True)
 class Header:
     """The fields of a record besides its events. `partition` is the key of its execution's log,
-    `listing` the attributes of its list entry.
+    `listing` the attributes of its list entry, `indexed` what the index of waits holds.
     """
 
     format: int
@@ -162,6 +163,7 @@ class Header:
     ttl: int
     newest_snapshot: int
     listing: Item
+    indexed: IndexedWaits = UNLISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         "sn": header.newest_snapshot,
         "ttl": header.ttl,
         **header.listing,
+        **header.indexed.attributes(),
     }
     item = _with_payload(fields, text, header, blobs)
     return Encoded(item, blobs, book, item_bytes(item))

@@ -32,6 +32,8 @@ def holds(item: Item, condition: Condition) -> bool:
             )
         case "begins with":
             return isinstance(found, str) and found.startswith(str(condition.value))
+        case "contains":
+            return isinstance(found, str) and str(condition.value) in found
         case _:
             assert_never(condition.test)
 

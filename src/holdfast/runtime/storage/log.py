@@ -78,6 +78,7 @@ from holdfast.runtime.storage.formats import (
     Formats,
     require_format,
 )
+from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
@@ -93,8 +94,9 @@ class Log:
     the first needed record was written: TTL must not delete it.
 
     A log's format never falls: `format` is that of its newest record, `base_format` that of the
-    first one needed. `unmeasured`: loaded records that `bytes_since_snapshot` leaves out until a
-    commit needs them. `is_gone`: the execution has ended, and TTL has begun to delete its records.
+    first one needed. `indexed`: what the index of waits holds. `unmeasured`: loaded records that
+    `bytes_since_snapshot` leaves out until a commit needs them. `is_gone`: the execution has ended,
+    and TTL has begun to delete its records.
     """
 
     tenant: str
@@ -116,6 +118,7 @@ class Log:
     unmeasured: list[Item] = field(default_factory=list)
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
+    indexed: IndexedWaits = UNLISTED
 
     def __post_init__(self) -> None:
         self.partition = keys.execution(self.tenant, self.run)
@@ -222,6 +225,7 @@ class Log:
         self.book, self.records = ValueBook(), ()
         self.bytes_since_snapshot, self.unmeasured = 0, []
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+        self.indexed = UNLISTED
 
     def _read(self, items: list[Item], *, has_snapshot: bool) -> Reads:
         blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
@@ -235,6 +239,7 @@ class Log:
         newest = items[-1]
         self.state, self.book = reader.state, reader.book
         self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
+        self.indexed = IndexedWaits.of(newest)
         self.base_ms = self.records[0].at_ms
         self.base_format, self.format = int(items[0][FORMAT_FIELD]), int(newest[FORMAT_FIELD])
         self.bytes_since_snapshot, self.unmeasured = 0, list(since)
@@ -242,19 +247,30 @@ class Log:
 
     # -- committing --------------------------------------------------------------------------------
 
-    def commit(self, step: Transition, now_ms: int, listing: Item) -> Generator[Effect, Any, bool]:
+    def commit(
+        self,
+        step: Transition,
+        now_ms: int,
+        listing: Item,
+        indexed: IndexedWaits | None = None,
+    ) -> Generator[Effect, Any, bool]:
         """Return True when the record is in the log; False when another worker's record has that
-        sequence number.
+        sequence number. `indexed`: what the index of waits holds from this record on, None for the
+        same as before.
         """
-        encoded = self._encode(step, now_ms, listing)
+        indexed = self.indexed if indexed is None else indexed
+        encoded = self._encode(step, now_ms, listing, indexed)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
         if not (yield from put_surely(tables.EXECUTIONS, encoded.item)):
             return False
         self._committed(step, encoded, now_ms)
+        self.indexed = indexed
         return True
 
-    def _encode(self, step: Transition, now_ms: int, listing: Item) -> Encoded:
+    def _encode(
+        self, step: Transition, now_ms: int, listing: Item, indexed: IndexedWaits
+    ) -> Encoded:
         self.nonces += 1
         status = step.state.status
         needed = [NEWER_EVENTS.get(event.type, 1) for event in step.events]
@@ -270,6 +286,7 @@ class Log:
             ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
             newest_snapshot=self.snapshot,
             listing=listing,
+            indexed=indexed,
         )
         must_snapshot = self._must_snapshot(status, header)
         # The events of such a record are read after the records before it are deleted, so it starts

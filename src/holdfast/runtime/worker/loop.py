@@ -63,7 +63,7 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events, watchdog
+from holdfast.runtime import follow_ups, inbox, messages, status_events, wait_rows, watchdog
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
@@ -320,6 +320,7 @@ class Processing:
         yield from self.attempts.poll(lambda: self.program, now_ms)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
+        yield from wait_rows.repair_row(self.log, now_ms)
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms)
         self.facts += yield from again
 
@@ -434,9 +435,21 @@ class Processing:
             step = self._with_opened(step, now_ms)
         if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
-        listed = listing(self.log.tenant, step.state) if is_opening or is_over else {}
-        if not (yield from self.log.commit(step, now_ms, listed)):
+        is_listed = is_opening or is_over
+        listed = listing(self.log.tenant, step.state, now_ms) if is_listed else {}
+        is_resting = is_opened and not (more or self.attempts.mine(asked))
+        indexed = self.log.indexed
+        if is_listed:
+            indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
+        elif is_resting:
+            indexed = wait_rows.indexed_at_rest(self.log, step.state, now_ms)
+        has_new_waits = not is_listed and indexed != self.log.indexed
+        if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        if has_new_waits:
+            yield from wait_rows.put_row(self.log, now_ms)
+        elif is_opening:
+            yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
         yield from self._release(asked_before, asked)
@@ -507,8 +520,9 @@ class Processing:
         if not self.state.is_opened:
             yield from watchdog.watch(self.log, self.state, now_ms)
             step = self._with_opened(Transition((), self.state), now_ms)
-            listed = listing(self.log.tenant, step.state)
-            if not (yield from self.log.commit(step, now_ms, listed)):
+            listed = listing(self.log.tenant, step.state, now_ms)
+            indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
+            if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)

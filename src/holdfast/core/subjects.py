@@ -1,0 +1,174 @@
+"""The subjects of waits: what an open execution waits for, in the words by which it is searched.
+
+A subject is a kind and a target: `event` and the event's name, `ask` and the assignee, `retry` and
+the task. `core/waits.py` says what a wait means to the engine; this module says what it means to a
+person who looks for executions. `runtime/wait_rows.py` keeps the subjects in an index.
+
+    frame waits as                       kind       target
+    Attempt                              task       the function, or the action of a service
+    Attempt after a failure, Delay       retry      the same; the state's name for a Delay
+    Attempt or Admission at a gate       limit      the limit
+    Attempt of an unknown function       unknown    the function
+    Awaiting an event                    event      the event's name
+    Awaiting an answer                   ask        the assignee: `anna`, `role:credit_manager`
+    Awaiting a token                     callback   the action that got the token, if any
+    Awaiting an activity                 activity   the activity's name
+    Awaiting a job                       job        the action
+    a called workflow, a nested machine  child      the workflow's name, or the action
+    Timer                                timer      the state's name
+    ChildExecutions                      map        the state's name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.core.state import (
+    Admission,
+    Attempt,
+    Awaiting,
+    ChildExecutions,
+    Delay,
+    Entered,
+    Execution,
+    Exited,
+    FailedState,
+    Frame,
+    Lanes,
+    Queued,
+    Timer,
+    WaitingFor,
+    is_told,
+)
+from holdfast.core.waits import dues_of
+
+#: A rest that ends by itself within this time is not worth a write of the index.
+SHORT_WAIT_MS: Final = 5_000
+#: Longer targets and errors are cut: the subjects of an execution have to fit one write unit.
+TARGET_CHARACTERS_MAX: Final = 100
+ERROR_CHARACTERS_MAX: Final = 80
+
+
+class WaitKind(StrEnum):
+    TASK = "task"
+    RETRY = "retry"
+    LIMIT = "limit"
+    UNKNOWN = "unknown"
+    EVENT = "event"
+    ASK = "ask"
+    CALLBACK = "callback"
+    ACTIVITY = "activity"
+    JOB = "job"
+    CHILD = "child"
+    TIMER = "timer"
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`since_ms` is when the state was entered. `error`: the last failure of a state that is tried
+    again.
+    """
+
+    since_ms: int
+    kind: WaitKind
+    target: str
+    error: str | None = None
+
+
+def subjects_of(state: Execution) -> list[Subject]:
+    """Return what the execution waits for, the longest wait first."""
+    return _of_frames(state.frames.values())
+
+
+def lasting_subjects(state: Execution, now_ms: int) -> list[Subject]:
+    """Return the subjects that last: without attempts that a worker has in hand, and without waits
+    that time ends within `SHORT_WAIT_MS`.
+    """
+    return _of_frames(frame for frame in state.frames.values() if _lasts(frame.waiting, now_ms))
+
+
+def indexed_subjects(state: Execution, now_ms: int) -> list[Subject]:
+    """Return what the index says: the subjects that last, or all where none does."""
+    return lasting_subjects(state, now_ms) or subjects_of(state)
+
+
+def _lasts(waiting: WaitingFor, now_ms: int) -> bool:
+    if isinstance(waiting, Attempt) and waiting.claim is not None:
+        return False
+    dues_ms = [due_ms for _, due_ms in dues_of(waiting)]
+    return not dues_ms or min(dues_ms) > now_ms + SHORT_WAIT_MS
+
+
+def _of_frames(frames: Iterable[Frame]) -> list[Subject]:
+    """A thousand iterations that wait for one task are one subject: that which waits longest."""
+    found: dict[tuple[WaitKind, str], Subject] = {}
+    for subject in sorted(filter(None, map(_subject_of, frames)), key=_age):
+        found.setdefault((subject.kind, subject.target), subject)
+    return list(found.values())
+
+
+def _age(subject: Subject) -> tuple[int, str, str, str]:
+    return subject.since_ms, subject.kind, subject.target, subject.error or ""
+
+
+def _subject_of(frame: Frame) -> Subject | None:
+    waiting = frame.waiting
+    match waiting:
+        case Admission(queued=queued):
+            kind, target = WaitKind.LIMIT, _limit_of(queued)
+        case Attempt():
+            kind, target = _of_attempt(waiting, frame)
+        case Awaiting():
+            kind, target = _of_awaiting(waiting)
+        case Timer():
+            kind, target = WaitKind.TIMER, frame.position
+        case Delay():
+            kind, target = WaitKind.RETRY, frame.position
+        case ChildExecutions():
+            kind, target = WaitKind.MAP, frame.position
+        case Entered() | Exited() | FailedState() | Lanes():
+            return None  # It moves at once, or each of its lanes has a frame of its own
+        case _:
+            assert_never(waiting)
+    error = None if frame.error is None else frame.error[:ERROR_CHARACTERS_MAX]
+    return Subject(frame.entered_ms, kind, target[:TARGET_CHARACTERS_MAX], error)
+
+
+def _of_attempt(attempt: Attempt, frame: Frame) -> tuple[WaitKind, str]:
+    target = attempt.target.removeprefix(CHILD_WORKFLOW)
+    if attempt.is_unknown:
+        return WaitKind.UNKNOWN, target
+    if attempt.queued is not None and not attempt.queued.is_batch:
+        return WaitKind.LIMIT, _limit_of(attempt.queued)
+    if frame.error is not None:
+        return WaitKind.RETRY, target
+    return (WaitKind.CHILD if is_told(attempt.target) else WaitKind.TASK), target
+
+
+def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
+    match awaiting.kind:
+        case "event":
+            return WaitKind.EVENT, awaiting.event_name
+        case "ask":
+            return WaitKind.ASK, awaiting.text("assignee")
+        case "token" | "callback":
+            return WaitKind.CALLBACK, awaiting.target
+        case "activity":
+            return WaitKind.ACTIVITY, awaiting.target.rpartition(":")[2]
+        case "sync":
+            kind = WaitKind.CHILD if is_told(awaiting.target) else WaitKind.JOB
+            return kind, awaiting.target.removeprefix(CHILD_WORKFLOW)
+        case "task" | "pure" | "lambda" | "service" | "read" | "write":
+            return WaitKind.TASK, awaiting.target
+        case _:
+            assert_never(awaiting.kind)
+
+
+def _limit_of(queued: Queued) -> str:
+    """A gate's id is that of its limit, with the key and the shard after a "#"."""
+    return queued.gate.rpartition("#")[0]

@@ -1,0 +1,128 @@
+"""The index of waits: what each listed execution waits for now.
+
+The record that opens an execution carries its waits in its list entry, at no further cost. A later
+record has no list entry. When the execution rests on something else after such a record, and the
+rest lasts, the worker writes one row for the execution: one write unit, and one for its deletion.
+
+    record 4, "Opened"       list entry: waits for the event `paid`
+    record 7, `paid` came    a task runs: no row, for it may take a moment only
+    record 9, a question     row, `seq` 9: waits for role:credit_manager
+    record 12, the end       the row is deleted, then the entry is removed (`Unlist`)
+
+The row is in the table `mail`, partition `T#<scope>#waits#<shard>`, sorted as the list is. It has
+the attributes of a list entry. A reader takes the row in place of the entry when its `seq` is that
+of a later record.
+
+Rules of this file:
+* A row is written after the commit of its record. A condition on `seq` keeps a worker that was
+  frozen from replacing the row of a later record.
+* Each record says which waits are indexed (`wait_text.IndexedWaits`). So a worker that loads the
+  log knows whether the row has to be written, and whether the end has to delete one.
+* After a crash between a commit and its row, the next recovery writes the row, or the sweeper's
+  next check. A row that a frozen worker writes after the end is deleted by the sweeper's count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from holdfast import resources
+from holdfast.core.state import Execution
+from holdfast.core.subjects import indexed_subjects, lasting_subjects
+from holdfast.runtime import listing, wait_text
+from holdfast.runtime.effects import Condition, Delete, Effect, Get, Item, Update
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.wait_text import IndexedWaits
+
+#: The attribute with the number of the record that a row belongs to.
+SEQUENCE: Final = "seq"
+_CHECKSUM: Final = "wc"
+#: Attributes of a list entry that a row may have to lose.
+_PASSING: Final = (
+    resources.LIST_WAITS,
+    resources.LIST_WAITING_SINCE,
+    resources.LIST_PAUSED,
+    resources.LIST_PAUSED_REASON,
+)
+
+
+def indexed_by_entry(log: Log, state: Execution, now_ms: int) -> IndexedWaits:
+    """Return what the index holds once the record of a new list entry is stored."""
+    checksum = 0 if state.is_ended else wait_text.checksum(_text(state, now_ms))
+    return IndexedWaits(checksum, has_row=log.indexed.has_row)
+
+
+def indexed_at_rest(log: Log, state: Execution, now_ms: int) -> IndexedWaits:
+    """Return what the index holds once the worker has left the execution at rest.
+
+    It differs from `log.indexed` when the execution rests on something else for some time.
+    """
+    if not lasting_subjects(state, now_ms):
+        return log.indexed
+    checksum = wait_text.checksum(_text(state, now_ms))
+    is_known = checksum == log.indexed.checksum
+    return log.indexed if is_known else IndexedWaits(checksum, has_row=True)
+
+
+def _text(state: Execution, now_ms: int) -> str:
+    return wait_text.text_of(indexed_subjects(state, now_ms))
+
+
+def put_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
+    """Write the row of the newest record. A row of a later record stays."""
+    assert log.state is not None
+    attributes = _attributes(log, log.state, now_ms)
+    partition, sort = _key(log, log.state)
+    yield Update(
+        tables.MAIL,
+        partition,
+        sort,
+        put=attributes,
+        remove=tuple(name for name in _PASSING if name not in attributes),
+        where=(Condition(SEQUENCE, "<", log.sequence, or_absent=True),),
+    )
+
+
+def drop_row(log: Log) -> Generator[Effect, Any, None]:
+    """Delete the row, because the execution has ended or its new list entry says the same."""
+    if log.indexed.has_row:
+        assert log.state is not None
+        yield Delete(tables.MAIL, *_key(log, log.state))
+
+
+def repair_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
+    """Write the row that a crashed worker left out. Costs a read when there is nothing to do."""
+    assert log.state is not None
+    if not log.indexed.has_row:
+        return
+    if log.state.opened_at == log.sequence:
+        yield from drop_row(log)
+        return
+    found = yield Get(tables.MAIL, *_key(log, log.state))
+    if found is None or found.get(_CHECKSUM) != log.indexed.checksum:
+        yield from put_row(log, now_ms)
+
+
+def _key(log: Log, state: Execution) -> tuple[str, str]:
+    partition = listing.waits_partition(log.tenant, state.workflow, log.run)
+    return partition, keys.list_sort(state.started_ms, log.run)
+
+
+def _attributes(log: Log, state: Execution, now_ms: int) -> dict[str, str | int]:
+    entry = listing.attributes_of(log.tenant, listing.entry_of(state, now_ms))
+    own = {
+        FORMAT_FIELD: FORMAT,
+        SEQUENCE: log.sequence,
+        _CHECKSUM: log.indexed.checksum,
+        resources.LIST_STATUS: state.status,
+    }
+    place = {resources.LIST_PARTITION, resources.LIST_SORT}
+    return {**{name: value for name, value in entry.items() if name not in place}, **own}
+
+
+def read_row(item: Item) -> listing.ListEntry:
+    """Return the row as the list entry in whose place it stands."""
+    return listing.read_entry({**item, resources.LIST_SORT: item["sk"], "sk": item[SEQUENCE]})

@@ -1,0 +1,94 @@
+"""The subjects of an execution's waits as one short text, for the list and the index of waits.
+
+    [["ask","role:credit_manager",1767225600000],["retry","charge",1767225601000,"Declined"]]
+
+DynamoDB finds a kind, or a kind with its target, in the text by `contains`: see `needle`. The text
+is bounded, so that a list entry fits one write unit. An execution with more different waits than
+fit is found by those that have lasted longest.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core.subjects import ERROR_CHARACTERS_MAX, TARGET_CHARACTERS_MAX, Subject, WaitKind
+from holdfast.runtime.effects import Item
+
+#: The bytes of one text. A single subject always fits: its target and its error are cut.
+TEXT_BYTES_MAX: Final = 400
+NOTHING: Final = "[]"
+#: The attributes of a record that `IndexedWaits` is stored in.
+_CHECKSUM: Final = "wc"
+_HAS_ROW: Final = "wr"
+
+
+def text_of(subjects: Iterable[Subject]) -> str:
+    """Return the text with as many of the subjects as fit, in their order."""
+    parts: list[str] = []
+    size_bytes = len(NOTHING)
+    for subject in subjects:
+        part = _json(_fields(subject))
+        size_bytes += len(part.encode()) + 1
+        if parts and size_bytes > TEXT_BYTES_MAX:
+            break
+        parts.append(part)
+    return f"[{','.join(parts)}]"
+
+
+def read_subjects(text: str) -> list[Subject]:
+    return [_subject(*fields) for fields in json.loads(text)]
+
+
+def needle(kind: WaitKind, target: str | None) -> str:
+    """Return what the text holds when the execution waits in this way. `target` None: for any."""
+    beginning = f"[{_json(kind.value)},"
+    return beginning if target is None else f"{beginning}{_json(target[:TARGET_CHARACTERS_MAX])},"
+
+
+def error_needle(error: str) -> str:
+    """Return what the text holds when the last failure of a wait has this error."""
+    return f",{_json(error[:ERROR_CHARACTERS_MAX])}]"
+
+
+def checksum(text: str) -> int:
+    return zlib.crc32(text.encode())
+
+
+def _fields(subject: Subject) -> list[Any]:
+    fields: list[Any] = [subject.kind.value, subject.target, subject.since_ms]
+    return fields if subject.error is None else [*fields, subject.error]
+
+
+def _subject(kind: str, target: str, since_ms: int, error: str | None = None) -> Subject:
+    return Subject(since_ms, WaitKind(kind), target, error)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedWaits:
+    """What the index of waits holds of the execution as of a record (`runtime/wait_rows.py`).
+
+    `checksum`: that of the text; 0 while the execution is in no list. `has_row`: a row of its own
+    may exist, so the end has to delete it.
+    """
+
+    checksum: int = 0
+    has_row: bool = False
+
+    @classmethod
+    def of(cls, record: Item) -> IndexedWaits:
+        return cls(int(record.get(_CHECKSUM, 0)), _HAS_ROW in record)
+
+    def attributes(self) -> dict[str, str | int | bytes]:
+        checksum = {_CHECKSUM: self.checksum} if self.checksum else {}
+        return {**checksum, _HAS_ROW: 1} if self.has_row else {**checksum}
+
+
+UNLISTED: Final = IndexedWaits()
