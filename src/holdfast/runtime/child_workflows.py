@@ -6,12 +6,11 @@ record 0 decides which definition it runs, not the messages that were sent befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl import error_names
-from holdfast.asl.program import Json
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
 from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
@@ -19,6 +18,7 @@ from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
+from holdfast.runtime.commands.payloads import Types, Untyped
 from holdfast.runtime.effects import Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
@@ -34,16 +34,15 @@ SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 class Workflows:
     """The workflows that this process can start, each by its newest definition.
 
-    `normalise_input` gives the input with every field present: tenant, workflow, input. It raises
-    RequestError HF210, VaultFault.
+    `types` are those of data that comes from workflows: its secrets are sealed already.
     """
 
     definitions: Mapping[str, Definition]
-    normalise_input: Callable[[str, str, Json], Json]
+    types: Types
 
 
 #: Where nothing can be started no input is looked at.
-NO_WORKFLOWS: Final = Workflows({}, lambda _tenant, _workflow, data: data)
+NO_WORKFLOWS: Final = Workflows({}, Untyped())
 
 
 def name_in(target: str) -> str | None:
@@ -73,7 +72,7 @@ def call(
     if cause is not None:
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
-        data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)
+        data = workflows.types.normalise_input(log.tenant, workflow, attempt.arguments)
         stowed = yield from inbox.stow(log.tenant, run, data, START_INPUT_BYTES_MAX)
     except RequestError as misfit:
         return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)

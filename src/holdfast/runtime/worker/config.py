@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
+from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.storage.definitions import Programs
@@ -28,3 +29,8 @@ class WorkerConfig:
     workflows: Workflows = NO_WORKFLOWS
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
+
+    def lookup(self) -> Lookup:
+        """Return the stack for a command that the worker itself gives."""
+        known = self.workflows
+        return Lookup(self.programs, known.definitions, self.keys(), self.formats, known.types)
