@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import HoldfastError, RequestError
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.commands.payloads import Untyped
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Effect,

@@ -12,9 +12,8 @@ from typing import Any
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import RequestError
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.commands.payloads import Untyped
 from holdfast.runtime.commands.tokens import require_token
 from holdfast.runtime.effects import (
     Effect,

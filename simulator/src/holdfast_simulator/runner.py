@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.commands.payloads import Untyped
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.storage import tables

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.asl import error_names
+from holdfast.asl.program import Json
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core import facts
 from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
@@ -18,16 +19,34 @@ from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
-from holdfast.runtime.commands.payloads import Types, Untyped
 from holdfast.runtime.effects import Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.payloads import Types
 
 #: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
 #: A task's own secret, too: the vault could not seal it, or not open it.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
+
+
+class Untyped:
+    """The `Types` of a stack without workflows: every value is accepted unchanged."""
+
+    def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
+        return value
+
+    def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
+        return value
+
+    def schema_of(self, _reference: str) -> dict[str, Any]:
+        return {}
+
+    def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
+        return value
 
 
 @dataclass(frozen=True, slots=True)

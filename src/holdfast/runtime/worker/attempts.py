@@ -51,7 +51,6 @@ from holdfast.runtime.inbox import FactsResult
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
-from holdfast.runtime.worker.own_commands import carry_out
 
 NEVER_MS: Final = 10**15
 #: The error of a task that asks to be called later and has no limit to slow down.
@@ -297,7 +296,7 @@ class Attempts:
                 continue
             if attempt.kind == "command":
                 self.taken.discard(ticket)
-                known.append((yield from carry_out(self.setting, self.log, attempt)))
+                known.append((yield from self._carry_out(attempt)))
                 continue
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
@@ -319,6 +318,12 @@ class Attempts:
             task = program.states[state.frames[command.frame].position]
             yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
         return known
+
+    def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
+        # Later: most workers never give a command, and its modules take time to import.
+        from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
+
+        return (yield from carry_out(self.setting, self.log, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
         """A child is begun here and now: two effects, no code of the user's but its types."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
-from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.lookup import Lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +35,8 @@ class WorkerConfig:
 
     def lookup(self) -> Lookup:
         """Return the stack for a command that the worker itself gives."""
+        # Later: most invocations of a worker give no command.
+        from holdfast.runtime.commands.lookup import Lookup  # noqa: PLC0415
+
         known = self.workflows
         return Lookup(self.programs, known.definitions, self.keys(), self.formats, known.types)
