@@ -173,18 +173,42 @@ ENV_QUESTION_EVENTS: Final = "HOLDFAST_QUESTION_EVENTS"
 # The URL of the API in a stack whose API has the routes of forms (API and workers).
 ENV_FORMS_URL: Final = "HOLDFAST_FORMS_URL"
 
-# Metrics that the functions write as CloudWatch embedded metrics, with one dimension: the stack.
+# Metrics that the functions write in CloudWatch's embedded metric format. CloudWatch bills each
+# combination of a name and its dimensions as one custom metric. So a metric has one dimension, the
+# stack, and those of METRICS_BY_WORKFLOW are stored by workflow, too. All other labels are fields
+# of the log line alone, where CloudWatch Logs Insights finds them.
 METRICS_NAMESPACE: Final = "Holdfast"
 METRICS_DIMENSION: Final = "Stack"
+METRICS_WORKFLOW_DIMENSION: Final = "Workflow"
+# The dimension's value for all state machines of the API: their names are the callers' to choose,
+# and each name would be billed.
+METRICS_STATE_MACHINES: Final = "(state machines)"
 METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
+# Every end, also that of a failed execution.
 METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
 METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
+# Executions that should have moved, and that the sweeper has sent a message for.
+METRIC_EXECUTIONS_STUCK: Final = "ExecutionsStuck"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
+METRIC_TASK_RETRIES: Final = "TaskRetries"
 METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 # How long an attempt or an execution waited at a limit, noted when it is let in.
 METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
+# From the moment when an execution or an attempt was due to begin until a worker began it.
+METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
+METRIC_TIMER_LAG: Final = "TimerLagSeconds"
+# The longest wait among the resting executions that the sweeper has checked in this minute.
+METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
+# These three are fields of log lines and no metrics of CloudWatch's.
+METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
+METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
+METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
+METRICS_IN_LOGS_ONLY: Final = frozenset(
+    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS}
+)
+METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 
 # The pages of signed links to questions. The token in the path is what authorises them, so that
 # they need no authoriser; a stack has them when its setting `forms` is on.

@@ -11,9 +11,11 @@ from urllib.error import HTTPError
 import pytest
 from botocore.session import Session
 
+from holdfast.local import serve
 from holdfast.local.serve import serving
 from holdfast.local.stack import deployment_of
-from tests.moto.conftest import Shell
+from tests.moto.conftest import PATIENCE_SECONDS, Shell
+from tests.sqlite import held_workflows
 
 pytestmark = pytest.mark.xdist_group("serve")
 
@@ -88,3 +90,19 @@ def test_the_clock_moves_on_by_whole_milliseconds(data: Path) -> None:
             status, answer = call(served.url, "/clock", wrong)
             assert (status, answer["error"]["code"]) == (400, "HF286")
     assert served.clock.lead_ms == 3_600_000
+
+
+def test_a_task_that_outlasts_the_drain_is_run_again_by_the_next_serve(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "DRAIN_SECONDS", 0.1)
+    deployment = deployment_of(["tests.sqlite.held_workflows"])
+    with serving(deployment, port=0, data=data) as served:
+        Shell(served.url, capsys).json("start", "hold", "--name", "h1")
+        assert held_workflows.BEGUN.wait(PATIENCE_SECONDS)
+    assert not served.is_drained
+    held_workflows.RELEASED.set()
+    with serving(deployment, port=0, data=data) as served:
+        shell = Shell(served.url, capsys)
+        shell.until(lambda shown: shown["status"] == "SUCCEEDED", "show", "h1")
+    assert served.is_drained

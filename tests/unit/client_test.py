@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, date, datetime
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -254,7 +255,7 @@ def test_a_list_goes_on_from_page_to_page(shop: Client, stack: MemoryStack) -> N
     listed = shop.list(workflow="log_in", status="SUCCEEDED")
     assert next(listed)["workflow"] == "log_in"
     assert len(stack.requests) == 1
-    assert len(list(listed)) == 102
+    assert len(list(islice(listed, 200))) == 102  # a list that never ends is not read on
     assert len(stack.requests) == 2
     assert shop.page(limit=5).after is not None
     assert list(shop.list(since=datetime(2040, 1, 1, tzinfo=UTC))) == []

@@ -33,8 +33,8 @@ from holdfast.core.state_json import from_json, to_json
 from holdfast.core.waits import pending_commands
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.resources import METRIC_DURABLE_STEPS
+from holdfast.runtime import measuring
 from holdfast.runtime.effects import Measure
-from holdfast.runtime.worker.loop import measure
 from tests.builders import Machine, machine
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one
 from tests.unit.states_kit import PLACE, ROLE
@@ -343,7 +343,7 @@ def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact)
 
 def durable_steps(case: MachineCase) -> float:
     measured = Counter[str]()
-    for effect in measure(Transition(tuple(case.events), case.state)):
+    for effect in measuring.committed(None, Transition(tuple(case.events), case.state)):
         assert isinstance(effect, Measure)
         measured[effect.name] += int(effect.value)
     return measured[METRIC_DURABLE_STEPS]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import RequestError
-from holdfast.runtime.effects import RunTask, TaskFailed
+from holdfast.runtime.effects import Effect, RunTask, TaskFailed
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, add, ask, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
 
@@ -207,6 +208,41 @@ def test_a_later_wait_costs_one_write_and_one_deletion() -> None:
     long = units({"Type": "Wait", "Seconds": 10, "End": True})
 
     assert long - short == 2
+
+
+class KillAt:
+    """Kills the process before or after the effect of this number."""
+
+    def __init__(self, number: int, moment: When) -> None:
+        self.left, self.moment = number, moment
+
+    def __call__(self, world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == self.moment:
+            self.left -= 1
+            if self.left == 0:
+                raise Killed
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_whatever_effect_kills_its_worker_the_index_agrees_with_the_log_in_the_end(
+    moment: When,
+) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        number += 1
+        hook = KillAt(number, moment)
+        shop = Shop(ORDER, hook=hook)
+        run = shop.start()
+        shop.world.run(until_ms=shop.world.now_ms + HOUR_MS)
+        shop.send_event()
+        shop.world.run(until_ms=shop.world.now_ms + HOUR_MS)
+        asked = found(shop, waiting_for="ask:role:clerk"), found(shop, waiting_for="event")
+        assert asked == (["order-1"], []), f"killed {moment} effect {number}"
+        shop.answer(run, output={})
+        shop.world.run()
+        assert found(shop, waiting_for="ask") == rows_in_mail(shop) == [], f"effect {number}"
+        is_over = hook.left > 0
+    assert number > 20
 
 
 def _iso(at_ms: int) -> str:

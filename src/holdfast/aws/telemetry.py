@@ -1,8 +1,8 @@
 """Metrics and log lines of a function: CloudWatch embedded metrics and one JSON line per fault.
 
 Written by hand because it stands on the worker's start path, where a metrics library would cost a
-third of the cold start. Metrics and faults never hold a payload, a token or a name that a user
-chose. The lines of tasks hold what their author logs.
+third of the cold start. Metrics and faults never hold a payload, a token or a name that a caller
+chose, except for the name of a state machine. The lines of tasks hold what their author logs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.errors import BUG, HoldfastError
-from holdfast.runtime.effects import Measure
+from holdfast.runtime.effects import Labels, Measure
 from holdfast.task_logs import JsonLines, TasksOrWarnings, add_keys
 
 _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "Bytes"}
@@ -24,42 +24,74 @@ _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "By
 Write = Callable[[str], Any]
 
 
+#: The field of a log line for each label, in the order of `Labels`.
+LABEL_FIELDS: Final = (
+    *(resources.METRICS_WORKFLOW_DIMENSION, "StateMachine", "Task", "Error"),
+    *("Wait", "Target", "Limit", "Action"),
+)
+_Values = dict[str, tuple[float, str]]
+
+
 class Metrics:
-    """Adds up what one invocation measures: counts are summed, the longest time is kept."""
+    """Adds up what one invocation measures: counts are summed, the longest time is kept.
+
+    `flush` writes one line for each combination of labels, at the end of the invocation. An
+    invocation for one execution writes one line, and one more for each error that occurred.
+    """
 
     def __init__(self, stack: str) -> None:
         self._stack = stack
         self._lock = threading.Lock()
-        self._values: dict[str, tuple[float, str]] = {}
+        self._values: dict[Labels, _Values] = {}
 
     def __call__(self, measure: Measure) -> None:
         is_count = measure.unit == "Count"
         with self._lock:  # the messages of a batch measure side by side
-            value, _ = self._values.get(measure.name, (0.0, measure.unit))
+            values = self._values.setdefault(measure.labels, {})
+            value, _ = values.get(measure.name, (0.0, measure.unit))
             added = value + measure.value if is_count else max(value, measure.value)
-            self._values[measure.name] = (added, measure.unit)
+            values[measure.name] = (added, measure.unit)
 
     def flush(self, now_ms: int, write: Write = sys.stdout.write) -> None:
-        values, self._values = self._values, {}
-        if values:
-            write(json.dumps(_embedded(self._stack, values, now_ms)) + "\n")
+        with self._lock:
+            found, self._values = self._values, {}
+        for labels, values in found.items():
+            write(json.dumps(_embedded(self._stack, labels, values, now_ms)) + "\n")
 
 
-def _embedded(stack: str, values: dict[str, tuple[float, str]], now_ms: int) -> dict[str, Any]:
+def _embedded(stack: str, labels: Labels, values: _Values, now_ms: int) -> dict[str, Any]:
     """Source: CloudWatch embedded metric format specification."""
-    metrics = [
-        {"Name": name, "Unit": _CLOUDWATCH_UNITS[unit]} for name, (_, unit) in values.items()
-    ]
-    directive = {
-        "Namespace": resources.METRICS_NAMESPACE,
-        "Dimensions": [[resources.METRICS_DIMENSION]],
-        "Metrics": metrics,
-    }
+    fields = {field: label for field, label in zip(LABEL_FIELDS, labels, strict=True) if label}
+    if labels.state_machine:
+        fields[resources.METRICS_WORKFLOW_DIMENSION] = resources.METRICS_STATE_MACHINES
+    directives = _directives(values)
     return {
-        "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},
+        **({"_aws": {"Timestamp": now_ms, "CloudWatchMetrics": directives}} if directives else {}),
         resources.METRICS_DIMENSION: stack,
+        **fields,
         **{name: value for name, (value, _) in values.items()},
     }
+
+
+def _directives(values: _Values) -> list[dict[str, Any]]:
+    """Return which values of a line CloudWatch stores as metrics, and with which dimensions."""
+    stack = [resources.METRICS_DIMENSION]
+    workflow = [*stack, resources.METRICS_WORKFLOW_DIMENSION]
+    by_workflow = resources.METRICS_BY_WORKFLOW & values.keys()
+    by_stack = values.keys() - resources.METRICS_IN_LOGS_ONLY
+    return [
+        {
+            "Namespace": resources.METRICS_NAMESPACE,
+            "Dimensions": dimensions,
+            "Metrics": [
+                {"Name": name, "Unit": _CLOUDWATCH_UNITS[unit]}
+                for name, (_, unit) in values.items()
+                if name in names
+            ],
+        }
+        for dimensions, names in (([stack], by_stack), ([stack, workflow], by_workflow))
+        if names
+    ]
 
 
 #: The variables of Powertools Logger that hold for all lines of tasks.

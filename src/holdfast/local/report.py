@@ -56,7 +56,7 @@ def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], Non
         task = bar.add_task("orders", total=orders, steps=0)
 
         def measured(measure: Measure) -> None:
-            if measure.name in {"ExecutionsEnded", "ExecutionsFailed"}:
+            if measure.name == "ExecutionsEnded":
                 bar.advance(task, measure.value)
             elif measure.name == "DurableSteps":
                 steps = bar.tasks[0].fields["steps"] + int(measure.value)

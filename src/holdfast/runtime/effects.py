@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
@@ -390,6 +390,25 @@ class Deadline:
     """
 
 
+class Labels(NamedTuple):
+    """What a measurement is about; "" where a label does not apply. All are names from code: of a
+    workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
+    target, a limit, an operator's command. Values of executions are never labels.
+    """
+
+    workflow: str = ""
+    state_machine: str = ""
+    task: str = ""
+    error: str = ""
+    wait: str = ""
+    target: str = ""
+    limit: str = ""
+    action: str = ""
+
+
+NO_LABELS: Final = Labels()
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it
@@ -399,6 +418,7 @@ class Measure:
     name: str
     value: float
     unit: Literal["Count", "Seconds", "Bytes"] = "Count"
+    labels: Labels = NO_LABELS
 
 
 Effect: TypeAlias = (

@@ -19,7 +19,9 @@ Rules of this file:
 * Each record says which waits are indexed (`wait_text.IndexedWaits`). So a worker that loads the
   log knows whether the row has to be written, and whether the end has to delete one.
 * After a crash between a commit and its row, the next recovery writes the row, or the sweeper's
-  next check. A row that a frozen worker writes after the end is deleted by the sweeper's count.
+  next check.
+* A worker that freezes between a commit and its row may write the row after the end. TTL deletes
+  such a row. An open execution gets a new list entry before the TTL of its row (`Log.is_aging`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.state import Execution
 from holdfast.core.subjects import indexed_subjects, lasting_subjects
+from holdfast.limits import RECORD_RETENTION_SECONDS
 from holdfast.runtime import listing, wait_text
 from holdfast.runtime.effects import Condition, Delete, Effect, Get, Item, Update
 from holdfast.runtime.storage import keys, tables
@@ -118,6 +121,7 @@ def _attributes(log: Log, state: Execution, now_ms: int) -> dict[str, str | int]
         SEQUENCE: log.sequence,
         _CHECKSUM: log.indexed.checksum,
         resources.LIST_STATUS: state.status,
+        "ttl": now_ms // 1_000 + RECORD_RETENTION_SECONDS,
     }
     place = {resources.LIST_PARTITION, resources.LIST_SORT}
     return {**{name: value for name, value in entry.items() if name not in place}, **own}

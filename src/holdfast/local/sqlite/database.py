@@ -2,8 +2,8 @@
 
 **A change is on the disk before its effect has a result.** The file is in WAL mode with
 `synchronous=FULL`: each commit waits until the operating system has written the log to the disk.
-So neither the end of the process nor a power cut takes back what a caller was told. One such wait
-is 1 to 5 ms, about 100 times the work of a small change.
+So neither the end of the process nor a power cut takes back what a caller has been answered. One
+such wait is 1 to 5 ms, about 100 times the work of a small change.
 
 **Therefore changes share commits.** A thread adds its change to a list and waits for the lock of
 the writer. The thread that gets the lock runs every listed change in one transaction and commits.

@@ -38,6 +38,7 @@ from holdfast.limits import (
     GATE_TOKEN_MS,
     INLINE_TIMEOUT_SECONDS_MAX,
 )
+from holdfast.runtime import measuring
 from holdfast.runtime.effects import Clock, Effect, Get, Measure, NoResult, Pause, Ticket
 from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
@@ -326,7 +327,8 @@ class Permits:
         if is_scope(GateId.parse(queued.gate).limit):
             return (yield from self._let_go(ticket, queued, state, now_ms))
         waited_ms = max(0, now_ms - queued.since_ms)
-        yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds")
+        labels = measuring.labels_of(state)._replace(limit=GateId.parse(queued.gate).limit)
+        yield Measure(resources.METRIC_LIMIT_WAIT, waited_ms / 1_000, "Seconds", labels)
         if isinstance(waiting, Attempt):
             held = Held(GateId.parse(body["gate"]), body["own"], body["until"])
             self.granted[ticket] = held

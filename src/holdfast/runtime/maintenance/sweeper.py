@@ -50,7 +50,15 @@ from holdfast.limits import (
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events, wait_rows, watchdog
+from holdfast.runtime import (
+    follow_ups,
+    inbox,
+    measuring,
+    messages,
+    status_events,
+    wait_rows,
+    watchdog,
+)
 from holdfast.runtime.effects import (
     Clock,
     Effect,
@@ -152,6 +160,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         yield from follow_ups.drop_row(row)
         return
     yield from wait_rows.repair_row(log, now_ms)
+    yield from measuring.checked(log.state, now_ms)
     controls = yield from inbox.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
     if controls or is_old or is_asking or _needs_a_look(log.state, now_ms):

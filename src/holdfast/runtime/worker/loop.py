@@ -45,12 +45,10 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from holdfast import resources
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
-from holdfast.core.events import DURABLE_EVENTS
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
@@ -63,12 +61,19 @@ from holdfast.limits import (
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
 )
-from holdfast.runtime import follow_ups, inbox, messages, status_events, wait_rows, watchdog
+from holdfast.runtime import (
+    follow_ups,
+    inbox,
+    measuring,
+    messages,
+    status_events,
+    wait_rows,
+    watchdog,
+)
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Effect,
-    Measure,
     Message,
     NoResult,
     Send,
@@ -80,7 +85,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, forking, recovery, scheduled
+from holdfast.runtime.worker import external_facts, fast_path, forking, recovery
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -129,6 +134,9 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Starts what a schedule says. Code without the workflow leaves it to newer code."""
+    # Most workers never meet a schedule, and its modules lengthen each cold start.
+    from holdfast.runtime.worker import scheduled  # noqa: PLC0415
+
     is_known = yield from scheduled.tick(setting, delivery.body)
     if not is_known:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
@@ -253,13 +261,13 @@ class Processing:
             self.log.tenant, started.workflow, data, (yield Clock())
         )
         started = replace(started, refused=place)
-        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         now_ms = yield Clock()
         moment = self.moments.at(now_ms, body["t0"])
         if body.get("held"):
             step = note(program, None, started, moment)
         else:
             step = advance(program, None, [started], moment)
+        yield from measuring.begun(step.state, body["t0"], now_ms)
         is_first_chance = self.errand.delivery.receive_count == 1 and not self.errand.is_recovering
         self.held_until_ms = now_ms + FIRST_HOLD_MS
         if (
@@ -281,9 +289,10 @@ class Processing:
             self.log.tenant, forked.started.workflow, forked.input, now_ms
         )
         forked = replace(forked, started=replace(forked.started, refused=place))
-        yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1)
         moment = self.moments.at(now_ms, self.errand.body["t0"])
-        over = yield from self._step(advance(self.program, None, [forked], moment), now_ms)
+        step = advance(self.program, None, [forked], moment)
+        yield from measuring.begun(step.state, self.errand.body["t0"], now_ms)
+        over = yield from self._step(step, now_ms)
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
@@ -462,7 +471,7 @@ class Processing:
             self.facts += yield from done
         if self.setting.status_source is not None:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
-        yield from measure(step)
+        yield from measuring.committed(before, step)
         if must_open or more:
             # Just opened: mail from before. A full record: a loop without a wait has no other look.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
@@ -498,6 +507,7 @@ class Processing:
             return False  # a refused put to an empty log: TTL or damage; let the message come back
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
             return False  # our tasks are not those that the log asks for: nothing of it counts
+        yield measuring.conflict(self.state)
         # Of a child's two starts another may have counted: that of another definition.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
@@ -562,16 +572,6 @@ class Processing:
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
-
-
-def measure(step: Transition) -> NoResult:
-    durable = sum(event.type in DURABLE_EVENTS for event in step.events)
-    if durable:
-        yield Measure(resources.METRIC_DURABLE_STEPS, durable)
-    if step.state.status != "RUNNING":
-        has_failed = step.state.status in {"FAILED", "TIMED_OUT"}
-        ended, failed = resources.METRIC_EXECUTIONS_ENDED, resources.METRIC_EXECUTIONS_FAILED
-        yield Measure(failed if has_failed else ended, 1)
 
 
 #: Facts that were plans on the old state; after a lost race they are made anew (R5).
