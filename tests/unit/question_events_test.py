@@ -96,7 +96,7 @@ def test_details_that_are_too_large_are_left_out_and_named() -> None:
 
 def test_an_event_that_the_bus_refused_is_published_by_the_next_delivery() -> None:
     desk = desk_with_events()
-    services, refused = desk.shop.world.services, []
+    services, refused = desk.shop.world.services, list[Publish]()
 
     def refuse_once(effect: Publish) -> None:
         if not refused:
