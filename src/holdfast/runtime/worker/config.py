@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
@@ -11,6 +12,9 @@ from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.lookup import Lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +35,11 @@ class WorkerConfig:
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
+
+    def lookup(self) -> Lookup:
+        """Return the stack for a command that the worker itself gives."""
+        # Later: most invocations of a worker give no command.
+        from holdfast.runtime.commands.lookup import Lookup  # noqa: PLC0415
+
+        known = self.workflows
+        return Lookup(self.programs, known.definitions, self.keys(), self.formats, known.types)
