@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, State, TaskState
+from holdfast.asl.resources import started_by
 from holdfast.core import facts
 from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
@@ -237,7 +238,8 @@ class Attempts:
         Not beside a timer that may be due earlier, because no other message would wake for it. Not
         in a called workflow: hosts of two deployments may have sent its start, each with its own
         definition, and record 0 decides between them. And not a call of a workflow: if the worker
-        crashes and the execution is stopped before the next try, no log would name the child.
+        crashes and the execution is stopped before the next try, no log would name the child. And
+        not a command: its entry names what it has stored.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -249,6 +251,7 @@ class Attempts:
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
                 and _workflow_of(attempt) is None
+                and attempt.kind != "command"
                 and self._knows(attempt)
                 for attempt in attempts
             )
@@ -291,6 +294,10 @@ class Attempts:
                 self.taken.discard(ticket)
                 known.append(held)
                 continue
+            if attempt.kind == "command":
+                self.taken.discard(ticket)
+                known.append((yield from self._carry_out(attempt)))
+                continue
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
@@ -311,6 +318,12 @@ class Attempts:
             task = program.states[state.frames[command.frame].position]
             yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
         return known
+
+    def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
+        # Later: most workers never give a command, and its modules take time to import.
+        from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
+
+        return (yield from carry_out(self.setting, self.log, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
         """A child is begun here and now: two effects, no code of the user's but its types."""
@@ -429,8 +442,14 @@ _OVER = Begun(0, is_answered_later=False)
 
 
 def _workflow_of(attempt: Attempt) -> str | None:
-    """-> the workflow that the attempt calls; None for every other task."""
-    return name_in(attempt.target) if attempt.kind == "sync" else None
+    """-> the workflow that the attempt calls or starts; None for every other task."""
+    match attempt.kind:
+        case "sync":
+            return name_in(attempt.target)
+        case "command":
+            return started_by(attempt.target)
+        case _:
+            return None
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:
