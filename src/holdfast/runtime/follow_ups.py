@@ -75,7 +75,7 @@ def carry_out(
             case OpenQuestion():
                 assert log.state is not None
                 yield from question_events.publish(log, command, wanted)
-                yield from questions.open_row(log.tenant, log.state, command)
+                yield from questions.open_row(log.tenant, log.state, command, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):

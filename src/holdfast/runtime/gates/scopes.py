@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from holdfast.core.state import Attempt
+from holdfast.errors import HoldfastBug
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
 #: How the gate of a scope begins; no limit has such a name.
@@ -62,8 +63,10 @@ def scope_of(gate: str) -> Scope:
     match kind:
         case "task" | "workflow":
             return Scope(kind, name)
-        case _:
+        case "all":
             return ALL
+        case _:
+            raise HoldfastBug(f"{kind!r:.40} is no kind of scope")
 
 
 def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]:
