@@ -177,7 +177,7 @@ def test_a_batch_that_waits_for_one_limit_uses_up_no_tokens_of_another() -> None
     batches = Batches(limit=SLOW)
     other = LimitRule("other", interval_us=1_000_000, burst=1)
     batches.world.book.of_task["send"] += (LimitUse(other),)  # type: ignore[index]
-    batches.world.change(SLOW, 0, paused=True, reason="outage", by="kim")
+    batches.world.change(SLOW, 0, is_paused=True, reason="outage", by="kim")
     batches.run(1, minutes=5)
     assert batches.calls == []
     gates = [row for row in batches.world.services.items("mail") if "other" in str(row["pk"])]

@@ -132,7 +132,8 @@ def test_a_list_in_the_middle_of_a_delegation_loses_no_question() -> None:
     def listing(effect: Any) -> Any:
         if isinstance(effect, Update) and effect.put.get("to") == "bob":
             desk.shop.world.services.perform = perform  # type: ignore[method-assign]
-            assert desk.inbox(assignee="bob") == []
+            page = desk.shop.world.call(desk.shop.front.questions("default", {"assignee": "bob"}))
+            assert page["questions"] == []
         return perform(effect)
 
     desk.shop.world.services.perform = listing  # type: ignore[method-assign]

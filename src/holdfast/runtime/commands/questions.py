@@ -239,7 +239,8 @@ def delegate(known: Lookup, tenant: str, identifier: str, request: Mapping[str, 
     """Give the question to another assignee. `request`: to, by. It is free to claim again.
 
     The pointer is put before the own row names it: after a crash between the two the question is
-    still in the first inbox, and a pointer that the own row does not name is not shown. Raises RequestError HF253, HF254, HF256.
+    still in the first inbox, and a pointer that the own row does not name is not shown. Raises
+    RequestError HF253, HF254, HF256.
     """
     _require_person(request, "by")
     to = _require_person(request, "to")
