@@ -23,10 +23,10 @@ from holdfast.runtime.effects import Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
 
-#: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
+#: The error name of arguments that do not fit, as for tasks: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-#: A task's own secret, too: the vault could not seal it, or not open it.
+#: The error when the vault could not seal or open a secret, as for a task's own secrets.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
@@ -42,7 +42,7 @@ class Workflows:
     normalise_input: Callable[[str, str, Json], Json]
 
 
-#: Where nothing can be started no input is looked at.
+#: A process that can start no workflow. It never reads an input.
 NO_WORKFLOWS: Final = Workflows({}, lambda _tenant, _workflow, data: data)
 
 
@@ -63,8 +63,8 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Start the child. Return that it is started, or the reason why it cannot be. Repeated calls
-    give the same result.
+    """Start the child execution. Return the fact that it is started, or why it cannot be. Repeated
+    calls give the same result.
     """
     workflow = name_in(attempt.target)
     assert workflow is not None
@@ -92,7 +92,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
-    # A lane's start is sent again by a recovery of its parent; this one would be sent no more.
+    # Guard the start message: a parent's recovery sends a Map lane's start again, and would not
+    # send this one.
     yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}
