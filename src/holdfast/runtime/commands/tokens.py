@@ -94,8 +94,8 @@ def require_link(text: str, keys: SigningKeys, now_ms: int) -> Token:
 
 
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
-    """Return the claims of a token. Raises RequestError HF230 (403) for every token that another
-    tenant's key signed, or that has expired.
+    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is forged,
+    another tenant's, or expired.
     """
     token = _read(text, keys) if isinstance(text, str) else None
     if token is None or token.tenant != tenant or token.expires_ms <= now_ms:

@@ -338,8 +338,8 @@ def _within(due_ms: int, now_ms: int) -> int:
 
 
 def _same(attribute: str, value: int) -> Condition:
-    """Return the condition that the attribute has its read value; for 0 it may also be absent,
-    unless a counter reached 0.
+    """Return the condition that the attribute has its read value. A stored 0 and a missing
+    attribute mean the same.
     """
     return Condition(attribute, "=", value, or_absent=value == 0)
 

@@ -129,8 +129,8 @@ def changed_scopes() -> Generator[Effect, Any, dict[str, Settings]]:
 
 
 def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
-    """Send a tick to the gates of a limit. A gate with a key gets none: its own tick, or its next
-    attempt, reads the change.
+    """Begin a new chain of ticks at a gate, so that its queue sees the change. Gates with a key get
+    none: their own next tick, or next attempt, reads it.
     """
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     if gate.has_waiters or settings.is_paused:

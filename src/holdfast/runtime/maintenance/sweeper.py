@@ -130,8 +130,8 @@ def _timer(row: Item, now_ms: int) -> NoResult:
     due_ms = int(row["due"])
     # Send no hint: the row may be months old, and a log's load is bounded without a hint too.
     body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
-    # A sweeper whose clock is ahead would wake the execution too early: delay the message until the
-    # due time.
+    # A sweeper whose clock is ahead reads the row too soon and sends an early wake: the worker then
+    # starts the timer again.
     delay_seconds = min(follow_ups.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
     yield Send((Message(body, delay_seconds),))
     yield from follow_ups.drop_row(row)

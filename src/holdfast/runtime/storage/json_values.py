@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 
-#: The greatest number of readers that parse JSON numbers as JavaScript does.
+#: The greatest JSON number that JavaScript, and readers like it, can hold.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
 
