@@ -29,9 +29,11 @@ from holdfast.compiler.ir import (
     RunEach,
     RunParallel,
     RunWorkflow,
+    SendEvent,
     Sleep,
     SleepUntil,
     SourcePlace,
+    StartWorkflow,
     Statement,
     StatementBlock,
     StepStatement,
@@ -100,7 +102,12 @@ def _failures_of_statement(statement: Statement) -> Failures:
 
 def _failures_of_action(action: object) -> Failures:
     match action:
-        case TaskAction(_, arguments) | RunWorkflow(_, arguments):
+        case (
+            TaskAction(_, arguments)
+            | RunWorkflow(_, arguments)
+            | StartWorkflow(_, arguments)
+            | SendEvent(_, arguments)
+        ):
             return Failures(anything=True, expressions=arguments.fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
             if timeout is None:

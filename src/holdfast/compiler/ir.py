@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | WaitForEvent | Ask | Publish | Sleep | SleepUntil | RunParallel"
-    " | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | SendEvent | WaitForEvent | Ask | Publish | Sleep"
+    " | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -251,6 +251,22 @@ class RunWorkflow:
     """A child execution. `arguments`: its whole input, with the defaults that the call omitted."""
 
     workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class StartWorkflow:
+    """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
+
+    workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SendEvent:
+    """`arguments`: name, key and data of the event."""
+
+    event: str
     arguments: TypedQuery
 
 

@@ -32,7 +32,7 @@ ROOT: Final = ""
 #: Tasks that begin with a call by a worker. The other kinds wait for an external answer from the
 #: start.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
-    {"task", "pure", "lambda", "service", "callback", "sync"}
+    {"task", "pure", "lambda", "service", "callback", "sync", "command"}
 )
 _NESTED_EXECUTION: Final = "states:startExecution"
 #: The kinds of attempts whose answer arrives after the worker's call has ended.

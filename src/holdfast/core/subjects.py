@@ -164,7 +164,7 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "sync":
             kind = WaitKind.CHILD if is_told(awaiting.target) else WaitKind.JOB
             return kind, awaiting.target.removeprefix(CHILD_WORKFLOW)
-        case "task" | "pure" | "lambda" | "service" | "read" | "write":
+        case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
             return WaitKind.TASK, awaiting.target
         case _:
             assert_never(awaiting.kind)

@@ -222,7 +222,7 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
             yield opened_by(awaiting)
         case "token":
             return  # The API gives out the token of a callback; the answer sends its own wake
-        case "task" | "pure" | "lambda" | "service" | "read" | "write":
+        case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
             return  # a worker runs these kinds itself: their frames wait as an Attempt
         case _:
             assert_never(awaiting.kind)

@@ -35,7 +35,7 @@ from holdfast.limits import (
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, questions, wait_rows
+from holdfast.runtime import children, inbox, messages, question_events, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -47,16 +47,21 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.gates import batches, dispense
+from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 
 
 def carry_out(
-    log: Log, program: Program, commands: Iterable[Command], now_ms: int
+    log: Log,
+    program: Program,
+    commands: Iterable[Command],
+    now_ms: int,
+    wanted: QuestionEvents | None,
 ) -> inbox.FactsResult:
     """Carry out the commands. Return the facts found in the inbox, and the children that were
-    stopped.
+    stopped. `wanted`: the events about questions; None: there are none.
     """
     found: list[Fact] = []
     stopped: list[ChildNumber] = []
@@ -69,6 +74,7 @@ def carry_out(
                 yield from _join(log, command, now_ms)
             case OpenQuestion():
                 assert log.state is not None
+                yield from question_events.publish(log, command, wanted)
                 yield from questions.open_row(log.tenant, log.state, command)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)

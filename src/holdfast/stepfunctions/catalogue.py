@@ -19,8 +19,9 @@ from typing import Any, Final, TypeVar
 
 from holdfast.asl.validation.report import MachineType
 from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.payloads import Types, Untyped
+from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables

@@ -59,6 +59,8 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "pure", target
         case "workflow", ":", _:
             return "sync", resource
+        case ("start", ":", _) | ("send", "", ""):
+            return "command", resource
         case "event.waitForTaskToken", "", "":
             return "event", ""
         case "ask.waitForTaskToken", "", "":

@@ -44,22 +44,6 @@ class Types(Protocol):
         """
 
 
-class Untyped:
-    """The `Types` of a stack without workflows: every value is accepted unchanged."""
-
-    def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
-        return value
-
-    def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
-        return value
-
-    def schema_of(self, _reference: str) -> dict[str, Any]:
-        return {}
-
-    def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
-        return value
-
-
 @dataclass(frozen=True, slots=True)
 class Payload:
     """The type of an event or an answer. `reference`: its name in the compiler's map, or None when

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
+from holdfast.asl.resources import started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -126,6 +127,9 @@ def _waiting(
 def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
     if is_told(attempt.target):
         return _child(state, frame, attempt)
+    started = started_by(attempt.target)
+    if attempt.is_unknown and started is not None:
+        return _unknown_workflow(started)
     if attempt.is_unknown:
         return {
             "kind": "unknown_task",
@@ -159,13 +163,17 @@ def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[
     """Describe a wait for another execution. The id of that execution is known before it starts."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
-        reason = f"no worker knows a workflow named {name!r}"
-        return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
+        return _unknown_workflow(str(name))
     what = {"kind": "execution"} if name is None else {"kind": "workflow", "workflow": name}
     run = child_run(state.run, waiting.entry, waiting.attempt)
     if isinstance(waiting, Attempt):
         return {**what, "execution": run, **_retry(waiting)}
     return {**what, "execution": run, **_until(state, frame, waiting.due_ms)}
+
+
+def _unknown_workflow(name: str) -> dict[str, str]:
+    reason = f"no worker knows a workflow named {name!r}"
+    return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
 
 
 def _retry(attempt: Attempt) -> dict[str, str]:

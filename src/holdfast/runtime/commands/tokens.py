@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.core.commands import OpenQuestion
 from holdfast.errors import RequestError, ServiceFault
+from holdfast.limits import TOKEN_SECONDS_MAX
 
 FORMAT: Final = "1"
 TOKEN_CHARACTERS_MAX: Final = 2_048
@@ -82,6 +84,14 @@ def make_token(token: Token, keys: SigningKeys) -> str:
         f"{token.entry}.{token.attempt}.{token.expires_ms}"
     )
     return _written(f"{text}.{_mac(text, keys.secret)}".encode())
+
+
+def question_token(tenant: str, run: str, command: OpenQuestion, from_ms: int) -> Token:
+    """Return the right to answer the question until its deadline; without one, for the longest time
+    of a token from `from_ms` on.
+    """
+    expires_ms = command.due_ms or from_ms + TOKEN_SECONDS_MAX * 1_000
+    return Token(tenant, run, command.entry, command.attempt, expires_ms)
 
 
 def require_link(text: str, keys: SigningKeys, now_ms: int) -> Token:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, State, TaskState
+from holdfast.asl.resources import started_by
 from holdfast.core import facts
 from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
@@ -245,11 +246,11 @@ class Attempts:
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
         """The first tasks run before record 0: they follow from the message alone (R3).
 
-        They wait for record 0 in three cases. A timer may be due earlier: no other message would
+        They wait for record 0 in four cases. A timer may be due earlier: no other message would
         wake the execution for it. The workflow was called: hosts of two deployments may have sent
         its start, each with its own definition, and record 0 decides between them. The task calls a
         workflow: if the worker crashes and the execution is stopped before the next try, no log
-        would name the child.
+        would name the child. The task is a command: its entry names what it has stored.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -261,6 +262,7 @@ class Attempts:
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
                 and _workflow_of(attempt) is None
+                and attempt.kind != "command"
                 and self._knows(attempt)
                 for attempt in attempts
             )
@@ -305,6 +307,10 @@ class Attempts:
                 self.taken.discard(ticket)
                 known.append(held)
                 continue
+            if attempt.kind == "command":
+                self.taken.discard(ticket)
+                known.append((yield from self._carry_out(attempt)))
+                continue
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
@@ -325,6 +331,12 @@ class Attempts:
             task = program.states[state.frames[command.frame].position]
             yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
         return known
+
+    def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
+        # Later: most workers never give a command, and its modules take time to import.
+        from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
+
+        return (yield from carry_out(self.setting, self.log, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
         """Start the called workflow in this thread: it takes two effects and runs only the user's
@@ -450,8 +462,14 @@ _OVER = Begun(0, is_answered_later=False)
 
 
 def _workflow_of(attempt: Attempt) -> str | None:
-    """Return the workflow that the attempt calls; None for every other task."""
-    return name_in(attempt.target) if attempt.kind == "sync" else None
+    """Return the workflow that the attempt calls or starts; None for every other task."""
+    match attempt.kind:
+        case "sync":
+            return name_in(attempt.target)
+        case "command":
+            return started_by(attempt.target)
+        case _:
+            return None
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:

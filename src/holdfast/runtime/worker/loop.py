@@ -347,7 +347,8 @@ class Processing:
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
-        again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms)
+        wanted = self.setting.question_events
+        again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
 
     # -- the loop ----------------------------------------------------------------------------------
@@ -490,7 +491,9 @@ class Processing:
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
         if new and not is_over:  # an ended execution has only the follow-ups of its end
-            self.facts += yield from follow_ups.carry_out(self.log, self.program, new, now_ms)
+            wanted = self.setting.question_events
+            done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
+            self.facts += yield from done
         if self.setting.status_source is not None:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
         yield from measuring.committed(before, step)

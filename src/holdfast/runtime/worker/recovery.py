@@ -56,6 +56,7 @@ from holdfast.limits import (
 from holdfast.resources import WORK
 from holdfast.runtime import children, follow_ups, inbox, messages, status_events
 from holdfast.runtime.effects import Clock, Effect, Message, Send
+from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.delivery import Delivery
 
@@ -84,7 +85,9 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
             yield from status_events.publish_folded(log.state, newest, log.sequence, source)
 
 
-def carry_out_again(errand: Delivery, log: Log, program: Program, now_ms: int) -> inbox.FactsResult:
+def carry_out_again(
+    errand: Delivery, log: Log, program: Program, now_ms: int, wanted: QuestionEvents | None
+) -> inbox.FactsResult:
     """Carry out pending commands again. Return the facts found: ended children, answers that came
     earlier.
     """
@@ -97,7 +100,7 @@ def carry_out_again(errand: Delivery, log: Log, program: Program, now_ms: int) -
         for command in _owed_again(errand, log, now_ms)
         if command not in known and not _sees_to(state, command, now_ms)
     ]
-    found = yield from follow_ups.carry_out(log, program, again, now_ms)
+    found = yield from follow_ups.carry_out(log, program, again, now_ms, wanted)
     return [*ended, *found]
 
 
