@@ -141,7 +141,9 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
-    """The bytes are the same each time: a task that was taken and is offered again is refused."""
+    """Add the task to its activity's list. The item is the same each time: a poller cannot take a
+    task twice.
+    """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
     attempt = awaiting.attempt
@@ -160,7 +162,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """Return the wait that the command belongs to, in the state that requested it."""
+    """Return the wait that requested the command."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -246,7 +248,7 @@ def leave_list(log: Log) -> Generator[Effect, Any, None]:
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """An open execution keeps its name for as long as it keeps its log."""
+    """Extend the lifetime of the name row: an open execution keeps its name as long as its log."""
     assert log.state is not None
     if log.state.name is not None:
         key = keys.name(log.tenant, log.state.workflow, log.state.name)
