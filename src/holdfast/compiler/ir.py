@@ -38,7 +38,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """All values are computed before any variable changes."""
+    """An assignment. All values are computed before any variable changes."""
 
     origin: SourcePlace
     values: tuple[tuple[str, TypedQuery], ...]
@@ -294,7 +294,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Makes a value readable from outside. It does not wait."""
+    """Publishes a value that callers of the API can read. The execution does not wait."""
 
     name: str
     value: TypedQuery
@@ -325,7 +325,7 @@ class RunParallel:
 
 @dataclass(frozen=True, slots=True)
 class RunFirst:
-    """The first branch that ends decides; its value is the result."""
+    """Branches of which the first to end decides the result: its value or its error."""
 
     branches: tuple[StatementBlock, ...]
 

@@ -92,7 +92,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The call of a task that is answered later has returned."""
+    """The call of a task has returned, and its answer arrives later (callback or job)."""
 
     entry: int
     attempt: int
@@ -110,7 +110,7 @@ class ActivityStarted:
 
 @dataclass(frozen=True, slots=True)
 class ChildEnded:
-    """The notice of an execution that is one lane of a distributed Map."""
+    """An execution that is one lane of a distributed Map has reported its end to the Map."""
 
     entry: int
     lane: int
@@ -119,7 +119,7 @@ class ChildEnded:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A job was asked for, for the `number`th time from 0, and has not ended."""
+    """A worker polled a job that has not ended. `number` counts the polls from 0."""
 
     entry: int
     attempt: int
@@ -139,7 +139,7 @@ class FailedWith:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The holder of an inline attempt saw its time-out pass."""
+    """The worker that runs the attempt saw the attempt's time-out pass."""
 
     entry: int
     attempt: int
@@ -177,7 +177,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class TaskUnknown:
-    """The worker has no function of that name."""
+    """The worker's code has no function of the attempt's name."""
 
     entry: int
     attempt: int
@@ -287,7 +287,7 @@ class SkipRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenStopped:
-    """Stops were sent to children that no wait needs."""
+    """A worker has sent stops to children that no wait needs."""
 
     children: tuple[ChildNumber, ...]
 

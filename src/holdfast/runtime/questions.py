@@ -31,7 +31,7 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.sealed import hidden
 
-#: A title is shown in lists; the log has all of it.
+#: The length to which a row cuts a title: lists show the row, and the log has the whole title.
 _TITLE_CHARACTERS: Final = 300
 
 
