@@ -36,9 +36,10 @@ from .compute import HoldfastFunction, Network, TaskRuntime
 from .dashboard import Dashboard
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
+from .names import UNNAMED, default_bus_arn, name_of
 from .plain_errors import plain_errors
 from .rights import Rights
-from .rules import wake_by_events, wake_each_minute
+from .rules import notify_of_questions, wake_by_events, wake_each_minute
 from .settings import Architecture, JwtIssuer, Settings, require_key
 from .sizes import FunctionName, Size, read_sizes
 from .storage import Storage
@@ -50,8 +51,6 @@ _RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
 # Functions that receive secret values: from callers, from the bus, from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
-# CDK leaves a component of this name out of logical ids.
-_UNNAMED: Final = "Default"
 _MINUTE: Final = Duration.minutes(1)
 
 
@@ -88,12 +87,15 @@ class Holdfast(Construct):
         alarms: sns.ITopic | None = None,
         log_retention_days: int = 30,
         status_events: bool = False,
+        forms: bool = False,
+        question_events: bool = False,
+        notify_questions_to: sns.ITopic | None = None,
         payload_limit: bool = True,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._name = _name_of(self)
+        self._name = name_of(self)
         variables = {name: secret.secret_arn for name, secret in (secrets or {}).items()}
         with plain_errors(self.node.path), TemporaryDirectory() as directory:
             root = projects.project_root() if project is None else Path(project).resolve()
@@ -106,6 +108,8 @@ class Holdfast(Construct):
                 alarm_topic_arn=None if alarms is None else alarms.topic_arn,
                 task_policies=tuple(policy.managed_policy_arn for policy in task_policies),
                 tells_status=status_events,
+                has_forms=forms,
+                tells_questions=question_events or notify_questions_to is not None,
                 limits_payloads=payload_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
@@ -128,6 +132,8 @@ class Holdfast(Construct):
             self._make(lambda_.Code.from_asset(str(asset)))
         for secret in (secrets or {}).values():
             secret.grant_read(self.tasks)
+        if notify_questions_to is not None:
+            notify_of_questions(self, notify_questions_to, self._name, has_links=forms)
 
     # -- for the user's stack ----------------------------------------------------------------------
 
@@ -251,7 +257,7 @@ class Holdfast(Construct):
         self._rights = Rights(
             storage=self._storage,
             messaging=self._messaging,
-            status_bus_arn=_default_bus_arn(self) if settings.tells_status else None,
+            default_bus_arn=default_bus_arn(self) if settings.publishes else None,
         )
         workers = [self._worker(), self._worker_single()]
         others = [self._events(), self._sweeper()]
@@ -262,6 +268,9 @@ class Holdfast(Construct):
         groups = () if network is None else network.security_groups
         self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
         self._api = Api(self, "Api", function=handler.function, settings=settings, key=self._key)
+        if settings.has_forms:
+            for made in run_tasks:
+                made.function.add_environment(resources.ENV_FORMS_URL, self._api.url)
         self._watch()
         self._outputs(role, run_tasks)
 
@@ -386,6 +395,8 @@ class Holdfast(Construct):
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
         if shape in _WORKERS and self._settings.tells_status:
             names[resources.ENV_STATUS_EVENTS] = "on"
+        if shape in _WORKERS and self._settings.tells_questions:
+            names[resources.ENV_QUESTION_EVENTS] = "on"
         return names
 
     def _watch(self) -> None:
@@ -421,21 +432,5 @@ class Holdfast(Construct):
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
         # Without CDK's hash, so that `holdfast --stack` and the user find it: `FlowsApiUrl`.
-        own = "" if self.node.id == _UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
+        own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
-
-
-def _name_of(holdfast: Construct) -> str:
-    """Return the name of bus, dashboard and metrics: that of the stack and, in a stack of the
-    user's, the path of the construct.
-    """
-    stack = Stack.of(holdfast)
-    inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]
-    parts = [re.sub(r"[^A-Za-z0-9._-]", "-", part) for part in inner if part != _UNNAMED]
-    return "-".join([stack.stack_name, *parts])
-
-
-def _default_bus_arn(scope: Construct) -> str:
-    return Stack.of(scope).format_arn(
-        service="events", resource="event-bus", resource_name="default"
-    )
