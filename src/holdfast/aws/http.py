@@ -393,7 +393,9 @@ def _require_known(
 
 
 def _status_of_start(answer: Mapping[str, Any]) -> int:
-    """201 when the execution runs or has succeeded. 200: it exists, and has not succeeded."""
+    """Return 201 when the execution runs or has succeeded, 200 when it exists and has not
+    succeeded.
+    """
     return 201 if answer.get("started", True) else 200
 
 
@@ -420,7 +422,7 @@ def _with_link(
 
 
 def _no_route(method: str, path: str) -> RequestError:
-    shown = repr(path)[1:-1]  # a line feed as an escape
+    shown = repr(path)[1:-1]  # write a line feed as an escape
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 

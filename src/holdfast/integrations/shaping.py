@@ -35,7 +35,7 @@ class Style:
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
-#: Read no more of a stream than decides that it is too large for a state.
+#: Read at most this much of a stream: enough to see that it is too large for a state.
 STREAM_BYTES_MAX: Final = 1_048_576
 TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 

@@ -140,7 +140,9 @@ def _bucket_host(region: str, host: str) -> str:
 
 
 def _with_queue_urls(found: AwsResponse, here: str) -> AwsResponse:
-    """A client that follows a queue's URL must come back to this endpoint."""
+    """Return the answer with queue URLs of this endpoint, so that a client that uses one reaches it
+    again.
+    """
     return AwsResponse(found.status, _sized(found), _QUEUE_HOST.sub(here.encode(), found.body))
 
 

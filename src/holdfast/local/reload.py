@@ -18,7 +18,7 @@ from typing import Final
 #: Set for the process that serves, to the number of the one that watches.
 WATCHER: Final = "HOLDFAST_RELOAD_WATCHER"
 LOOK_SECONDS: Final = 0.3
-#: The serving process drains first.
+#: How long the serving process may take to finish its handlers.
 END_SECONDS: Final = 60
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "cdk.out"})
 

@@ -65,7 +65,8 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: Its current wait: a place, branches, or a child execution besides its place.
+    #: The line's current wait: a place, a group of branches, or a child execution together with its
+    #: place.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

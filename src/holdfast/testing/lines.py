@@ -84,7 +84,7 @@ class ControlLines:
             line.on_end(line)
 
     def _turn(self, line: ControlLine) -> None:
-        """Lets others run until it is this line's turn."""
+        """Block this line's thread, and let other lines run, until it is this line's turn."""
         while True:
             following = self._choose(line)
             if following is line:
@@ -184,7 +184,7 @@ class ControlLines:
             raise Cancelled
 
     def require_open(self, line: ControlLine) -> None:
-        """A line that has been cancelled begins nothing."""
+        """Raise Cancelled in a cancelled line, so that it begins no new work."""
         if self.failure is not None:
             raise Aborted
         if line.due(inspect.currentframe()) is not None:

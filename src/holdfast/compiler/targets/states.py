@@ -122,7 +122,9 @@ class Rewriting:
         return {name: _with_texts_of_errors(kept)}
 
     def _processor(self, processor: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """Inside a second Map the context has only its own index: the outer one is kept."""
+        """Keep the index of an outer Map in a variable: inside a nested Map the context has only
+        the inner index.
+        """
         if not any(inner.get("Type") == "Map" for inner in _objects(processor["States"])):
             return self._machine(processor, (*lanes, "$states.context.Map.Item.Index"))
         variable = _unused("iteration", self._variables)

@@ -22,7 +22,7 @@ from holdfast.runtime.storage.items import refused
 VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
 #: Events that were put on the bus `holdfast`.
 EVENTS: Final = "events"
-#: Between two tries of an event.
+#: The time between two deliveries of an event.
 EVENTS_VISIBILITY_SECONDS: Final = 60
 
 
@@ -122,7 +122,9 @@ class SqliteQueues:
         return self._database.write(receive)
 
     def delete(self, receipts: Iterable[str]) -> None:
-        """A message that has been received again since stays: another worker has it."""
+        """Delete messages. A message that was received again in between stays, because another
+        worker has it.
+        """
         rows = list(map(_parsed, receipts))
         statement = "DELETE FROM messages WHERE id = ? AND receives = ?"
         self._database.write(lambda writer: writer.executemany(statement, rows))

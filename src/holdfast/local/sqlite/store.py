@@ -38,7 +38,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.items import changed, check_item, holds
 
-LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
 ROWS: Final = "pk, sk, attributes, data"
 
 _TABLES: Final = {table.name: table for table in resources.TABLES}
