@@ -133,7 +133,8 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], 
 
 
 def answer_of(schema: Mapping[str, Any], given: Mapping[str, str]) -> Any:
-    """Return the JSON value of a filled form. Raises ValueError for text that is none of its type.
+    """Return the JSON value of a filled form. Raises ValueError for a text that does not fit its
+    field's type.
 
     An empty field that is not required is left out, so that the type's default holds.
     """

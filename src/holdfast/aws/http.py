@@ -31,7 +31,7 @@ from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
-#: route -> the query parameters, and the fields of the body, that it knows.
+#: For each route, the query parameters and the fields of the body that it accepts.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions": ((), ("workflow", "input", "name", "priority")),
     "GET /executions": (

@@ -27,7 +27,7 @@ BOTOCORE_NAMES: Final = {
     "bedrock": "bedrock-runtime",
     "states": "stepfunctions",
 }
-#: Actions that Step Functions named itself: target -> the service's operation.
+#: For actions that Step Functions named itself, the service's operation.
 _OPERATIONS: Final = {
     "elasticmapreduce:addStep": "AddJobFlowSteps",
     "elasticmapreduce:cancelStep": "CancelSteps",

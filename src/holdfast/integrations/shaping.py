@@ -191,7 +191,7 @@ def _value_out(shape: Any, value: Any, style: Style) -> Any:
 
 
 def blob_text(value: Any) -> str:
-    """Bytes or a stream -> its text, or base 64 of other content."""
+    """Return the text in bytes or in a stream; for other content, its base 64."""
     data = value.read(STREAM_BYTES_MAX) if hasattr(value, "read") else value
     if isinstance(data, str):
         return data

@@ -147,7 +147,7 @@ def _with_queue_urls(found: AwsResponse, here: str) -> AwsResponse:
 
 
 def _sized(found: AwsResponse) -> dict[str, str]:
-    """The headers without those that speak of the body's bytes."""
+    """Return the headers without the length and the checksum of the earlier body."""
     stale = {"content-length", "x-amz-crc32"}
     return {name: value for name, value in found.headers.items() if name.lower() not in stale}
 

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-#: Set for the process that serves, to the number of the one that watches.
+#: The environment variable of the serving process with the id of the process that watches the
+#: files.
 WATCHER: Final = "HOLDFAST_RELOAD_WATCHER"
 LOOK_SECONDS: Final = 0.3
 #: How long the serving process may take to finish its handlers.

@@ -80,7 +80,9 @@ class _Gate:
 
 
 class LimitGates:
-    """The limits of one run. `replaced`: those that a test gives in place of declared ones."""
+    """The limits of one run. `replaced`: limits that a test gives in place of the declared
+    limits.
+    """
 
     def __init__(self, replaced: Iterable[Limit]) -> None:
         self._replaced = {limit.name: limit for limit in replaced}

@@ -15,7 +15,7 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: The value for the whole line, where a scope is expected.
+#: Stands for the whole line where the number of a scope is expected.
 WHOLE: Final = -1
 
 

@@ -146,7 +146,7 @@ class ControlLines:
     # -- waiting -----------------------------------------------------------------------------------
 
     def wait(self, line: ControlLine, place: WaitingPlace) -> Over:
-        """Parks the line until the place is over; raises Cancelled."""
+        """Block the line until the wait at the place ends. Raises Cancelled in a cancelled line."""
         self.require_open(line)
         place.owner = lambda over: self._wake(line, over)
         line.place, line.over = place, None

@@ -199,7 +199,7 @@ class Timeline:
                 raise AssertionError("a published value is no wait")
 
     def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
-        """A child execution is over, now."""
+        """Record that a child execution ends at the present time."""
         self._push(self.now_ms, _Entry(place, answer))
 
     def _count(self, place: WaitingPlace) -> int:

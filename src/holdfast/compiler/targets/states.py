@@ -106,7 +106,7 @@ class Rewriting:
         return {**kept, "States": _reached(states, machine["StartAt"])}
 
     def _state(self, name: str, state: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """The state, and those that it needs behind it."""
+        """Return the rewritten state, and the states that AWS needs after it."""
         kept = {key: value for key, value in state.items() if key != "Holdfast"}
         match kept["Type"]:
             case "Task" if kept["Resource"].startswith("holdfast:workflow:"):

@@ -79,7 +79,7 @@ class SqliteStore:
         return self._database.read(found)
 
     def query_list(self, effect: QueryList) -> ListPage:
-        # One more than is read: whether it exists tells whether the partition goes on.
+        # Read one row more than needed: it shows whether the partition has more rows.
         size = LIST_READ_MAX if effect.where else effect.limit
         partition, sort = list_keys(effect.table)
         rows = self._rows(
