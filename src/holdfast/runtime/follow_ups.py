@@ -7,7 +7,7 @@ every follow-up may be done twice. Watchdog rows come before their commit: `watc
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
@@ -35,7 +35,7 @@ from holdfast.limits import (
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, question_events, questions, wait_rows
+from holdfast.runtime import children, inbox, messages, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -47,10 +47,12 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.gates import batches, dispense
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+
+if TYPE_CHECKING:
+    from holdfast.runtime.question_events import QuestionEvents
 
 
 def carry_out(
@@ -74,7 +76,8 @@ def carry_out(
                 yield from _join(log, command, now_ms)
             case OpenQuestion():
                 assert log.state is not None
-                yield from question_events.publish(log, command, wanted)
+                if wanted is not None:
+                    yield from wanted.publish(log, command)
                 yield from questions.open_row(log.tenant, log.state, command)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)

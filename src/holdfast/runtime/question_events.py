@@ -40,15 +40,11 @@ class QuestionEvents:
     url: str
     keys: Callable[[], SigningKeys]
 
-
-def publish(
-    log: Log, command: OpenQuestion, wanted: QuestionEvents | None
-) -> Generator[Effect, Any, None]:
-    """Publish that the question is open, unless its row says that this was done. `wanted` None: no
-    events.
-    """
-    if wanted is not None and not (yield from questions.has_row(log.tenant, log.run, command)):
-        detail = _detail(log, command, wanted)
+    def publish(self, log: Log, command: OpenQuestion) -> Generator[Effect, Any, None]:
+        """Publish that the question is open, unless its row says that this was done."""
+        if (yield from questions.has_row(log.tenant, log.run, command)):
+            return
+        detail = _detail(log, command, self)
         yield Publish(
             resources.QUESTION_SOURCE,
             resources.QUESTION_DETAIL_TYPE,

@@ -27,7 +27,7 @@ put of the same row, a child's start has the child's own id.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, TypeGuard, assert_never
+from typing import TYPE_CHECKING, Any, TypeGuard, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
@@ -56,9 +56,11 @@ from holdfast.limits import (
 from holdfast.resources import WORK
 from holdfast.runtime import children, follow_ups, inbox, messages, status_events
 from holdfast.runtime.effects import Clock, Effect, Message, Send
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.delivery import Delivery
+
+if TYPE_CHECKING:
+    from holdfast.runtime.question_events import QuestionEvents
 
 # -- what is owed ----------------------------------------------------------------------------------
 
