@@ -193,7 +193,7 @@ class Holdfast(Construct):
     def metric_ended(
         self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
     ) -> cloudwatch.Metric:
-        """Executions that ended, in whatever way."""
+        """Return the metric of executions that have ended, with any status."""
         return engine_metric(self._name, resources.METRIC_EXECUTIONS_ENDED, statistic, period)
 
     def metric_failed(
@@ -216,7 +216,7 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Else a role that CDK may not change would be left without the right, and nothing said.
+        # Without this check, a role that CDK may not change would silently lack the right.
         grant.assert_success()
         return grant
 
