@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | StartWorkflow | SendEvent | WaitForEvent | Ask | Publish | Sleep"
-    " | SleepUntil | RunParallel | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | WaitForEvent | Ask | Publish"
+    " | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -263,6 +263,13 @@ class StartWorkflow:
     """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
 
     workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The workflow goes on as new. `arguments`: its whole input."""
+
     arguments: TypedQuery
 
 

@@ -84,13 +84,15 @@ def to_json(state: Execution) -> dict[str, Any]:
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     published = {"published": dict(state.published)} if state.published else {}
-    optional = ("paused", "priority", "fork_of", "published")
+    renewed = {"renewed_event": state.renewed_event} if state.renewed_event else {}
+    optional = ("renewed_event", "paused", "priority", "fork_of", "published")
     return {
         **_fields(state, ("frames", "resting", "children", *optional)),
         **paused,
         **priority,
         **fork_of,
         **published,
+        **renewed,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
-from holdfast.api.harness import harness
+from holdfast.api.harness import ContinueAsNew, harness
 from holdfast.api.tasks import Retry, Task, Workflow
 from holdfast.asl.program import Retrier
 from holdfast.core.retry import delay_ms
@@ -82,8 +82,13 @@ class _Direct:
         execution = _Execution(line, None)
 
         def body() -> Any:
-            values = workflow.boundary.parse_arguments(given, SEALS)
-            return workflow.function(**values)
+            data: Any = given
+            while True:
+                values = workflow.boundary.parse_arguments(data, SEALS)
+                try:
+                    return workflow.function(**values)
+                except ContinueAsNew as again:
+                    data = self._renewed(workflow, again)
 
         line.body = body
         if workflow.timeout is not None:
@@ -95,6 +100,13 @@ class _Direct:
             execution.deadline = WaitingPlace(path, expire, "silent", timeout_ms=timeout_ms)
             self.timeline.begin(execution.deadline)
         return execution
+
+    def _renewed(self, workflow: Workflow[..., Any], again: ContinueAsNew) -> JsonValue:
+        """Return the input with which the workflow begins again."""
+        line = current_line.get()
+        given = to_json(workflow.bind(*again.given, **again.named))
+        self.lines.wait(line, WaitingPlace(line.path, None, "again", workflow.name, given))
+        return workflow.normalise_input(given, SEALS)
 
     def stop(self, execution: _Execution) -> None:
         self._stop(execution, "ABORTED")

@@ -68,7 +68,7 @@ class Run(Generic[R]):
     @property
     def steps(self) -> list[str]:
         """The names of all tasks, child workflows, events and questions, as they began."""
-        return [call.name for call in self.calls if call.kind not in ("sleep", "publish")]
+        return [call.name for call in self.calls if call.kind not in ("sleep", "again", "publish")]
 
     @property
     def published(self) -> dict[str, Any]:
