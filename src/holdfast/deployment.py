@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
@@ -35,7 +35,6 @@ from holdfast.core.schedules import Rule
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
-from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.gates.memory import GateMemory
@@ -51,6 +50,9 @@ from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.api import Front
 
 #: `serve` and the worker function show it; other programs show it if they configure `logging`.
 _logger: Final = logging.getLogger("holdfast.tasks")
@@ -135,6 +137,8 @@ class Deployment:
         }
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
+        from holdfast.runtime.commands.api import Front  # noqa: PLC0415
+
         return Front(programs, self.definitions, self, keys, limit_book=self.limits)
 
     # -- tasks -------------------------------------------------------------------------------------

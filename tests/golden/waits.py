@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (ask, wait_for_event, workflow)
+from holdfast import (ask, publish, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -22,3 +22,4 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("twice", list[Payment], key=order.id)
     wait_for_event("same", list[Payment], key=order.id)
     wait_for_event("same", list[Payment], key=order.id)
+    publish(f"done {n}", n)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
+import marshal
 import os
 import platform
 import queue
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.infra import bundle
 from holdfast.infra.bundle import build_asset, compile_workflows
 from holdfast.infra.settings import Settings
 
@@ -29,7 +32,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ELF_MACHINE_ARM64 = 183
-ZIP_BYTES_MAX = 5_000_000
+UNCHECKED_HASH = (1).to_bytes(4, "little")  # PEP 552
+ZIP_BYTES_MAX = 8_500_000
 HOST = {
     "architecture": {"aarch64": "arm64"}.get(platform.machine(), platform.machine()),
     "python": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -72,7 +76,6 @@ def test_the_asset_holds_exactly_the_files_that_lambda_needs(shipped: Path) -> N
     ours = {path.name for path in (shipped / "holdfast").iterdir()}
     assert ours >= {"asl", "aws", "core", "integrations", "runtime", "stepfunctions"}
     assert not ours & {"local", "cli"}
-    assert not list(shipped.rglob("__pycache__"))
 
 
 def test_the_asset_holds_the_compiled_workflows(shipped: Path) -> None:
@@ -113,12 +116,38 @@ print(holdfast.__file__, *Deployment.from_modules(["my_shop"]).definitions)
     assert run.stdout.split() == [str(asset / "holdfast" / "__init__.py"), "fulfil"], run.stderr
 
 
-def test_the_asset_is_smaller_than_five_megabytes(shipped: Path, tmp_path: Path) -> None:
+def test_the_asset_with_its_bytecode_is_smaller_than_nine_megabytes(
+    runnable: Path, tmp_path: Path
+) -> None:
     archive = tmp_path / "asset.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
-        for path in shipped.rglob("*"):
-            zipped.write(path, path.relative_to(shipped))
+        for path in runnable.rglob("*"):
+            zipped.write(path, path.relative_to(runnable))
     assert archive.stat().st_size < ZIP_BYTES_MAX
+
+
+def test_every_module_has_bytecode_that_is_never_compared_with_its_source(runnable: Path) -> None:
+    tag = sys.implementation.cache_tag
+    for source in (runnable / "holdfast").rglob("*.py"):
+        header = (source.parent / "__pycache__" / f"{source.stem}.{tag}.pyc").read_bytes()[:8]
+        assert header == importlib.util.MAGIC_NUMBER + UNCHECKED_HASH
+    compiled = runnable / "holdfast" / "aws" / "__pycache__" / f"entry.{tag}.pyc"
+    code = marshal.loads(compiled.read_bytes()[16:])
+    assert code.co_filename == "/var/task/holdfast/aws/entry.py"
+
+
+def test_the_same_project_gives_the_same_bytecode(runnable: Path, tmp_path: Path) -> None:
+    assert digest(build(tmp_path / "again", HOST)) == digest(runnable)
+
+
+def test_without_the_python_of_the_functions_the_asset_has_no_bytecode_and_synth_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "_find_python", lambda _: None)
+    asset = build(tmp_path / "asset", HOST)
+
+    assert not list(asset.rglob("*.pyc"))
+    assert "run `uv python install" in capsys.readouterr().err
 
 
 def test_the_same_project_gives_the_same_bytes(shipped: Path, tmp_path: Path) -> None:

@@ -93,14 +93,15 @@ def make_parcels(cloud: Ministack) -> str:
     )
 
 
-def cdk(cloud: Ministack, directory: Path, *arguments: str) -> None:
+def cdk(cloud: Ministack, directory: Path, *arguments: str, project: Path = ROOT) -> None:
+    """Run the CDK's command line in `project`, with the node_modules of this repository."""
     if not (ROOT / "node_modules" / "aws-cdk").exists():
         subprocess.run([BIN / "npm", "ci"], cwd=ROOT, check=True, timeout=CDK_SECONDS_MAX)
     program = [BIN / "node", ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"]
     settings = [option for setting in HOST_SETTINGS for option in ("--context", setting)]
     subprocess.run(
         [*program, *arguments, *settings, "--output", directory / "cdk.out"],
-        cwd=ROOT,
+        cwd=project,
         env={**cloud.environment(), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
         check=True,
         timeout=CDK_SECONDS_MAX,

@@ -67,7 +67,7 @@ def test_a_member_of_a_workspace_has_the_lock_file_of_the_folder_above(tmp_path:
     ("given", "said"),
     [
         ({"modules": ()}, "`modules` is ''; expected Python module names"),
-        ({"python": "3"}, "`python` is '3'; expected a version"),
+        ({"python": "3.9"}, "`python` is '3.9'; expected one of 3.11, 3.12"),
         ({"architecture": "sparc"}, "`architecture` is 'sparc'; expected arm64 or x86_64"),
         ({"work_batch": 11}, "`work_batch` is 11; expected a whole number from 1 to 10"),
         ({"log_retention_days": 31}, "`log_retention_days` is 31; expected one of"),

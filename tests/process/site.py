@@ -66,7 +66,7 @@ class Site:
             metrics=metrics,
         )
         setting = self.deployment.setting(self.programs, lambda: KEYS)
-        return Host(ports, setting, self.deployment.front(self.programs, KEYS), metrics)
+        return Host(ports, setting, lambda: self.deployment.front(self.programs, KEYS), metrics)
 
     @property
     def ledger(self) -> Path:

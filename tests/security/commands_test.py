@@ -223,7 +223,7 @@ def test_a_terminal_that_knows_no_unicode_gets_escapes(encoding: str, tmp_path: 
     definition = {**MACHINE, "StartAt": "\u6f22\u5b57 \U0001f600", "Comment": "\u00e9"}
     (tmp_path / "machine.json").write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
     shown = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", "check", str(tmp_path / "machine.json")],
+        [sys.executable, "-m", "holdfast", "check", str(tmp_path / "machine.json")],
         env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         check=False,

@@ -286,7 +286,7 @@ def test_two_messages_of_one_execution_in_one_batch_are_two_writers() -> None:
     shop.send_event("paid", 1, "e1")
     shop.send_event("signed", 2, "e2")
     batch = shop.world.services.receive("work")
-    host = Host(_Ports(shop.world), shop.world.setting, shop.front, Metrics("stack"))  # type: ignore[arg-type]
+    host = Host(_Ports(shop.world), shop.world.setting, lambda: shop.front, Metrics("stack"))  # type: ignore[arg-type]
     records = [
         {
             "messageId": message.message_id,

@@ -28,6 +28,7 @@ from holdfast import (
     hours,
     minutes,
     parallel,
+    publish,
     pure,
     role,
     seconds,
@@ -250,6 +251,9 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     sleep_until(moment)
     reveal_type(wait_for_event("paid", Payment, key=o, timeout=days(3)))  # -> Payment
     reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
+    publish("status", {"order": o})
+    either: Payment | Line = wait_for_event("either", Payment | Line, key=o)
+    reveal_type(either)  # -> Payment | Line
     reveal_type(wait_for_event("counted", dict[str, int], key=o))  # -> dict[str, int]
     reveal_type(ask("Sure?", Decision, assignee=role("manager"), details={"o": o}))  # -> Decision
     reveal_type(ask("How many?", int, assignee="ada", timeout=grace))  # -> int

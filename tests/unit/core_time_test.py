@@ -9,7 +9,7 @@ import pytest
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.core import facts
 from holdfast.core.advance import advance
-from holdfast.core.commands import RegisterForEvent, RunAttempt, StartTimer
+from holdfast.core.commands import OpenQuestion, RegisterForEvent, RunAttempt, StartTimer
 from holdfast.core.diagnosis import OverdueReason, diagnose, next_due_ms
 from holdfast.core.facts import DecisionInputs, EventReceived, HeartbeatSeen, Tick
 from holdfast.core.waits import pending_commands
@@ -321,6 +321,7 @@ def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() ->
         StartTimer(2, START_MS + 5_000),
         RegisterForEvent(3, 1),
         StartTimer(3, START_MS + 9_000),
+        OpenQuestion(4, 1, "Approve?", "role:clerk", START_MS, None),
     ]
 
 

@@ -184,7 +184,6 @@ def flow(n: int) -> int:
         ("pay(**{})", "HF008", "pay(name, cents)"),
         ("pay(o, price=1)", "HF008", "pay(name, cents)"),
         ("pay(1, 1)", "HF040", "annotate it as int"),
-        ("usual(o)", "HF007", "def usual(name: str): …"),
         ("again(o)", "HF007", "make it a @workflow of its own"),
     ],
 )
@@ -194,8 +193,6 @@ def test_a_call_that_does_not_fit_is_refused(
     text = f"""
 def flow(o: str) -> None:
     def pay(name: str, cents: int) -> None:
-        charge(name)
-    def usual(name: str = "x") -> None:
         charge(name)
     def again(name: str) -> None:
         parallel(lambda: again(name), lambda: charge(name))

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from holdfast import seconds
 from holdfast.api.boundary import normalise_payload
 from holdfast.api.payloads import display, reference_of, resolve
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_workflow
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
+from holdfast.testing import World
 from tests.golden.shop import Colour, Order, Payment
 from tests.unit.dsl_kit import assert_same, loaded
 
@@ -27,6 +29,12 @@ SHOP = "tests.golden.shop"
         (bool, "builtins:bool", "bool"),
         (list[Payment], f"list[{SHOP}:Payment]", "list[Payment]"),
         (dict[str, int], "dict[str, builtins:int]", "dict[str, int]"),
+        (Payment | Order, f"{SHOP}:Payment | {SHOP}:Order", "Payment | Order"),
+        (
+            list[Payment | Order] | dict[str, int | str],
+            f"list[{SHOP}:Payment | {SHOP}:Order] | dict[str, builtins:int | builtins:str]",
+            "list[Payment | Order] | dict[str, int | str]",
+        ),
         (
             dict[str, list[dict[str, Order]]],
             f"dict[str, list[dict[str, {SHOP}:Order]]]",
@@ -89,3 +97,58 @@ def test_a_workflow_reads_lists_and_dicts_that_it_waited_for(tmp_path: Path) -> 
         assert compiled.answers["ask for list[Size]"] == f"list[{module.__name__}:Size]"
         found = assert_same(module.flow, {"key": "k"}, come)
     assert found.output == ["a: 6", "b: 4", "c", "s"]
+
+
+CART = """
+from typing import Literal
+from pydantic import BaseModel
+from holdfast import ask, seconds, wait_for_event, workflow
+
+class AddItem(BaseModel):
+    kind: Literal["add"] = "add"
+    sku: str
+    qty: int = 1
+class Checkout(BaseModel):
+    kind: Literal["checkout"] = "checkout"
+    card: str
+Message = AddItem | Checkout
+
+@workflow
+def flow(cart: str) -> str:
+    total = 0
+    while True:
+        message: Message = wait_for_event("cart", Message, key=cart)
+        match message:
+            case AddItem(qty=qty):
+                total += qty
+            case Checkout():
+                break
+    found: AddItem | Checkout = ask("More?", AddItem | Checkout, assignee="ann")
+    if isinstance(found, AddItem):
+        total += found.qty
+    return f"{total} on {message.card}"
+"""
+
+
+def test_one_wait_takes_events_of_several_types_and_tells_them_apart(tmp_path: Path) -> None:
+    with loaded(tmp_path, CART) as module:
+        name = module.__name__
+        compiled = compile_workflow(module.flow)
+        assert compiled.events == {"cart": f"{name}:AddItem | {name}:Checkout"}
+        world = World({"More?": module.AddItem(sku="c", qty=5)})
+        add = {"kind": "add", "sku": "a"}
+        for at, message in enumerate([{**add, "qty": 3}, add, module.Checkout(card="visa")]):
+            world.send("cart", message, key="c1", at=seconds(at))
+        assert world.run(module.flow, "c1").output == "9 on visa"
+
+
+def test_an_event_that_fits_no_type_of_the_union_is_refused(tmp_path: Path) -> None:
+    with loaded(tmp_path, CART) as module:
+        deployment = Deployment(Registry.from_modules([module.__name__]), {})
+        cart = compile_workflow(module.flow).events["cart"]
+        found = deployment.normalise_payload("T", cart, {"kind": "add", "sku": "a"}, "event")
+        assert found == {"kind": "add", "sku": "a", "qty": 1}
+        with pytest.raises(RequestError) as caught:
+            deployment.normalise_payload("T", cart, {"kind": "drop"}, "event 'cart'")
+        assert caught.value.code == "HF211"
+        assert "event 'cart' does not fit AddItem | Checkout: " in caught.value.message

@@ -89,7 +89,7 @@ class Site:
         self.host = Host(
             cast(AwsPorts, self.ports),
             self.shop.world.setting,
-            self.shop.front,
+            lambda: self.shop.front,
             Metrics("test"),
             has_threads=self.has_threads,
             log_fault=note,

@@ -39,6 +39,17 @@ PYDANTIC = {
     "typing_extensions",
     "typing_inspection",
 }
+#: boto3 and what it brings. Lambda has it.
+BOTO = {"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
+#: Modules that cost more than a cold start should pay, beyond those that boto3 imports.
+LARGE = """
+import sys, boto3
+boto3.client("dynamodb", region_name="eu-west-1")
+before = set(sys.modules)
+import functions.worker.app
+large = {"asyncio", "pdb", "unittest", "xml", "sqlite3", "multiprocessing", "ctypes", "tomllib"}
+print(sorted((set(sys.modules) - before) & large))
+"""
 PROGRAM = """
 import importlib, json, sys
 before = set(sys.modules)
@@ -70,3 +81,38 @@ def test_importing_holdfast_gives_the_public_names_and_imports_no_other_package(
 
 def test_a_module_of_workflows_with_models_brings_pydantic_alone() -> None:
     assert _brought_by("statemachines.loan_approval") == (AUTHORING, PYDANTIC)
+
+
+#: The modules of ours that a cold start imports, at most. Each costs about a millisecond of CPU.
+MODULES_MAX = {"functions.worker.app": 155, "holdfast.aws.http": 165}
+#: What a worker imports only when an event needs it.
+RARE = {
+    "holdfast.integrations",
+    "holdfast.runtime.commands.api",
+    "holdfast.runtime.commands.start",
+    "holdfast.runtime.maintenance.sweeper",
+    "holdfast.stepfunctions",
+    "holdfast.trace_ids",
+}
+
+
+def test_a_worker_imports_few_modules_and_no_other_package_than_boto3() -> None:
+    ours, foreign = _brought_by("functions.worker.app")
+
+    assert len(ours) <= MODULES_MAX["functions.worker.app"]
+    assert ours & RARE == set()
+    assert foreign <= BOTO
+
+
+def test_the_api_imports_few_modules_and_no_other_package_than_boto3() -> None:
+    ours, foreign = _brought_by("holdfast.aws.http")
+
+    assert len(ours) <= MODULES_MAX["holdfast.aws.http"]
+    assert foreign <= BOTO
+
+
+def test_a_worker_imports_no_large_module_of_the_standard_library() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert ran.stdout.strip() == "[]"

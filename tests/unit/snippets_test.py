@@ -43,9 +43,11 @@ RUN_BY: Final = {
     "limits.md": "tests/unit/limits_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
+    "own-project.md": "tests/infra/deploy_own_test.py",
     "people.md": "tests/unit/people_doc_test.py",
     "pictures.md": "tests/unit/snippets_test.py",
     "step-functions-target.md": "tests/moto/targets_doc_test.py",
+    "talk.md": "tests/unit/talk_doc_test.py",
     "testing.md": "tests/unit/testing_doc_test.py",
     "tutorial.md": "tests/unit/tutorial_test.py",
     "aws-tools.md": "tests/moto/sessions_test.py",
@@ -182,7 +184,7 @@ def test_a_picture_with_marks_is_drawn_as_the_page_says(monkeypatch: pytest.Monk
 
 #: In a `console` block a command follows a dollar; in an `sh` block every line is a command.
 TYPED: Final = {
-    "console": re.compile(r"\$ (uv run )?(\./)?holdfast "),
+    "console": re.compile(r"\$ (uvx |uv run )?(\./)?holdfast "),
     "sh": re.compile(r"(uv run )?(\./)?holdfast "),
 }
 
@@ -238,7 +240,7 @@ def test_a_command_that_a_sentence_names_is_one(
     page: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = set(re.findall(r"`(?:uv run )?(?:\./)?holdfast ([^ `]+)", PAGES[page]))
-    for name in named - {"test"}:
+    for name in named - {"test", "COMMAND"}:
         with pytest.raises(SystemExit):
             cli.parser().parse_args([name, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: holdfast {name} ")

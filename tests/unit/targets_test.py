@@ -179,6 +179,23 @@ def test_what_a_branch_would_do_when_another_fails_is_refused(tmp_path: Path, bo
     assert [code for code, _ in refusals(tmp_path, BRANCH.format(body))] == ["HF064"]
 
 
+def test_a_published_value_is_left_out_and_noted(tmp_path: Path) -> None:
+    found = exported(
+        tmp_path,
+        """
+from holdfast import publish
+@workflow
+def flow(n: int) -> int:
+    publish("n", n)
+    return n
+""",
+    )
+    assert found.asl["States"]["publish n"] == {"Type": "Pass", "Next": "return n"}
+    assert [note.message for note in found.notes] == [
+        "there is no place on Step Functions where this value could be read"
+    ]
+
+
 def test_a_timeout_of_the_workflow_that_undoes_is_refused(tmp_path: Path) -> None:
     source = """
 @workflow(timeout=hours(1))

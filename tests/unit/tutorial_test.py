@@ -1,4 +1,4 @@
-"""The tutorial: its module compiles and its tests pass, as a reader saves them."""
+"""The tutorial: it shows what `holdfast init` writes, and that compiles and passes its tests."""
 
 from __future__ import annotations
 
@@ -9,25 +9,29 @@ from pathlib import Path
 
 import yaml
 
+from holdfast.local import new_project
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
 def test_the_programs_of_the_tutorial_behave_as_described(tmp_path: Path) -> None:
     program, tests = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    (tmp_path / "shop_flow.py").write_text(program, encoding="utf-8")
-    (tmp_path / "test_shop_flow.py").write_text(tests, encoding="utf-8")
+    new_project.create(tmp_path / "shop", "order")
+    shop = tmp_path / "shop"
+    assert (shop / "shop" / "order.py").read_text(encoding="utf-8") == program
+    assert (shop / "tests" / "order_test.py").read_text(encoding="utf-8") == tests
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path],
-        cwd=tmp_path,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", shop],
+        cwd=shop,
         capture_output=True,
         text=True,
         check=False,
     )
     assert "2 passed" in ran.stdout, ran.stdout + ran.stderr
     checked = subprocess.run(
-        [Path(sys.executable).with_name("holdfast"), "check", "shop_flow"],
-        cwd=tmp_path,
+        [Path(sys.executable).with_name("holdfast"), "check"],
+        cwd=shop,
         capture_output=True,
         text=True,
         check=False,

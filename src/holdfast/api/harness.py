@@ -57,6 +57,9 @@ class Harness(Protocol):
 
     def sleep_until(self, moment: datetime, /) -> None: ...
 
+    def publish(self, name: str, value: object, /) -> None:
+        """Take note of a value that is readable from outside."""
+
     def run_branches(
         self,
         branches: Sequence[Callable[[], Any]],

@@ -1,17 +1,20 @@
 """The types of events and answers, which the engine finds again by their names.
 
 A reference is the text of the type with the module before each class: `shop:Payment`,
-`list[shop:Payment]`, `dict[str, builtins:int]`.
+`list[shop:Payment]`, `dict[str, builtins:int]`, `shop:Payment | shop:Refusal`.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
+import operator
 import re
 import sys
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any, Final
 
 from holdfast.errors import GoneTypeError
@@ -20,15 +23,28 @@ _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
 _DICT: Final = re.compile(r"dict\[str, (.+)\]")
+#: Between the members of a union, and a bracket, in which a union belongs to another type.
+_BETWEEN: Final = re.compile(r"( \| )|[\[\]]")
 
 
 def can_be_named(found: Any) -> bool:
     """Return True when the engine finds the type again by its reference."""
+    if _is_union(found):
+        return all(map(can_be_named, typing.get_args(found)))
     if isinstance(found, types.GenericAlias):
         origin, arguments = typing.get_origin(found), typing.get_args(found)
         is_container = origin is list or (origin is dict and arguments[0] is str)
         return is_container and can_be_named(arguments[-1])
     return found in _SCALARS or _is_module_level(found)
+
+
+def union_of(members: Iterable[Any]) -> Any:
+    """Return `A | B` for two types or more, and a type itself for one."""
+    return functools.reduce(operator.or_, members)
+
+
+def _is_union(found: Any) -> bool:
+    return typing.get_origin(found) in (types.UnionType, typing.Union)
 
 
 def _is_module_level(found: Any) -> bool:
@@ -38,6 +54,8 @@ def _is_module_level(found: Any) -> bool:
 
 
 def reference_of(payload: Any) -> str:
+    if _is_union(payload):
+        return " | ".join(map(reference_of, typing.get_args(payload)))
     match typing.get_origin(payload):
         case None:
             return f"{payload.__module__}:{payload.__qualname__}"
@@ -49,6 +67,9 @@ def reference_of(payload: Any) -> str:
 
 def resolve(reference: str) -> Any:
     """The type of a reference; imports its module. Raises GoneTypeError."""
+    members = _members(reference)
+    if len(members) > 1:
+        return union_of(map(resolve, members))
     if (inner := _LIST.fullmatch(reference)) is not None:
         return list[resolve(inner[1])]  # type: ignore[misc]
     if (inner := _DICT.fullmatch(reference)) is not None:
@@ -68,6 +89,18 @@ def resolve(reference: str) -> Any:
     if isinstance(found, type):
         return found
     raise GoneTypeError(reference)
+
+
+def _members(reference: str) -> list[str]:
+    """Return the references of a union's members: `list[m:A | m:B] | m:C` has two."""
+    members, depth, begin = [], 0, 0
+    for found in _BETWEEN.finditer(reference):
+        if found[1] is None:
+            depth += 1 if found[0] == "[" else -1
+        elif depth == 0:
+            members.append(reference[begin : found.start()])
+            begin = found.end()
+    return [*members, reference[begin:]]
 
 
 def display(reference: str) -> str:

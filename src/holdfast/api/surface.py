@@ -8,7 +8,8 @@ in reverse order. Time and other people are not there, so a `harness` may stand 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TypeVar
+from types import UnionType
+from typing import Any, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, Harness, harness, time_out_seconds
@@ -61,6 +62,7 @@ __all__ = [
     "hours",
     "minutes",
     "parallel",
+    "publish",
     "pure",
     "role",
     "running_task",
@@ -105,19 +107,29 @@ def sleep_until(moment: datetime, /) -> None:
         stand_in.sleep_until(moment)
 
 
+@overload
 def wait_for_event(
     name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
-) -> T:
+) -> T: ...
+@overload
+def wait_for_event(
+    name: str, payload: UnionType, /, *, key: str | None = None, timeout: timedelta | None = None
+) -> Any: ...
+def wait_for_event(
+    name: str, payload: Any, /, *, key: str | None = None, timeout: timedelta | None = None
+) -> Any:
     """Wait for the event `name` whose business key is `key`; raises WaitTimeout.
 
-    A time-out below a second is a ValueError.
+    `payload` may be a union, `AddItem | Checkout`: annotate the result with it, because mypy does
+    not infer it. A time-out below a second is a ValueError.
     """
-    arrived: T = _require_harness("wait_for_event", name).wait(
+    arrived = _require_harness("wait_for_event", name).wait(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
     )
     return arrived
 
 
+@overload
 def ask(
     title: str,
     answer: type[T],
@@ -126,9 +138,31 @@ def ask(
     assignee: str,
     details: object = None,
     timeout: timedelta | None = None,
-) -> T:
-    """Wait for a person's answer; raises WaitTimeout. A time-out below a second: ValueError."""
-    answered: T = _require_harness("ask", title).wait(
+) -> T: ...
+@overload
+def ask(
+    title: str,
+    answer: UnionType,
+    /,
+    *,
+    assignee: str,
+    details: object = None,
+    timeout: timedelta | None = None,
+) -> Any: ...
+def ask(
+    title: str,
+    answer: Any,
+    /,
+    *,
+    assignee: str,
+    details: object = None,
+    timeout: timedelta | None = None,
+) -> Any:
+    """Wait for a person's answer; raises WaitTimeout. A time-out below a second: ValueError.
+
+    `answer` may be a union, as the payload of `wait_for_event`.
+    """
+    answered = _require_harness("ask", title).wait(
         "ask",
         title,
         answer,
@@ -136,6 +170,17 @@ def ask(
         timeout_seconds=_seconds(timeout),
     )
     return answered
+
+
+def publish(name: str, value: object, /) -> None:
+    """Make the value readable while the execution runs, and after it: `holdfast show`, the API
+    and the client show the newest value of each name.
+
+    A reader does not wake the execution. A direct run without a harness has no reader.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.publish(name, value)
 
 
 def _require_harness(function: str, name: str) -> Harness:

@@ -334,6 +334,8 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
+    # Also of a graph, which does not call this constructor.
+    schedule: Schedule | None = None
 
     def __init__(
         self,

@@ -40,13 +40,17 @@ class Catcher:
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """`result` is worked out once and bound, where both Assign and the output are made of it."""
+    """`result` is worked out once and bound, where both Assign and the output are made of it.
+
+    `publish` gives an object: the values that are readable from outside, by name.
+    """
 
     name: str
     next: str | None
     assign: Template | None
     output: Template | None
     result: Template | None = None
+    publish: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def make_host(keys: SigningKeys) -> Host:
     host = Host(
         ports,
         deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None),
-        deployment.front(programs, keys),
+        lambda: deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
         schedules=deployment.schedules,
@@ -92,7 +92,7 @@ def _services(host: Host) -> TaskPerformer:
     from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
 
     # A worker's own front signs nothing; the API that its tasks call reads and makes tokens.
-    signing = replace(host, front=replace(host.front, keys=_signing_keys()))
+    signing = replace(host, make_front=lambda: replace(host.front, keys=_signing_keys()))
     account = os.environ[resources.ENV_ACCOUNT]
     states = states_call(signing, os.environ["AWS_REGION"], account)
     # A definition's calls use the rights of tasks, never those of the worker.

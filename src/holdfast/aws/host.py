@@ -1,5 +1,8 @@
 """The Lambda functions' bodies: an event in AWS's shape in, handlers run, an answer out.
 
+The modules of the API and of the sweeper are imported by the first event that needs them: a worker
+needs neither, and each import lengthens its cold start.
+
 One `Host` serves a process. Lambda builds it from the environment (`aws.entry`), the laptop from
 its embedded cloud; what runs is the same.
 """
@@ -12,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter, parsed_body
@@ -29,8 +33,6 @@ from holdfast.limits import (
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
-from holdfast.runtime.commands.api import Front
-from holdfast.runtime.commands.schedules import deploy
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Clock,
@@ -42,7 +44,6 @@ from holdfast.runtime.effects import (
     SetVisibility,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import lost_starts, sweeper
 from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.format_control import Control
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
@@ -50,6 +51,9 @@ from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
+
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.api import Front
 
 QUEUES: tuple[QueueName, ...] = ("work", "single", "starts")
 TASK_THREADS: Final = "task"
@@ -72,7 +76,7 @@ class Host:
 
     ports: Ports
     setting: WorkerConfig
-    front: Front
+    make_front: Callable[[], Front]
     metrics: Metrics
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
@@ -82,6 +86,11 @@ class Host:
 
     def __post_init__(self) -> None:
         self.control = Control(self.setting.formats)
+
+    @cached_property
+    def front(self) -> Front:
+        """The commands of the API. A worker rarely needs them, and their import takes time."""
+        return self.make_front()
 
     @contextmanager
     def task_pool(self) -> Iterator[ThreadPoolExecutor | None]:
@@ -250,6 +259,8 @@ class Host:
 
     def sweeper(self, context: Any) -> None:
         """The minute's round: every shard, the starts, then the dead letters."""
+        from holdfast.runtime.maintenance import lost_starts, sweeper  # noqa: PLC0415
+
         now_ms = self.ports.perform(Clock())
         self._look(now_ms)
         self._deploy_schedules()
@@ -265,6 +276,8 @@ class Host:
         """Make the stored schedules those of this code. The code of the sweeper is the deployed
         one.
         """
+        from holdfast.runtime.commands.schedules import deploy  # noqa: PLC0415
+
         try:
             self.perform(deploy(TENANT_DEFAULT, self.schedules))
         except Exception as error:  # noqa: BLE001  # nothing else must wait for it
@@ -287,6 +300,8 @@ class Host:
             self._revive_batch(queue, letters)
 
     def _revive_batch(self, queue: QueueName, letters: list[DeadLetter]) -> None:
+        from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415
+
         for letter in letters:
             try:
                 found = sweeper.StoredDeadLetter(letter.body, letter.message_id)

@@ -1,7 +1,7 @@
 """The HTTP API of Holdfast: each route is one command. `holdfast serve` runs the same code.
 
-Powertools' resolver reads API Gateway's payload format 2.0. The authoriser verifies the tenant: the
-`tenant` claim of a JWT, or `default` for an IAM caller of this account. A request with an
+`routing` reads API Gateway's payload format 2.0. The authoriser verifies the tenant: the `tenant`
+claim of a JWT, or `default` for an IAM caller of this account. A request with an
 `X-Amz-Target` header is a call of AWS's own protocol, which `protocol` serves.
 
 A route refuses query parameters and body fields that it does not know (HF219). Otherwise a misspelt
@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.aws.forms import form_handler
 from holdfast.aws.host import Host
 from holdfast.aws.identity import caller_of, require_operator, tenant_of
+from holdfast.aws.routing import Response, Router
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.runtime.commands.lookup import no_execution
@@ -106,25 +106,20 @@ def api_handler(
             if is_for_states:
                 return protocol.refusal(400, "AccessDeniedException", error.message)
             return _refusal(error)
-        return states(request, context, tenant) if is_for_states else routes(request, context)
+        return states(request, context, tenant) if is_for_states else routes(request)
 
     return handle
 
 
-def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any], dict[str, Any]]:
-    from aws_lambda_powertools.event_handler import (  # noqa: PLC0415
-        APIGatewayHttpResolver,
-        Response,
-    )
-
-    app = APIGatewayHttpResolver()
+def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    app = Router(lambda method, path: _json(404, _problem(_no_route(method, path))))
     front = host.front
 
     def answer(
         make: Callable[[], Any], route: str, status_of: Callable[[Any], int] = lambda _: 200
-    ) -> Response[str]:
+    ) -> Response:
         try:
-            _require_known("query parameter", app.current_event.query_string_parameters, route, 0)
+            _require_known("query parameter", app.query, route, 0)
             value = host.perform(make())
         except RequestError as error:
             return _json(error.status, _problem(error))
@@ -133,14 +128,14 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
             return _json(503, _problem(error))
         return _json(status_of(value), value)
 
-    def _json(status: int, value: Any) -> Response[str]:
-        return Response(status, "application/json", json.dumps(value, ensure_ascii=False))
+    def _json(status: int, value: Any) -> Response:
+        return Response(status, json.dumps(value, ensure_ascii=False))
 
     def request() -> Mapping[str, Any]:
-        return app.current_event.raw_event
+        return app.request
 
     def query(name: str) -> str | None:
-        return (app.current_event.query_string_parameters or {}).get(name)
+        return app.query.get(name)
 
     def tenant() -> str:
         return tenant_of(request())
@@ -165,7 +160,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
     @app.get("/executions")
     def executions() -> Any:
         return answer(
-            lambda: front.executions(tenant(), app.current_event.query_string_parameters or {}),
+            lambda: front.executions(tenant(), app.query),
             "GET /executions",
         )
 
@@ -259,7 +254,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
     @app.get("/limits/<name>")
     def limit(name: str) -> Any:
         return answer(
-            lambda: front.limit(name, app.current_event.query_string_parameters or {}),
+            lambda: front.limit(name, app.query),
             "GET /limits/{name}",
         )
 
@@ -320,7 +315,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 
     @app.get("/questions")
     def questions() -> Any:
-        asked = app.current_event.query_string_parameters or {}
+        asked = app.query
         return answer(lambda: front.questions(tenant(), asked), "GET /questions")
 
     @app.get("/questions/<identifier>")
@@ -376,24 +371,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any], Any]
 
         return answer(ask, route)
 
-    @app.not_found
-    def nothing(_error: Exception) -> Any:
-        event = app.current_event
-        return _json(404, _problem(_no_route(event.http_method, event.path)))
-
-    # The resolver keeps its current request in its class. Two at once, as `serve` has them, would
-    # read each other's.
-    one_at_a_time = threading.Lock()
-
-    def resolve(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        if request["rawPath"].endswith("\n"):
-            # The resolver's patterns match before a line feed, so `order-1\n` would be order-1.
-            method = request["requestContext"]["http"]["method"]
-            return _refusal(_no_route(method, request["rawPath"]))
-        with one_at_a_time:
-            return app.resolve(dict(request), context)
-
-    return resolve
+    return app.resolve
 
 
 def _require_known(

@@ -11,12 +11,14 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Final
 
 from holdfast.cli import (
     authoring,
     capacity,
     completion,
+    creating,
     finding,
     limits,
     local,
@@ -38,6 +40,7 @@ from holdfast.local import project
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
 #: In the order in which `holdfast --help` lists the commands.
 _COMMANDS: Final = (
+    creating,
     authoring,
     local,
     starting,
@@ -104,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     made = Parser(
         prog="holdfast", description="Durable workflows for AWS, written as plain typed Python."
     )
+    made.add_argument("--version", action="version", version=f"holdfast {version('holdfast')}")
     commands = made.add_subparsers(metavar="COMMAND", required=True)
     for module in _COMMANDS:
         module.add(commands)

@@ -266,6 +266,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         for label, value in _wait(wait, now):
             table.add_row(label, value)
     table.add_row()
+    for name, value in (shown.get("published") or {}).items():
+        table.add_row(f"published {name}", value_text(value))
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
             table.add_row(label, value_text(shown[label]))

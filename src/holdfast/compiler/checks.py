@@ -21,6 +21,7 @@ from holdfast.compiler.ir import (
     Inlined,
     Leave,
     Loop,
+    Publish,
     Raise,
     RegisterUndo,
     Reraise,
@@ -104,7 +105,12 @@ def _failures_of_action(action: object) -> Failures:
                 return _expressions([value.fails])
             fails = value.fails | timeout.fails
             return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
-        case Sleep(value) | SleepUntil(value) | RunParallel(_, TypedQuery() as value):
+        case (
+            Sleep(value)
+            | SleepUntil(value)
+            | Publish(_, value)
+            | RunParallel(_, TypedQuery() as value)
+        ):
             return _expressions([value.fails])
         case RunEach(items, _, _, concurrency, needed, tolerated):
             given = (concurrency, needed, tolerated)

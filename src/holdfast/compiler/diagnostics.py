@@ -64,6 +64,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF070": "a module that cannot be found",
         "HF071": "two tasks or two workflows with one name",
         "HF080": "a wait outside an engine",
+        "HF085": "the name of a published value that is computed",
     }
 )
 

@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | WaitForEvent | Ask | Sleep | SleepUntil | RunParallel | RunFirst"
-    " | RunEach"
+    "TaskAction | RunWorkflow | WaitForEvent | Ask | Publish | Sleep | SleepUntil | RunParallel"
+    " | RunFirst | RunEach"
 )
 
 
@@ -267,6 +267,14 @@ class Ask:
     answer: Any
     arguments: TypedQuery
     timeout: TypedQuery | None
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Makes a value readable from outside. It does not wait."""
+
+    name: str
+    value: TypedQuery
 
 
 @dataclass(frozen=True, slots=True)

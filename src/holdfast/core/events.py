@@ -18,7 +18,7 @@ OWN_EVENTS: Final = frozenset(
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
-    | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
+    | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
 #: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".

@@ -467,6 +467,8 @@ class Execution(NamedTuple):
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
+    `published` are the values that the workflow makes readable from outside, by name.
+
     `fork_of` is None unless the execution began as a copy of another one.
 
     `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
@@ -501,6 +503,7 @@ class Execution(NamedTuple):
     paused: Pause | None = None
     priority: int = PRIORITY_DEFAULT
     fork_of: ForkOrigin | None = None
+    published: Mapping[str, Json] = MappingProxyType({})
 
     @property
     def is_ended(self) -> bool:

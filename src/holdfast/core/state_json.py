@@ -78,15 +78,19 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs the default that is right for every older snapshot.
     """
-    # Without a pause or a priority the snapshot is as before: an earlier release reads it.
+    # Without a pause, a priority or published values the snapshot is as before: an earlier release
+    # reads it.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
+    published = {"published": dict(state.published)} if state.published else {}
+    optional = ("paused", "priority", "fork_of", "published")
     return {
-        **_fields(state, ("frames", "resting", "children", "paused", "priority", "fork_of")),
+        **_fields(state, ("frames", "resting", "children", *optional)),
         **paused,
         **priority,
         **fork_of,
+        **published,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),

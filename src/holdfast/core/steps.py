@@ -70,14 +70,23 @@ def _begin_block(decision: Decision, frame: Frame) -> bool:
 
 def _pass(decision: Decision, frame: Frame, state: PassState) -> None:
     extra: dict[str, Json] = {}
-    if state.result is not None:
-        try:
+    try:
+        if state.publish is not None:
+            _publish(decision, frame, state.publish)
+        if state.result is not None:
             extra["result"] = decision.evaluate(state.result, frame)
-        except StateError as error:
-            fail_state(decision, frame, error)
-            return
+    except StateError as error:
+        fail_state(decision, frame, error)
+        return
     results = (state.assign, state.output)
     leave(decision, frame, state.next, results, default=frame.input, extra=extra)
+
+
+def _publish(decision: Decision, frame: Frame, template: Template) -> None:
+    values = decision.evaluate(template, frame)
+    assert isinstance(values, dict)
+    for name, value in values.items():
+        decision.emit("Published", frame=frame.id, name=name, value=value)
 
 
 def wake(decision: Decision, frame: Frame) -> None:

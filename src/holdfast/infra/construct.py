@@ -37,6 +37,7 @@ from .compute import HoldfastFunction, Network, TaskRuntime
 from .dashboard import Dashboard, Watched
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
+from .names import UNNAMED, default_bus_arn, name_of
 from .plain_errors import plain_errors
 from .rights import Rights
 from .rules import wake_by_events, wake_each_minute
@@ -52,8 +53,6 @@ _RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
 # Functions that receive secret values: from callers, from the bus, from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
-# CDK leaves a component of this name out of logical ids.
-_UNNAMED: Final = "Default"
 _MINUTE: Final = Duration.minutes(1)
 
 
@@ -96,7 +95,7 @@ class Holdfast(Construct):
         customer_managed_key: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._name = _name_of(self)
+        self._name = name_of(self)
         variables = {name: secret.secret_arn for name, secret in (secrets or {}).items()}
         with plain_errors(self.node.path), TemporaryDirectory() as directory:
             root = projects.project_root() if project is None else Path(project).resolve()
@@ -268,7 +267,7 @@ class Holdfast(Construct):
         self._rights = Rights(
             storage=self._storage,
             messaging=self._messaging,
-            status_bus_arn=_default_bus_arn(self) if settings.tells_status else None,
+            status_bus_arn=default_bus_arn(self) if settings.tells_status else None,
         )
         workers = [self._worker(), self._worker_single()]
         others = [self._events(), self._sweeper()]
@@ -451,21 +450,5 @@ class Holdfast(Construct):
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
         # Without CDK's hash, so that `holdfast --stack` and the user find it: `FlowsApiUrl`.
-        own = "" if self.node.id == _UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
+        own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
-
-
-def _name_of(holdfast: Construct) -> str:
-    """Return the name of bus, dashboard and metrics: that of the stack and, in a stack of the
-    user's, the path of the construct.
-    """
-    stack = Stack.of(holdfast)
-    inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]
-    parts = [re.sub(r"[^A-Za-z0-9._-]", "-", part) for part in inner if part != _UNNAMED]
-    return "-".join([stack.stack_name, *parts])
-
-
-def _default_bus_arn(scope: Construct) -> str:
-    return Stack.of(scope).format_arn(
-        service="events", resource="event-bus", resource_name="default"
-    )

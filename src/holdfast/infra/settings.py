@@ -18,7 +18,8 @@ from .unfit import Unfit
 Architecture = Literal["arm64", "x86_64"]
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_PYTHON: Final = re.compile(r"3\.\d+")
+#: Those that both Lambda and Holdfast know.
+_PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 # IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 _BATCH_MAX: Final = 10
@@ -94,8 +95,8 @@ class Settings:
         _require_modules(self.modules)
         if self.architecture not in get_args(Architecture):
             raise Unfit("architecture", self.architecture, "arm64 or x86_64")
-        if not _PYTHON.fullmatch(self.python):
-            raise Unfit("python", self.python, "a version such as 3.13")
+        if self.python not in _PYTHONS:
+            raise Unfit("python", self.python, f"one of {', '.join(_PYTHONS)}")
         if len(self.task_policies) > _POLICIES_MAX:
             raise Unfit("task_policies", self.task_policies, _EXPECTED_POLICIES)
         _require_whole("work_batch", self.work_batch, 1, _BATCH_MAX)

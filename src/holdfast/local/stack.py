@@ -199,7 +199,7 @@ def _host(
     tasks.host = Host(
         ports,
         deployment.setting(programs, lambda: keys, AWS_SOURCE),
-        deployment.front(programs, keys),
+        lambda: deployment.front(programs, keys),
         Metrics("local"),
         log_fault=_log_fault,
         payload_bytes_max=payload_bytes_max,

@@ -13,7 +13,8 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")
 _DELIMITERS: Final = re.compile(r"\A\s*\{%\s*(.*?)\s*%\}\s*\Z", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?=[A-Za-z_]\w*\b(?!\())")
 _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*")*)\]\Z')
-#: How a value is tested before it is used: `($_v := n; …)`, `n >= 0 ? n : $error("…")`.
+#: The tests that the compiler puts around a value n, to show n alone: `(_v := n; …)`, whose `$`
+#: is removed before, and `n >= 0 ? n : $error("…")`.
 _NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
 _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
 #: Calls, conditionals and definitions: more than names, numbers and arithmetic.

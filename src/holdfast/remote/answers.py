@@ -39,6 +39,7 @@ class Description(TypedDict):
     error: NotRequired[str]
     cause: NotRequired[str]
     paused: NotRequired[Json]
+    published: NotRequired[Json]
     last_failure: NotRequired[Json]
     parent: NotRequired[str]
     retries: NotRequired[int]

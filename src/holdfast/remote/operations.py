@@ -172,7 +172,7 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
             faults = 0
             if found["status"] != "RUNNING" or (yield Now()) >= deadline:
                 return found
-        # Not past the deadline: the last look is at its time.
+        # The sleep ends at the deadline at the latest, so that the last query is made then.
         yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 

@@ -175,7 +175,8 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
     try:
         yield from log.load()
     except HoldfastError as error:
-        # A damaged log must not hide other executions. The index has its end, if there is one.
+        # A damaged log must not hide other executions. If this execution has ended, its entry in
+        # the index says so.
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin

@@ -56,7 +56,8 @@ def publish(
     newest = yield from _newest(service, machine.name)
     now_ms = yield Clock()
     for _ in range(catalogue.RACES_MAX):
-        # The whole is compared, because the first revision of every machine has no id.
+        # Definition and role are compared, not only the id of the revision: the first revision of
+        # every machine has none, also after a machine was deleted and created again.
         if newest is not None and newest.then == machine.now:
             yield from _count(service, machine.name, newest.number)
             return newest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -15,6 +15,8 @@ from holdfast.asl.program import Program
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
+from holdfast.core.apply.apply import apply
+from holdfast.core.events import Event
 from holdfast.core.facts import (
     DecisionInputs,
     EventReceived,
@@ -28,6 +30,7 @@ from holdfast.core.facts import (
     TimedOut,
 )
 from holdfast.core.state import (
+    ROOT,
     Admission,
     Attempt,
     Awaiting,
@@ -136,7 +139,7 @@ class _Machine:
     def begin(self, given: Mapping[str, JsonValue]) -> None:
         now_ms = self._timeline.now_ms
         started = Started("run", None, self.workflow.name, dict(given), now_ms)
-        self.state = advance(self._program, None, [started], self._moment()).state
+        self._advance(None, [started], self._moment())
         self._settle()
 
     def stop(self) -> None:
@@ -165,13 +168,31 @@ class _Machine:
         )
 
     def _offer(self, fact: Fact) -> None:
-        self.state = advance(self._program, self.state, [fact], self._moment()).state
+        self._advance(self.state, [fact], self._moment())
         self._settle()
+
+    def _advance(
+        self, state: Execution | None, offered: Sequence[Fact], moment: DecisionInputs
+    ) -> None:
+        transition = advance(self._program, state, offered, moment)
+        self.state = transition.state
+        if any(event.type == "Published" for event in transition.events):
+            self._note_published(state, transition.events)
+
+    def _note_published(self, state: Execution | None, events: Sequence[Event]) -> None:
+        """Note the values with their branches, which may have ended since."""
+        for event in events:
+            if event.type == "Published":
+                assert state is not None
+                frame = state.frames[event.holdfast.get("frame", ROOT)]
+                path = (*self.path, *_lanes_of(state, frame))
+                self._timeline.publish(event.holdfast["name"], event.holdfast["value"], path)
+            state = apply(state, event)
 
     def _tick(self, state: Execution) -> None:
         """Apply every event that was due in `state` at least `_TICK_MS` ago."""
         moment = self._moment(_TICK_MS // 2)
-        self.state = advance(self._program, state, [Tick()], moment).state
+        self._advance(state, [Tick()], moment)
         self._settle()
 
     def _settle(self) -> None:
@@ -180,7 +201,7 @@ class _Machine:
             facts = [] if has_more(self.state) else self._of_library()
             if not facts and not has_more(self.state):
                 break
-            self.state = advance(self._program, self.state, facts, self._moment()).state
+            self._advance(self.state, facts, self._moment())
         wanted = {} if self.state.is_ended else self._wanted()
         for key in [key for key in self._places if key not in wanted]:
             self._timeline.close(self._places.pop(key))

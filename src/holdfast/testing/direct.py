@@ -214,6 +214,9 @@ class _Direct:
         # Rounded as the engine does it: parts below a millisecond are dropped.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
+    def publish(self, name: str, value: object, /) -> None:
+        self.timeline.publish(name, to_json(value), current_line.get().path)
+
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:

@@ -13,10 +13,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.api.boundary import JsonValue
 from holdfast.testing.ends import End
 from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
-from holdfast.testing.places import CallKind, WaitingPlace
+from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer
 
 #: A run with more calls than this follows a script that never ends.
@@ -25,7 +26,7 @@ CALLS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One attempt of a task, one wait or one sleep, as it began.
+    """One attempt of a task, one wait, one sleep or one published value, as it began.
 
     `at` is in seconds since the start, `timeout` in seconds; `path` is "" outside of branches,
     "0.1" in branch 1 of the branches that branch 0 opened.
@@ -187,6 +188,8 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
+            case "publish":
+                raise AssertionError("a published value is no wait")
 
     def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
         """A child execution is over, now."""
@@ -213,6 +216,10 @@ class Timeline:
                 timeout=None if timeout is None or is_sleep else timeout / 1_000,
             )
         )
+
+    def publish(self, name: str, value: JsonValue, path: RunPath) -> None:
+        """Take note of a published value. It is a call without an end."""
+        self._note(WaitingPlace(path, None, "publish", name, value))
 
     def _answer(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
         timeout_ms = place.timeout_ms

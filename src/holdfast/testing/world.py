@@ -68,7 +68,12 @@ class Run(Generic[R]):
     @property
     def steps(self) -> list[str]:
         """The names of all tasks, child workflows, events and questions, as they began."""
-        return [call.name for call in self.calls if call.kind != "sleep"]
+        return [call.name for call in self.calls if call.kind not in ("sleep", "publish")]
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The newest value that the workflow published, as JSON, by its name."""
+        return {call.name: call.arguments for call in self.calls if call.kind == "publish"}
 
     def calls_of(self, called: Task[..., Any] | Workflow[..., Any] | str) -> list[Call]:
         """Return the attempts of the task, or the waits for the event or question of this name."""

@@ -155,13 +155,20 @@ def in_time(case: Case) -> Iterator[str]:
 def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
     """Yield the delay of each wait's end, counted from the end of the faults if it was due before.
     Several workers in turn may run a task.
+
+    The events of a start have the time of its message. A child whose parent's worker was killed
+    before it sent the message, and whose parent has ended since, begins a quarter of an hour later
+    (R18), so its waits count from its first record.
     """
+    evidence = case.schedule
+    begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
     for history, due in all_dues(case):
         # A wait that another event ends long after its time was neglected too.
         ended_ms = due.over_ms if due.came_ms is None else due.came_ms
         if ended_ms is not None and due.what != "attempt":
             set_ms = due.set_ms - due.skew_ms
-            wanted_ms = max(due.true_ms, set_ms, case.schedule.faults_end_ms)
+            begun_ms = begun.get((history.tenant, history.run), 0)
+            wanted_ms = max(due.true_ms, set_ms, begun_ms, evidence.faults_end_ms)
             yield history, due, ended_ms - wanted_ms
 
 

@@ -22,6 +22,7 @@ _EVALUATED: Final = frozenset(
         "MapRunStarted",
         "TimerSet",
         "PassStateExited",
+        "Published",
         "ChoiceStateExited",
         "SucceedStateExited",
         "DeadlineSet",

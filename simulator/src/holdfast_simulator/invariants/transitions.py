@@ -63,6 +63,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "MapIterationStarted": {"entered", "failed", "MapIterationFailed", *_CUT},
         "entered": {
             "StepSkipped",
+            "Published",
             "exited",
             "scheduled",
             "lanes",
@@ -70,7 +71,16 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
             "DeadlineSet",
             *_FAILED,
         },
-        "DeadlineSet": {"exited", "scheduled", "lanes", "TimerSet", "DeadlineSet", *_FAILED},
+        "Published": {"Published", "exited", *_FAILED},
+        "DeadlineSet": {
+            "Published",
+            "exited",
+            "scheduled",
+            "lanes",
+            "TimerSet",
+            "DeadlineSet",
+            *_FAILED,
+        },
         # Attempts.
         "scheduled": {"StepSkipped", "started", "succeeded", "Claimed", "TaskUnknown", *_FAILED},
         "Claimed": {
@@ -134,6 +144,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "end of the execution": {"ExecutionRedriven"},
         "ExecutionRedriven": {
             "StepSkipped",
+            "Published",
             "entered",
             "exited",
             "scheduled",

@@ -35,6 +35,10 @@ def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(earlier) for earlier in state.get("Holdfast", {}).get("After", ()))
 
 
+def read_publish(state: StateJson, where: str) -> Template | None:
+    return _template(state.get("Holdfast", {}), "Publish", where)
+
+
 def _undo(
     undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
 ) -> UndoRule:

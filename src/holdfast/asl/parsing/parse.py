@@ -59,7 +59,7 @@ from holdfast.asl.documents import (
     processor_of,
     s3_action,
 )
-from holdfast.asl.parsing.extensions import read_after, read_extensions, read_quorum
+from holdfast.asl.parsing.extensions import read_after, read_extensions, read_publish, read_quorum
 from holdfast.asl.parsing.fields import JsonataFields, StateFields
 from holdfast.asl.program import (
     Catcher,
@@ -167,7 +167,12 @@ class _Parser:
         match state["Type"]:
             case "Pass":
                 return PassState(
-                    name, state.get("Next"), read.assign(), read.output(), read.pass_result()
+                    name,
+                    state.get("Next"),
+                    read.assign(),
+                    read.output(),
+                    read.pass_result(),
+                    read_publish(state, where),
                 )
             case "Succeed":
                 return SucceedState(name, read.output())

@@ -66,6 +66,15 @@ PARALLEL: Final = ObjectShape(
 )
 
 
+def _published(scope: RuleScope, value: Any, location: str) -> None:
+    if not isinstance(value, dict):
+        return expected(scope, location, "OBJECT")
+    return values.template(scope, value, location)
+
+
+PASS: Final = ObjectShape({"Publish": FieldRule(_published, "JSONata")})
+
+
 def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:
     """Checks fields of a Parallel or Map that depend on each other."""
     extension = state.get("Holdfast")

@@ -233,6 +233,7 @@ _SHAPES: Final[Mapping[str, ObjectShape]] = {
             **_RESULT_PATH,
             "Result": FieldRule(values.anything, "JSONPath"),
             "Parameters": _PAYLOAD,
+            "Holdfast": FieldRule(extensions.PASS.check),
         },
         one_of=_ENDS,
     ),

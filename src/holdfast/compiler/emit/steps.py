@@ -38,6 +38,7 @@ from holdfast.compiler.ir import (
     Action,
     Ask,
     Assign,
+    Publish,
     RunEach,
     RunFirst,
     RunParallel,
@@ -65,15 +66,15 @@ class StepEmitter:
 
     def emit(self, statement: StepStatement, catch: list[dict[str, Any]]) -> None:
         name, state = self._action(statement)
-        can_fail = state["Type"] != "Wait"
-        if catch and can_fail:
+        can_catch = state["Type"] not in ("Wait", "Pass")
+        if catch and can_catch:
             state["Catch"] = catch
         result = _result_of(statement.action)
         if statement.targets:
             state["Assign"] = {
                 target.variable: part_of(result, target) for target in statement.targets
             }
-        if statement.targets is None and can_fail:
+        if statement.targets is None and can_catch:
             if result != _RESULT:
                 state["Output"] = expression(result)
             given = self.assembler.end(statement.origin, name, {**state, "End": True})
@@ -81,7 +82,7 @@ class StepEmitter:
             given = self.assembler.add(statement.origin, name, state)
         if isinstance(statement.action, Ask):
             self.machine.answers[given] = statement.action.answer
-        if statement.targets is None and not can_fail:
+        if statement.targets is None and not can_catch:
             nothing = {"Type": "Succeed", "Output": output_of(NULL)}
             self.assembler.end(statement.origin, f"after {name}", nothing)
 
@@ -99,6 +100,9 @@ class StepEmitter:
                 return event_state(self.machine, wait)
             case Ask() as question:
                 return question_state(question)
+            case Publish(name, value):
+                published = {"Publish": {name: template(value.query)}}
+                return f"publish {name}", {"Type": "Pass", "Holdfast": published}
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case SleepUntil(moment):
@@ -154,7 +158,7 @@ def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
 def _result_of(action: Action) -> QueryTree:
     """The result of the step, read in the state that it becomes."""
     match action:
-        case Sleep() | SleepUntil():
+        case Sleep() | SleepUntil() | Publish():
             return NULL
         case RunFirst():
             winner, other = Variable("_winner"), Variable("_other")

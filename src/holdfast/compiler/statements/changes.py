@@ -211,7 +211,8 @@ def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery 
     if not entry.is_own and isinstance(current.type, ListOf | DictOf):
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
         copy = "list" if isinstance(current.type, ListOf) else "dict"
-        # A name that a branch keeps is never the only one; the copy needs a name of its own.
+        # A branch that captures a name counts as a second holder of its value for ever, so
+        # assigning the copy to the same name would be refused again.
         is_captured = unit.captured is not None and name in unit.captured
         own = f"own_{name}" if is_captured else name
         unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")

@@ -77,6 +77,7 @@ from holdfast.compiler.ir import (
     Break,
     Continue,
     If,
+    Publish,
     Sleep,
     SleepUntil,
     SourcePlace,
@@ -281,6 +282,8 @@ class Statements:
                 action = Sleep(self.protected(seconds, node, "seconds"))
             case SleepUntil(moment):
                 action = SleepUntil(self.protected(moment, node, "moment"))
+            case Publish(name, value):
+                action = Publish(name, self.protected(value, node, "published"))
             case _:
                 pass
         return action, type_

@@ -25,6 +25,7 @@ _STEPS: Final = frozenset(
             surface.sleep_until,
             surface.wait_for_event,
             surface.ask,
+            surface.publish,
         ),
     )
 )

@@ -20,6 +20,7 @@ from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
+    lower_publish,
     lower_sleep,
     lower_sleep_until,
     lower_wait_for_event,
@@ -73,6 +74,8 @@ class Steps:
             return lower_sleep_until(self.expressions, found)
         if function is surface.wait_for_event:
             return lower_wait_for_event(self.expressions, node, found)
+        if function is surface.publish:
+            return lower_publish(self.expressions, found)
         return lower_ask(self.expressions, found)
 
     # Tasks.

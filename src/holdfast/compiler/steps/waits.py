@@ -1,11 +1,13 @@
-"""`sleep`, `sleep_until`, `wait_for_event`, `ask`: `ast` -> the action and its result's type."""
+"""`sleep`, `sleep_until`, `wait_for_event`, `ask`, `publish`: `ast` -> the action and the type of
+its result.
+"""
 
 from __future__ import annotations
 
 import ast
 from typing import Any
 
-from holdfast.api.payloads import can_be_named
+from holdfast.api.payloads import can_be_named, union_of
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import at_border, is_duration
 from holdfast.compiler.expressions.expressions import Expressions
@@ -20,7 +22,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.ir import Action, Ask, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.ir import Action, Ask, Publish, Sleep, SleepUntil, WaitForEvent
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -108,6 +110,18 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
 
 
+def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    match require_value(expressions, found["name"]).query:
+        case Constant(str(name)) if name:
+            pass
+        case _:
+            message = "the name of a published value must be a constant text"
+            help_ = 'publish("status", status)'
+            raise refuse(expressions, found["name"], "HF085", message, help_)
+    value = require_value(expressions, found["value"])
+    return Publish(name, at_border(expressions.unit, found["value"], value)), NONE
+
+
 def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
     match found.get("timeout"):
         case None | ast.Constant(value=None):
@@ -122,7 +136,7 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
         return found
     message = (
         "what is waited for must be a class at the top of a module, str, int, float or bool, "
-        "or a list[…] or dict[str, …] of them"
+        "or a list[…], a dict[str, …] or a union of them"
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     if not isinstance(node, ast.Name):
@@ -135,6 +149,9 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
     """Return the type that `node` names; None when it cannot be found again by its name."""
     match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            sides = [_find_payload(unit, side) for side in (left, right)]
+            return None if None in sides else union_of(sides)
         case ast.Subscript(value=container, slice=ast.Tuple(elts=[key, item])):
             value = _find_payload(unit, item)
             if value is None or unit.outside(container) is not dict or unit.outside(key) is not str:

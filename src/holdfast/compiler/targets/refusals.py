@@ -16,6 +16,8 @@ from holdfast.limits import DEFINITION_BYTES_MAX
 
 _EXTENSION: Final = "HF064"
 _LIMIT: Final = "HF065"
+#: The only extension of a state without which the workflow has the same result.
+_PUBLISH: Final = "Publish"
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
@@ -95,8 +97,14 @@ def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note
     cut = "StopExecution ends an execution on Step Functions inside of this, too"
     notes = [places.note(undo["Begin"], undone) for undo in extension.get("Undo", ())]
     notes += [places.note(states[0], cut) for states in _shielded_by_author(extension)]
-    for state, other in places.compiled.false_waits:
-        notes.append(places.note(state, f"{state} waits for {other}, which it does not depend on"))
+    unread = "there is no place on Step Functions where this value could be read"
+    for _, name, state in _states(definition, ""):
+        if _PUBLISH in state.get("Holdfast", {}):
+            notes.append(places.note(name, unread))
+    for waiting, other in places.compiled.false_waits:
+        notes.append(
+            places.note(waiting, f"{waiting} waits for {other}, which it does not depend on")
+        )
     return tuple(dict.fromkeys(notes))
 
 
@@ -131,7 +139,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         yield refuse(None, message, _TIMEOUT)
     for _, name, state in _states(definition, ""):
         for word in state.get("Holdfast", {}):
-            yield refuse(name, *_LANES[word])
+            if word != _PUBLISH:
+                yield refuse(name, *_LANES[word])
 
 
 def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]:

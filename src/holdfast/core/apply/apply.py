@@ -117,6 +117,11 @@ def _prioritised(state: Execution, event: Event) -> Execution:
     return state._replace(priority=own["priority"], last_control=own["control"])
 
 
+def _published(state: Execution, event: Event) -> Execution:
+    own = event.holdfast
+    return state._replace(published={**state.published, own["name"]: own["value"]})
+
+
 def _skipped(state: Execution, event: Event) -> Execution:
     """The wait is over without a result of its own. A child execution that it waited for is not
     awaited any longer, so it gets a stop.
@@ -407,6 +412,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **cancelling.HANDLERS,
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
+    "Published": _published,
     "StepSkipped": _skipped,
     "ExecutionForked": _forked,
     "TaskStateAborted": _noted,

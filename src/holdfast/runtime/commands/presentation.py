@@ -75,6 +75,8 @@ def execution(
     shown |= {key: text for key, text in texts.items() if text is not None}
     if state.paused is not None:
         shown["paused"] = _pause(state.paused)
+    if state.published:
+        shown["published"] = dict(state.published)
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
 

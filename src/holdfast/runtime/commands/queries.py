@@ -75,7 +75,7 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
     """
     large = [
         key
-        for key in ("input", "output")
+        for key in ("input", "output", "published")
         if len(presentation.json_text(shown.get(key)).encode()) > SHOWN_BYTES_MAX
     ]
     return {**shown, **dict.fromkeys(large), "omitted": large} if large else shown

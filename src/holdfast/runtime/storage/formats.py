@@ -7,8 +7,8 @@ which formats the code can read and which one it writes.
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
-|   | the events of a pause and of a limit: a record that holds one has format 2, whatever the |
-|   | stack asks for |
+|   | the events of a pause, of a limit and of a published value: a record that holds one has |
+|   | format 2, whatever the stack asks for |
 
 The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
 have not changed since format 1, and say so.
@@ -80,6 +80,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "PriorityChanged": 2,
     "StepSkipped": 2,
     "ExecutionForked": 2,
+    "Published": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,

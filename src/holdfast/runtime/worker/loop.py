@@ -85,7 +85,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, forking, recovery, scheduled
+from holdfast.runtime.worker import external_facts, fast_path, forking, recovery
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -134,6 +134,9 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Starts what a schedule says. Code without the workflow leaves it to newer code."""
+    # Most workers never meet a schedule, and its modules lengthen each cold start.
+    from holdfast.runtime.worker import scheduled  # noqa: PLC0415
+
     is_known = yield from scheduled.tick(setting, delivery.body)
     if not is_known:
         yield SetVisibility(OTHER_RELEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""`python -m holdfast.cli`: the command line without its script."""
+"""`python -m holdfast`: the command line without its script."""
 
 from __future__ import annotations
 

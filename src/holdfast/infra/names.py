@@ -1,0 +1,28 @@
+"""The names that differ between several Holdfasts in one account."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from aws_cdk import Stack
+from constructs import Construct
+
+# CDK leaves a component of this name out of logical ids.
+UNNAMED: Final = "Default"
+
+
+def name_of(holdfast: Construct) -> str:
+    """Return the name of bus, dashboard and metrics: that of the stack and, in a stack of the
+    user's, the path of the construct.
+    """
+    stack = Stack.of(holdfast)
+    inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "-", part) for part in inner if part != UNNAMED]
+    return "-".join([stack.stack_name, *parts])
+
+
+def default_bus_arn(scope: Construct) -> str:
+    return Stack.of(scope).format_arn(
+        service="events", resource="event-bus", resource_name="default"
+    )

@@ -1,0 +1,138 @@
+"""`holdfast init`: the files of a new project, from the templates beside this module.
+
+A template is a text in which `@name@` and its like stand for what differs between projects.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import keyword
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from holdfast.errors import RequestError
+
+TEMPLATES: Final = ("order", "approval", "dag", "agent")
+_FILES: Final = files("holdfast.local") / "templates"
+#: The arguments of `holdfast start` for the workflow of each template.
+_STARTS: Final = {
+    "order": """buy --name order-1 --input '{"order_id": "o1", "pence": 1250}'""",
+    "approval": """expense --name order-1 --input '{"expense_id": "e1", "pence": 9000}'""",
+    "dag": """nightly --name order-1 --input '{"day": "monday"}'""",
+    "agent": """assist --name order-1 --input '{"question": "How long?"}'""",
+}
+#: A package of one of these names would hide another one from its own project.
+_TAKEN: Final = frozenset({"holdfast", "tests", "app", "test", *sys.stdlib_module_names})
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The files that were written, and those that were there before and stay as they are."""
+
+    written: tuple[Path, ...]
+    skipped: tuple[Path, ...]
+
+
+def create(folder: Path, template: str) -> Created:
+    """Write the files of a project into `folder`, which may exist; no file is overwritten.
+
+    Raises RequestError: HF298 for a name that no package can have, HF299 when it cannot be written.
+    """
+    written: list[Path] = []
+    skipped: list[Path] = []
+    try:
+        for name, text in _texts(folder.resolve().name, template).items():
+            path = folder / name
+            if path.exists():
+                skipped.append(path)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            written.append(path)
+    except OSError as error:
+        raise RequestError(
+            "HF299",
+            f"{error.filename or folder} cannot be written: {error.strerror}",
+            help="name a new folder, or one of yours",
+        ) from None
+    return Created(tuple(written), tuple(skipped))
+
+
+def additions(folder: Path, template: str) -> str:
+    """Return what a `pyproject.toml` that was there before needs, as commands and lines."""
+    package = _package(folder.resolve().name)
+    return (
+        f'  uv add {_requirement()} && uv add --dev "holdfast[infra,local,testing]" pytest\n'
+        f'  [tool.holdfast]\n  modules = ["{package}.{template}"]'
+    )
+
+
+def _texts(name: str, template: str) -> dict[str, str]:
+    package = _package(name)
+    values = {
+        "name": package.replace("_", "-"),
+        "package": package,
+        "Stack": "".join(part.capitalize() for part in package.split("_")),
+        "template": template,
+        "holdfast": _requirement(),
+        "source": _source(),
+        "start": _STARTS[template],
+    }
+    project, own = _FILES / "project", _FILES / template
+    return {
+        "pyproject.toml": _fill(project / "pyproject.toml.txt", values),
+        f"{package}/__init__.py": "",
+        f"{package}/{template}.py": _fill(own / "workflow.py.txt", values),
+        f"tests/{template}_test.py": _fill(own / "test.py.txt", values),
+        "app.py": _fill(project / "app.py.txt", values),
+        "cdk.json": _fill(project / "cdk.json.txt", values),
+        "README.md": _fill(project / "README.md.txt", values),
+        ".gitignore": _fill(project / "gitignore.txt", values),
+        ".github/workflows/ci.yml": _fill(project / "ci.yml.txt", values),
+    }
+
+
+def _fill(template: Traversable, values: Mapping[str, str]) -> str:
+    """Replace the names of `values` alone: `@task` and `@aws-cdk/core` are text."""
+    names = re.compile(f"@({'|'.join(values)})@")
+    text = names.sub(lambda found: values[found[1]], template.read_text(encoding="utf-8"))
+    return text.rstrip("\n") + "\n"
+
+
+def _package(name: str) -> str:
+    package = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    if not package.isidentifier() or keyword.iskeyword(package) or package in _TAKEN:
+        raise RequestError(
+            "HF298",
+            f"{name!r} gives no name of a Python package of your own",
+            help="name the folder with letters, as `holdfast init shop`, and not like a module of "
+            "Python or Holdfast",
+        )
+    return package
+
+
+def _requirement() -> str:
+    return f"holdfast>={importlib.metadata.version('holdfast')}"
+
+
+def _source() -> str:
+    """Return uv's source of Holdfast, if it was installed from a file: no index may have it."""
+    text = importlib.metadata.distribution("holdfast").read_text("direct_url.json")
+    if text is None:
+        return ""
+    found = json.loads(text)
+    address = urlsplit(found["url"])
+    if address.scheme != "file":
+        return ""
+    path = json.dumps(url2pathname(address.path), ensure_ascii=False)
+    return f"\n[tool.uv.sources]\nholdfast = {{ path = {path} }}\n"
