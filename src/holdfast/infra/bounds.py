@@ -15,7 +15,7 @@ _KEY: Final = "alarm_bounds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmBounds:
-    """Each alarm goes off above its bound; with None there is no such alarm.
+    """Each alarm goes off above its bound. A bound of None leaves the alarm out.
 
     `failed`: executions of one workflow that failed within five minutes. `retries`: attempts after
     a failure within five minutes, in the whole stack. `oldest_wait_days`: how long an execution has
