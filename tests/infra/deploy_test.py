@@ -146,8 +146,8 @@ def test_a_transient_error_is_retried_after_a_delayed_message(deployment: Deploy
 
 
 def test_an_order_that_ended_is_measured_by_its_workflow(deployment: Deployment) -> None:
-    start(deployment, "700105", order("700105"))
-    ended(deployment, "700105")
+    start(deployment, "700142", order("700102"))
+    ended(deployment, "700142")
 
     def measured() -> list[dict[str, Any]]:
         lines = [line for line in deployment.log_lines("Worker") if '"ExecutionsEnded"' in line]
