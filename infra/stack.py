@@ -51,6 +51,8 @@ class HoldfastStack(Stack):
             alarm_bounds=settings.alarm_bounds,
             log_retention_days=settings.log_retention_days,
             status_events=settings.tells_status,
+            forms=settings.has_forms,
+            question_events=settings.tells_questions,
             payload_limit=settings.limits_payloads,
             secrets_key=settings.seals_secrets,
             customer_managed_key=settings.owns_key,

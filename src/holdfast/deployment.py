@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -82,11 +82,14 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Deployment:
-    """`vault` seals the secrets of its tenants."""
+    """`vault` seals the secrets of its tenants. `takes_sealed`: the data may hold secrets that are
+    sealed already, because it comes from workflows.
+    """
 
     registry: Registry
     definitions: Mapping[str, Definition]
     vault: Vault = NO_VAULT
+    takes_sealed: bool = False
 
     @classmethod
     def from_modules(
@@ -116,7 +119,7 @@ class Deployment:
     def setting(
         self, programs: Programs, keys: Callable[[], SigningKeys], status_source: str | None = None
     ) -> WorkerConfig:
-        workflows = Workflows(self.definitions, self._child_input)
+        workflows = Workflows(self.definitions, replace(self, takes_sealed=True))
         gates = GateMemory(self.limits)
         return WorkerConfig(programs, self.knows, keys, status_source, workflows, gates=gates)
 
@@ -229,19 +232,11 @@ class Deployment:
         tasks = self.registry.tasks.values()
         return frozenset(task.function.__module__.partition(".")[0] for task in tasks)
 
-    def _child_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        """Return the input as `normalise_input` does, for an input whose secrets are sealed
-        already.
-        """
-        with _validating("HF210", f"the input of {workflow}"):
-            seals = Seals(self.vault, tenant)
-            return self.registry.workflows[workflow].normalise_input(value, seals)
-
     # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
         with _validating("HF210", f"the input of {workflow}"):
-            seals = Seals(self.vault, tenant, may_open=False)
+            seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
     def schema_of(self, reference: str) -> dict[str, Any]:
@@ -249,7 +244,7 @@ class Deployment:
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
         with _validating("HF211", f"the {what}"):
-            seals = Seals(self.vault, tenant, may_open=False)
+            seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return normalise_payload(payloads.resolve(reference), value, seals)
             except Misfit as misfit:
@@ -264,7 +259,7 @@ class Deployment:
         if function is None:
             raise GoneTypeError(name)
         with _validating("HF211", f"the result of {name}"):
-            seals = Seals(self.vault, tenant, may_open=False)
+            seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return function.boundary.dump_result(value, seals)
             except Misfit as misfit:

@@ -78,6 +78,7 @@ EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
 HEARTBEAT_RACES_MAX: Final = 9  # writes of one heartbeat that others were before, in a row
 POLL_SECONDS_MAX: Final = 60  # our choice: between two questions after the end of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
+QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus holds no more details
 
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second

@@ -168,6 +168,10 @@ ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
 # "on": beginnings and ends of state machines' executions are published on the bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
+# "on": the default bus gets an event when a question to a person opens.
+ENV_QUESTION_EVENTS: Final = "HOLDFAST_QUESTION_EVENTS"
+# The URL of the API in a stack whose API has the routes of forms (API and workers).
+ENV_FORMS_URL: Final = "HOLDFAST_FORMS_URL"
 
 # Metrics that the functions write in CloudWatch's embedded metric format. CloudWatch bills each
 # combination of a name and its dimensions as one custom metric. So a metric has one dimension, the
@@ -208,7 +212,13 @@ METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIO
 
 # The pages of signed links to questions. The token in the path is what authorises them, so that
 # they need no authoriser; a stack has them when its setting `forms` is on.
-FORM_ROUTES: Final = ("GET /forms/{token}", "POST /forms/{token}")
+FORMS_PATH: Final = "/forms/"
+FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}")
+
+# The event on the default bus when a question to a person opens; its detail is what
+# `runtime/question_events.py` makes.
+QUESTION_SOURCE: Final = "holdfast.questions"
+QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (

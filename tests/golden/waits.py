@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (ask, publish, wait_for_event, workflow)
+from holdfast import (ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -23,3 +23,6 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("same", list[Payment], key=order.id)
     wait_for_event("same", list[Payment], key=order.id)
     publish(f"done {n}", n)
+    send(f"done.{n}", n, key=order.id)
+    start(order, n)
+    start(flow)

@@ -194,3 +194,29 @@ def test_the_stack_of_the_reference_page_is_built_from_its_project_and_grants_it
     [worker] = [one for name, one in functions(page, "Flows").items() if name == "Worker"]
     staged = worker["Code"]["S3Key"].removesuffix(".zip")
     assert (assembly / "page" / f"asset.{staged}" / "handler.py").exists()
+
+
+def test_a_topic_gets_a_readable_line_for_each_question_of_its_own_stack(shop: Template) -> None:
+    rule = shop.properties("AWS::Events::Rule")["FlowsQuestionsRule"]
+    assert "EventBusName" not in rule  # the default one
+    assert rule["EventPattern"] == {
+        "source": ["holdfast.questions"],
+        "detail-type": ["Holdfast Question Opened"],
+        "detail": {"stack": ["Shop-Flows"]},
+    }
+    [target] = rule["Targets"]
+    assert target_of(target["Arn"]) == "Desk"
+    assert target["InputTransformer"] == {
+        "InputPathsMap": {
+            "detail-assignee": "$.detail.assignee",
+            "detail-title": "$.detail.title",
+            "detail-question": "$.detail.question",
+        },
+        "InputTemplate": (
+            '"Question for <detail-assignee>: <detail-title> - its id is <detail-question>"'
+        ),
+    }
+    worker = shop.properties("AWS::Lambda::Function")["FlowsWorkerFunctionLambda"]
+    assert worker["Environment"]["Variables"][resources.ENV_QUESTION_EVENTS] == "on"
+    assert worker["Environment"]["Variables"][resources.ENV_STACK] == "Shop-Flows"
+    assert "OtherQuestionsRule" not in shop.properties("AWS::Events::Rule")

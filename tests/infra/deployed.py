@@ -66,17 +66,21 @@ class Deployment:
 
 
 @contextmanager
-def deploy(directory: Path) -> Iterator[Deployment]:
-    """The stack with a policy for tasks, for as long as the context is open."""
+def deploy(directory: Path, *chosen: str) -> Iterator[Deployment]:
+    """The stack with a policy for tasks, for as long as the context is open. `chosen`: further
+    settings, such as `forms=on`.
+    """
     with running(directory) as cloud:
         cdk(cloud, directory, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
         outputs = directory / "outputs.json"
         policies = f"task_policies={make_parcels(cloud)}"
+        others = [option for setting in chosen for option in ("--context", setting)]
         cdk(
             cloud,
             directory,
             *("deploy", "--require-approval=never", f"--outputs-file={outputs}"),
             *("--context", policies, "--context", f"modules={','.join(MODULES)}"),
+            *others,
         )
         grant_batches(cloud, STACK)
         grant_taking_on(cloud, STACK)

@@ -176,13 +176,14 @@ def test_a_function_that_publishes_executions_may_only_use_the_default_bus(
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Action"] == "events:PutEvents"
     } == dict.fromkeys(("WorkerFunctionRole", "WorkerSingleFunctionRole"), DEFAULT_BUS)
-    assert {
-        name: function["Environment"]["Variables"][resources.ENV_STATUS_EVENTS]
-        for name, function in chosen.properties("AWS::Lambda::Function").items()
-        if resources.ENV_STATUS_EVENTS in function["Environment"]["Variables"]
-    } == dict.fromkeys(("WorkerFunctionLambda", "WorkerSingleFunctionLambda"), "on")
-    for function in template.properties("AWS::Lambda::Function").values():
-        assert resources.ENV_STATUS_EVENTS not in function["Environment"]["Variables"]
+    for variable in (resources.ENV_STATUS_EVENTS, resources.ENV_QUESTION_EVENTS):
+        assert {
+            name: function["Environment"]["Variables"][variable]
+            for name, function in chosen.properties("AWS::Lambda::Function").items()
+            if variable in function["Environment"]["Variables"]
+        } == dict.fromkeys(("WorkerFunctionLambda", "WorkerSingleFunctionLambda"), "on")
+        for function in template.properties("AWS::Lambda::Function").values():
+            assert variable not in function["Environment"]["Variables"]
 
 
 def test_the_policies_for_tasks_go_to_their_role_and_to_the_functions_that_run_their_code(

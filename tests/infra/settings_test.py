@@ -35,6 +35,8 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         alarm_topic_arn=None,
         task_policies=(),
         tells_status=False,
+        has_forms=False,
+        tells_questions=False,
         limits_payloads=True,
         seals_secrets=False,
         owns_key=False,
@@ -62,6 +64,8 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         alarm_topic_arn="arn:aws:sns:eu-west-1:111122223333:on-call",
         task_policies="arn:aws:iam::111122223333:policy/a/b, arn:aws-cn:iam::aws:policy/c",
         status_events="on",
+        forms="on",
+        question_events="on",
         payload_limit="off",
         secrets="on",
         customer_managed_key="on",
@@ -69,6 +73,8 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
     assert chosen.seals_secrets
     assert chosen.owns_key
     assert chosen.tells_status
+    assert chosen.has_forms
+    assert chosen.tells_questions
     assert not chosen.limits_payloads
     assert chosen.modules == ("orders.flow", "refunds")
     assert not chosen.caps_concurrency
@@ -92,6 +98,8 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("python", "latest"),
         ("reserved_concurrency", "perhaps"),
         ("status_events", ""),
+        ("forms", "yes"),
+        ("question_events", ""),
         ("payload_limit", "256"),
         ("secrets", ""),
         ("customer_managed_key", "alias/mine"),

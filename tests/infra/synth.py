@@ -47,6 +47,8 @@ def main(asset: str, directory: str) -> None:
         alarm_topic_arn=TOPIC_ARN,
         task_policies=TASK_POLICY_ARNS,
         tells_status=True,
+        has_forms=True,
+        tells_questions=True,
         seals_secrets=True,
         owns_key=True,
         functions=read_sizes(SIZES),
@@ -95,6 +97,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         ],
         alarms=sns.Topic(stack, "OnCall"),
         alarm_bounds=AlarmBounds(failed=None, retries=None),
+        notify_questions_to=sns.Topic(stack, "Desk"),
         log_retention_days=90,
     )
     key = kms.Key(stack, "ReceiptsKey")

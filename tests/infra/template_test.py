@@ -265,7 +265,8 @@ def test_every_route_asks_for_an_iam_signature(template: Template) -> None:
 
 
 def test_every_route_asks_for_a_token_when_an_issuer_is_given(chosen: Template) -> None:
-    routes = chosen.properties("AWS::ApiGatewayV2::Route").values()
+    found = chosen.properties("AWS::ApiGatewayV2::Route").values()
+    routes = [route for route in found if route["AuthorizationType"] != "NONE"]
     assert {route["RouteKey"] for route in routes} == set(resources.ROUTES)
     assert {route["AuthorizationType"] for route in routes} == {"JWT"}
     [name] = chosen.of_type("AWS::ApiGatewayV2::Authorizer")
@@ -275,6 +276,40 @@ def test_every_route_asks_for_a_token_when_an_issuer_is_given(chosen: Template) 
         "Audience": ["holdfast"],
         "Issuer": "https://issuer.example",
     }
+
+
+def test_only_the_forms_of_signed_links_need_no_authoriser_and_they_are_throttled(
+    chosen: Template,
+) -> None:
+    routes = chosen.of_type("AWS::ApiGatewayV2::Route").items()
+    of_all = {name: one["Properties"]["RouteKey"] for name, one in routes}
+    open_to_all = {
+        name: one["Properties"]["RouteKey"]
+        for name, one in routes
+        if one["Properties"]["AuthorizationType"] == "NONE"
+    }
+    assert sorted(open_to_all.values()) == ["GET /forms/{token}", "POST /forms/{token}"]
+    assert {*of_all.values()} == {*resources.ROUTES, *resources.FORM_ROUTES}
+    [stage] = chosen.of_type("AWS::ApiGatewayV2::Stage").values()
+    settings = stage["Properties"]["RouteSettings"]
+    assert settings.keys() == {*resources.FORM_ROUTES}
+    for bound in settings.values():
+        assert 0 < bound["ThrottlingRateLimit"] <= bound["ThrottlingBurstLimit"] < 100
+    # API Gateway refuses settings of routes that are not there yet.
+    assert open_to_all.keys() <= {construct_name(one) for one in stage["DependsOn"]}
+
+
+def test_the_functions_that_make_links_know_the_address_of_the_forms(
+    template: Template, chosen: Template
+) -> None:
+    [url] = {
+        json.dumps(function["Environment"]["Variables"][resources.ENV_FORMS_URL])
+        for name, function in chosen.properties("AWS::Lambda::Function").items()
+        if name.removesuffix("FunctionLambda") in {"Worker", "WorkerSingle", "Api"}
+    }
+    assert "ApiHttpApi" in url
+    for function in template.properties("AWS::Lambda::Function").values():
+        assert resources.ENV_FORMS_URL not in function["Environment"]["Variables"]
 
 
 def test_the_api_is_throttled_and_logs_neither_paths_nor_bodies(template: Template) -> None:

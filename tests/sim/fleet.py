@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import HoldfastError, RequestError
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
@@ -109,7 +109,7 @@ class Company:
         programs = Programs()
         for definition in known.values():
             programs.add(definition)
-        workflows = Workflows(known, lambda _tenant, _workflow, value: value)
+        workflows = Workflows(known, Untyped())
         setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.front = Front(programs, known, AnyTypes(), KEYS)
         self.fleet = Fleet(setting, self._work, self._count)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import RequestError
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import require_token
 from holdfast.runtime.effects import (
@@ -52,7 +52,7 @@ class Played:
         for definition in known.values():
             programs.add(definition)
         self.front = Front(programs, known, AnyTypes(), KEYS)
-        workflows = Workflows(known, lambda _tenant, _workflow, value: value)
+        workflows = Workflows(known, Untyped())
         setting = WorkerConfig(programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.world = SimulatorWorld(setting, self._work, self._note)
         self._jobs = Jobs(scenario, lambda: self.world.now_ms)

@@ -32,9 +32,11 @@ from holdfast import (
     pure,
     role,
     seconds,
+    send,
     shielded,
     sleep,
     sleep_until,
+    start,
     step,
     task,
     task_context,
@@ -252,6 +254,8 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     reveal_type(wait_for_event("paid", Payment, key=o, timeout=days(3)))  # -> Payment
     reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
     publish("status", {"order": o})
+    send("paid", {"order": o}, key=o)
+    reveal_type(start(child, o))  # -> str
     either: Payment | Line = wait_for_event("either", Payment | Line, key=o)
     reveal_type(either)  # -> Payment | Line
     reveal_type(wait_for_event("counted", dict[str, int], key=o))  # -> dict[str, int]

@@ -15,8 +15,10 @@ from holdfast import (
     first,
     minutes,
     parallel,
+    send,
     sleep,
     sleep_until,
+    start,
     step,
     task,
     timeout,
@@ -87,6 +89,8 @@ def waits(o: str) -> None:
     wait_for_event("paid", Line, key=5)  # refused
     wait_for_event("paid", Line, key=o).skuu  # refused
     wait_for_event("paid", key=o)  # refused
+    send("paid", 1)  # refused
+    start(child, 5)  # refused
     ask("Sure?", bool)  # refused
     ask("Sure?", bool, assignee=o).upper()  # refused
     ask("Sure?", bool, assignee=o, timeout=5)  # refused

@@ -27,6 +27,15 @@ def call_of(workflow: str, target: str | None = None, **fields: Any) -> Machine:
     return {"Type": "Task", "Resource": f"holdfast:workflow:{workflow}", **follow, **fields}
 
 
+class _Fitting(AnyTypes):
+    """The types of every workflow here: an object whose `n`, if any, is a number."""
+
+    def normalise_input(self, _tenant: str, _workflow: str, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("n", 0), int | float):
+            raise RequestError("HF210", "n: input should be a number")
+        return value
+
+
 class Family:
     """A world of parents and children. `known` may change while time passes: it is the deployed
     code.
@@ -41,7 +50,7 @@ class Family:
         self.known: dict[str, Definition] = {}
         self.programs = Programs()
         self.front = Front(self.programs, self.known, AnyTypes(), KEYS)
-        workflows = Workflows(self.known, self._fitted)
+        workflows = Workflows(self.known, _Fitting())
         setting = WorkerConfig(self.programs, lambda *_: True, lambda: KEYS, None, workflows)
         self.world = SimulatorWorld(setting, tasks, hook)
         for name, definition in machines.items():
@@ -51,12 +60,6 @@ class Family:
         self.known[name] = Definition(definition, EVENTS, definition_hash(definition))
         self.programs.add(self.known[name])
         return self.known[name]
-
-    def _fitted(self, _tenant: str, _workflow: str, value: Any) -> Any:
-        """Return the types of every workflow here: an object whose `n`, if any, is a number."""
-        if not isinstance(value, dict) or not isinstance(value.get("n", 0), int | float):
-            raise RequestError("HF210", "n: input should be a number")
-        return value
 
     # -- doors -------------------------------------------------------------------------------------
 

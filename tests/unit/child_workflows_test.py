@@ -23,7 +23,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.maintenance import lost_starts
 from holdfast_simulator.world import Killed, SimulatorWorld, When
-from tests.builders import Machine, call, machine, wait_for
+from tests.builders import AnyTypes, Machine, call, machine, wait_for
 from tests.unit.child_kit import TENANT, Family, call_of
 
 DAY = 86_400
@@ -124,11 +124,13 @@ def test_an_input_that_does_not_fit_fails_the_step_and_starts_nothing() -> None:
 
 
 def test_a_vault_that_cannot_seal_a_childs_input_fails_the_step_by_name() -> None:
-    def sealed(_tenant: str, _workflow: str, _value: Any) -> Any:
-        raise VaultFault("HF327", "the vault is closed")
+    class Closed(AnyTypes):
+        def normalise_input(self, tenant: str, workflow: str, value: Any) -> Any:
+            del tenant, workflow, value
+            raise VaultFault("HF327", "the vault is closed")
 
     family = Family({"outer": OUTER, "inner": ADD_ONE})
-    workflows = replace(family.world.setting.workflows, normalise_input=sealed)
+    workflows = replace(family.world.setting.workflows, types=Closed())
     family.world.setting = replace(family.world.setting, workflows=workflows)
     family.run()
     assert family.output == ["Holdfast.SecretUnavailable", "the vault is closed"]

@@ -30,8 +30,8 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, choice, compensating, days, each, first, hours, minutes,
-    parallel, publish, pure, role, seconds, shielded, sleep, sleep_until, task, timeout,
-    wait_for_event, workflow,
+    parallel, publish, pure, role, seconds, send, shielded, sleep, sleep_until, start, task,
+    timeout, wait_for_event, workflow,
 )
 
 VAT_PERCENT = 20

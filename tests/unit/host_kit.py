@@ -17,6 +17,7 @@ from holdfast.runtime.effects import Effect, QueueName
 from holdfast_simulator.services import Services
 from tests.builders import Machine, Shop
 
+DOMAIN = "api.example"
 PREFIX = "https://sqs.eu-west-1.amazonaws.com/111111111111/holdfast-"
 QUEUES = tuple(f"{PREFIX}{name}" for name in ("work", "single", "starts"))
 NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
@@ -138,6 +139,7 @@ class Site:
         text = body if body is None or isinstance(body, str) else json.dumps(body)
         http = {"method": method, "path": path, "sourceIp": "127.0.0.1", "protocol": "HTTP/1.1"}
         context: dict[str, Any] = {"http": http, "stage": "$default", "requestId": "r1"}
+        context["domainName"] = DOMAIN
         if claims is not None:
             context["authorizer"] = {"jwt": {"claims": claims}}
         event = {

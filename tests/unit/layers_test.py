@@ -39,6 +39,8 @@ ALLOWED = {
         "core",
         "asl",
         "resources",
+        # The inbox and its events are output for people.
+        "sealed",
         "errors",
         "limits",
     },

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.runtime.child_workflows import Workflows
+from holdfast.runtime.child_workflows import Untyped, Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.status_events import OWN_SOURCE
@@ -109,7 +109,7 @@ class Deployed:
 
     def setting(self, keys: Callable[[], SigningKeys]) -> WorkerConfig:
         """The configuration of a host that knows every definition."""
-        workflows = Workflows(self.definitions, lambda _tenant, _workflow, value: value)
+        workflows = Workflows(self.definitions, Untyped())
         return WorkerConfig(self.programs(), lambda *_: True, keys, OWN_SOURCE, workflows)
 
     def setting_of(self, warm: WorkerConfig, fault: str | None) -> WorkerConfig:

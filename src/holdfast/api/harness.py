@@ -57,6 +57,12 @@ class Harness(Protocol):
 
     def sleep_until(self, moment: datetime, /) -> None: ...
 
+    def send(self, name: str, data: object, /, *, key: str) -> None:
+        """Send the event."""
+
+    def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
+        """Start an execution that nothing waits for, and return its id."""
+
     def publish(self, name: str, value: object, /) -> None:
         """Take note of a value that is readable from outside."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, Harness, harness, time_out_seconds
@@ -67,9 +67,11 @@ __all__ = [
     "role",
     "running_task",
     "seconds",
+    "send",
     "shielded",
     "sleep",
     "sleep_until",
+    "start",
     "task",
     "task_context",
     "timeout",
@@ -78,6 +80,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 # Durable calls.
@@ -170,6 +173,24 @@ def ask(
         timeout_seconds=_seconds(timeout),
     )
     return answered
+
+
+def send(name: str, data: object, /, *, key: str) -> None:
+    """Send the event `name` to what waits for it under this business key, now or later.
+
+    It is sent once, whatever crashes. Data that does not fit the type that workflows declare for
+    the event raises InvalidArguments.
+    """
+    _require_harness("send", name).send(name, data, key=key)
+
+
+def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:
+    """Start an execution of a workflow without waiting for it, and return its id.
+
+    It is started once, whatever crashes, and goes on when this one ends or is stopped.
+    """
+    stand_in = _require_harness("start", workflow.name)
+    return stand_in.start(workflow, workflow.bind(*args, **kwargs))
 
 
 def publish(name: str, value: object, /) -> None:

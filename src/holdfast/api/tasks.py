@@ -362,10 +362,14 @@ class Workflow(_Declared[P, R]):
         stand_in = harness.get()
         if stand_in is None:
             return self.function(*args, **kwargs)
+        result: R = stand_in.run_workflow(self, self.bind(*args, **kwargs))
+        return result
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """Return the arguments of a call by name, with the defaults of those left out."""
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
-        result: R = stand_in.run_workflow(self, dict(bound.arguments))
-        return result
+        return dict(bound.arguments)
 
     def default_arguments(self) -> dict[str, JsonValue]:
         """The defaults of omitted parameters, as JSON. Raises the errors of pydantic."""

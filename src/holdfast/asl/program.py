@@ -113,6 +113,7 @@ TaskKind: TypeAlias = Literal[
     "service",
     "callback",
     "sync",
+    "command",
     "activity",
     "read",
     "write",

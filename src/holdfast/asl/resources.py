@@ -23,6 +23,10 @@ _OURS: Final[Mapping[str, TaskKind]] = {
 }
 #: The beginning of a Task's target that calls a workflow: `workflow:ship_order`.
 CHILD_WORKFLOW: Final = "workflow:"
+#: The target of a Task that sends an event, and the beginning of one that starts a workflow without
+#: waiting for it: `start:dispatch`.
+SEND: Final = "send"
+_START: Final = "start:"
 
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
@@ -154,8 +158,17 @@ def _ours(text: str) -> Resource | None:
             return Resource("pure", target, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
+        case "send" if not target:
+            return Resource("command", SEND, "")
+        case "start" if target:
+            return Resource("command", f"{_START}{target}", "")
         case _:
             return None
+
+
+def started_by(target: str) -> str | None:
+    """Return the workflow that a command starts; None when it does something else."""
+    return target.removeprefix(_START) if target.startswith(_START) else None
 
 
 def _service(text: str) -> Resource | None:

@@ -74,14 +74,22 @@ def make_host(keys: SigningKeys) -> Host:
         has_threads=True,
     )
     tells_status = os.environ.get(resources.ENV_STATUS_EVENTS) == "on"
+    setting = deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None)
+    forms_url = os.environ.get(resources.ENV_FORMS_URL, "")
+    if os.environ.get(resources.ENV_QUESTION_EVENTS) == "on":
+        from holdfast.runtime.question_events import QuestionEvents  # noqa: PLC0415
+
+        told = QuestionEvents(os.environ[resources.ENV_STACK], forms_url, _signing_keys)
+        setting = replace(setting, question_events=told)
     is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"
     host = Host(
         ports,
-        deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None),
+        setting,
         lambda: deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
         schedules=deployment.schedules,
+        forms_scheme="https" if forms_url else None,
     )
     return host
 

@@ -20,8 +20,8 @@ from urllib.parse import parse_qs, unquote
 from holdfast.aws.host import Host
 from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
+from holdfast.resources import FORMS_PATH
 
-PREFIX: Final = "/forms/"
 #: No script, no other site: what a page shows comes from workflows, and may hold any text.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'"
 _HEADERS: Final = {
@@ -49,7 +49,7 @@ def form_handler(host: Host) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return the handler of both routes."""
 
     def handle(request: Mapping[str, Any]) -> dict[str, Any]:
-        token = unquote(str(request["rawPath"])).removeprefix(PREFIX)
+        token = unquote(str(request["rawPath"])).removeprefix(FORMS_PATH)
         method = request["requestContext"]["http"]["method"]
         try:
             question = host.perform(host.front.form(token))

@@ -71,7 +71,8 @@ class Host:
     """`has_threads` False: everything in turn, for a laptop on a virtual clock.
 
     `payload_bytes_max` bounds the data of the API's state machines; None lifts AWS's limit.
-    `schedules`: those that the code declares, by name.
+    `schedules`: those that the code declares, by name. `forms_scheme`: the scheme of links to forms
+    of questions; None: this stack serves no forms.
     """
 
     ports: Ports
@@ -81,6 +82,7 @@ class Host:
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
     schedules: Mapping[str, Plan] = field(default_factory=dict)
+    forms_scheme: str | None = "http"
     log_fault: Callable[..., None] = log_fault
     control: Control = field(init=False)
 

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.aws import protocol
-from holdfast.aws.forms import PREFIX as FORMS
 from holdfast.aws.forms import form_handler
 from holdfast.aws.host import Host
 from holdfast.aws.identity import caller_of, require_operator, tenant_of
 from holdfast.aws.routing import Response, Router
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX
+from holdfast.resources import FORMS_PATH
 from holdfast.runtime.commands.lookup import no_execution
 from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.effects import JsonResult
@@ -97,7 +97,7 @@ def api_handler(
     forms = form_handler(host)
 
     def handle(request: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        if str(request["rawPath"]).startswith(FORMS):
+        if host.forms_scheme is not None and str(request["rawPath"]).startswith(FORMS_PATH):
             return forms(request)
         is_for_states = protocol.is_states_call(request)
         try:
@@ -320,7 +320,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
 
     @app.get("/questions/<identifier>")
     def question(identifier: str) -> Any:
-        return answer(lambda: front.question(tenant(), identifier), "GET /questions/{id}")
+        return answer(
+            lambda: _with_link(front.question(tenant(), identifier), request(), host.forms_scheme),
+            "GET /questions/{id}",
+        )
 
     def act_on_question(identifier: str, action: QuestionAction) -> Any:
         route = f"POST /questions/{{id}}/{action}"
@@ -403,6 +406,17 @@ def _workflow(item: tuple[str, Definition]) -> dict[str, Any]:
     name, definition = item
     events = sorted(definition.source_map.get("events", {}))
     return {"workflow": name, "definition": definition.hash, "events": events}
+
+
+def _with_link(
+    found: JsonResult, request: Mapping[str, Any], forms_scheme: str | None
+) -> JsonResult:
+    """Add the link to the question's form, at the name that the caller knows this API by."""
+    shown: dict[str, Any] = yield from found
+    if forms_scheme is None:
+        return shown
+    domain = request["requestContext"]["domainName"]
+    return {**shown, "link": f"{forms_scheme}://{domain}{FORMS_PATH}{shown['token']}"}
 
 
 def _no_route(method: str, path: str) -> RequestError:

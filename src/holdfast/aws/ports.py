@@ -58,7 +58,7 @@ class Ports(Protocol):
 
 class AwsPorts:
     """The effects on AWS. `tasks` runs user code, `clock` gives milliseconds, `metrics` receives
-    measured values.
+    measured values. `publish` sends an event; None: to the account's default bus.
 
     One instance serves all threads of a process. `has_threads`: it may send reads concurrently.
     """
@@ -71,6 +71,7 @@ class AwsPorts:
         tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
         metrics: Callable[[Measure], None],
+        publish: Callable[[Publish], None] | None = None,
         has_threads: bool = False,
     ) -> None:
         self.names = names
@@ -94,7 +95,7 @@ class AwsPorts:
             GetBlob: blobs.get,
             Send: self._queues.send,
             RunTask: tasks,
-            Publish: Bus(clients).publish,
+            Publish: publish or Bus(clients).publish,
             Clock: lambda _: clock(),
             Pause: lambda pause: time.sleep(pause.milliseconds / 1_000),
             Measure: metrics,

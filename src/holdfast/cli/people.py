@@ -75,6 +75,8 @@ def _print_question(found: Any) -> None:
         print(f"details    {json.dumps(found['details'], ensure_ascii=False)}")
     if found["schema"]:
         print(f"answer     {json.dumps(found['schema'], ensure_ascii=False)}")
+    if "link" in found:
+        print(f"link       {found['link']}")
     print(f"holdfast answer {found['question']} --output JSON")
 
 

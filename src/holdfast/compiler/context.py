@@ -152,7 +152,9 @@ class Environment(NamedTuple):
         return Environment({**self.entries, **own}, self.facts) if own else self
 
     def known(self, path: str) -> Type | None:
-        """The type by a fact, or for a name by its value; None when both are missing."""
+        """Return the type of the path: from a known fact, or for a name from its value; None when
+        both are missing.
+        """
         entry = self.entries.get(path)
         return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
 
@@ -278,12 +280,13 @@ class Unit:
         self.helpers: dict[ast.Call, Helper | None] = {}
         #: Calls of helpers that give a list or dict to which nothing else refers.
         self.fresh_calls: set[ast.Call] = set()
-        #: Names that branches keep; None when nothing is changed in place. See `aliases`.
+        #: The names whose values a branch may keep; None when the workflow changes no value in
+        #: place. See `aliases`.
         self.captured: frozenset[str] | None = None
 
     @cached_property
     def world(self) -> ErrorClasses:
-        """The error classes that the workflow can meet."""
+        """Return the error classes that the workflow's handlers may name."""
         return ErrorClasses(self.function)
 
     def beside(self, source: Source, function: Callable[..., Any]) -> Unit:
@@ -340,7 +343,7 @@ class Unit:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Lowering whose refusals do not count, for it is done again."""
+        """Lower tentatively: drop the refusals, because the caller lowers the same code again."""
         kept = len(self.diagnostics)
         try:
             yield

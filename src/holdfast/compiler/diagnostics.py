@@ -65,6 +65,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF071": "two tasks or two workflows with one name",
         "HF080": "a wait outside an engine",
         "HF085": "the name of a published value that is computed",
+        "HF086": "a start of what is no workflow",
     }
 )
 

@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | WaitForEvent | Ask | Publish | Sleep | SleepUntil | RunParallel"
-    " | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | SendEvent | WaitForEvent | Ask | Publish | Sleep"
+    " | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -38,7 +38,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """All values are computed before any variable changes."""
+    """An assignment. All values are computed before any variable changes."""
 
     origin: SourcePlace
     values: tuple[tuple[str, TypedQuery], ...]
@@ -255,6 +255,22 @@ class RunWorkflow:
 
 
 @dataclass(frozen=True, slots=True)
+class StartWorkflow:
+    """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
+
+    workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SendEvent:
+    """`arguments`: name, key and data of the event."""
+
+    event: str
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
 class WaitForEvent:
     event: str
     payload: Any
@@ -271,7 +287,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Makes a value readable from outside. It does not wait."""
+    """Publishes a value that callers of the API can read. The execution does not wait."""
 
     name: str
     value: TypedQuery
@@ -302,7 +318,7 @@ class RunParallel:
 
 @dataclass(frozen=True, slots=True)
 class RunFirst:
-    """The first branch that ends decides; its value is the result."""
+    """Branches of which the first to end decides the result: its value or its error."""
 
     branches: tuple[StatementBlock, ...]
 

@@ -12,6 +12,7 @@ from holdfast.compiler.ir import (
     Ask,
     RunWorkflow,
     SourcePlace,
+    StartWorkflow,
     Statement,
     StepStatement,
     TaskAction,
@@ -46,7 +47,7 @@ def crossing(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, str
         match statement:
             case StepStatement(origin, TaskAction(task)):
                 yield from crossing_of(origin, task)
-            case StepStatement(origin, RunWorkflow(workflow)):
+            case StepStatement(origin, RunWorkflow(workflow) | StartWorkflow(workflow)):
                 yield from crossing_of(origin, workflow)
             case StepStatement(origin, WaitForEvent(event, payload)):
                 yield origin, f"event {event}", from_annotation(payload)

@@ -90,7 +90,7 @@ TOO_MANY_EVENTS: Final = "Holdfast.TooManyEvents"
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The events to commit, and the state that they lead to."""
+    """The result of a decision: the events to commit, and the state after them."""
 
     events: tuple[Event, ...]
     state: Execution
@@ -105,7 +105,8 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # A stop comes before the rest of a full record: a loop without a wait never settles.
+    # Apply a stop before the rest of a full record continues: a loop without a wait never settles,
+    # and its stop would never be read.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -147,7 +148,8 @@ def _settle(decision: Decision) -> None:
         return  # the frames stay entered; the resume settles them
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
-        # A lane may be gone: its sibling failed after it was entered, or all is over.
+        # The lane's frame may be gone: another lane failed after this one was entered, or the
+        # execution has ended.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
             if decision.state.last_event > EVENTS_MAX:
@@ -310,7 +312,8 @@ def _current(
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
-    # An answer may be there before its call has returned: it is looked for again after that.
+    # The answer may arrive before the call that requests it has returned. The worker reads the
+    # answer again after the call.
     if found is None or _is_called(found[2]):
         return
     frame, state, _ = found
@@ -506,7 +509,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     frame, state, waiting = found[0], found[1], found[2]
     if decision.state.paused is not None and not fact.is_handed:
-        return  # A second redrive would begin again what the first has begun
+        return  # During a pause no worker takes over the attempt of a lost worker
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -567,7 +570,9 @@ def _place(decision: Decision, entry: int, fact: facts.Refused) -> dict[str, Any
 
 
 def _granted(decision: Decision, fact: facts.Granted) -> None:
-    """The turn has come. The lease, or the end of the wait, decides between two wakes."""
+    """Let a queued execution or attempt begin. Of two wakes only the first counts: it ends the wait
+    or takes the lease.
+    """
     frame = decision.state.frame_of(fact.entry)
     if frame is not None and isinstance(frame.waiting, Admission):
         if frame.waiting.queued.gate == fact.gate and decision.state.paused is None:
@@ -609,7 +614,9 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
 
 
 def is_skipped_by(state: Execution, fact: facts.SkipRequested) -> bool:
-    """The step is open, or it is open again once the ended execution continues."""
+    """Return True when the step is open, or would be open again after a redrive of the ended
+    execution.
+    """
     if fact.control_id <= state.last_control or skipping.step_of(state, fact) is None:
         return False
     return not state.is_ended or is_redriven_by(state, fact)
@@ -621,7 +628,7 @@ def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
     if decision.state.is_ended:
         _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
         if decision.state.is_ended:
-            return  # The end is in this very record; see `_redrive`
+            return  # The same record already ends the execution again; see `_redrive`
     skipping.skip(decision, fact)
 
 

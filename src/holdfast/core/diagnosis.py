@@ -19,7 +19,9 @@ from holdfast.limits import CLOCK_ERROR_MS
 
 
 class OverdueReason(StrEnum):
-    """Why an execution should move. The value is what people read."""
+    """The reason why an execution should continue by now. The value is the text that `doctor`
+    prints.
+    """
 
     RECORD_FULL = "a record was full and nobody has gone on from it"
     ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
@@ -96,7 +98,9 @@ def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason
 
 
 def next_dues(state: Execution) -> Iterator[int]:
-    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    """Yield, for each frame and for the execution itself, the next time at which time alone changes
+    it.
+    """
     pause = state.paused
     if pause is not None and pause.is_frozen:
         return
@@ -109,7 +113,7 @@ def next_dues(state: Execution) -> Iterator[int]:
 
 
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """-> when time alone changes something in the frame, or None.
+    """Return the time at which time alone next changes the frame, or None.
 
     The lapse of a lease changes nothing by itself: the sweeper looks for it.
     """

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.asl.program import TaskKind
 
-#: Events of our own: unnumbered, no predecessor.
+#: Events of Holdfast that AWS does not have: they get no number and no previous event.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}

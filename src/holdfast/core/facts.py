@@ -82,7 +82,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The call of a task that is answered later has returned."""
+    """The call of a task has returned, and its answer arrives later (callback or job)."""
 
     entry: int
     attempt: int
@@ -100,7 +100,7 @@ class ActivityStarted:
 
 @dataclass(frozen=True, slots=True)
 class ChildEnded:
-    """The notice of an execution that is one lane of a distributed Map."""
+    """An execution that is one lane of a distributed Map has reported its end to the Map."""
 
     entry: int
     lane: int
@@ -109,7 +109,7 @@ class ChildEnded:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A job was asked for, for the `number`th time from 0, and has not ended."""
+    """A worker polled a job that has not ended. `number` counts the polls from 0."""
 
     entry: int
     attempt: int
@@ -129,7 +129,7 @@ class FailedWith:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The holder of an inline attempt saw its time-out pass."""
+    """The worker that runs the attempt saw the attempt's time-out pass."""
 
     entry: int
     attempt: int
@@ -167,7 +167,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class TaskUnknown:
-    """The worker has no function of that name."""
+    """The worker's code has no function of the attempt's name."""
 
     entry: int
     attempt: int
@@ -277,7 +277,7 @@ class SkipRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenStopped:
-    """Stops were sent to children that no wait needs."""
+    """A worker has sent stops to children that no wait needs."""
 
     children: tuple[ChildNumber, ...]
 

@@ -24,7 +24,9 @@ TIMED_OUT = "the time of the execution is over"
 
 
 def may_pause(state: Execution) -> bool:
-    """An undo that has begun is not paused: its steps belong to the stop that was asked for."""
+    """Return True unless an undo has begun: its steps belong to a stop that an operator has already
+    requested.
+    """
     return not state.is_ended and state.paused is None and state.stopping is None
 
 

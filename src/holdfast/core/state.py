@@ -29,9 +29,10 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
-#: Tasks that begin with a call by a worker. The other kinds wait for something outside at once.
+#: Tasks that begin with a call by a worker. The other kinds wait for an external answer from the
+#: start.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
-    {"task", "pure", "lambda", "service", "callback", "sync"}
+    {"task", "pure", "lambda", "service", "callback", "sync", "command"}
 )
 _NESTED_EXECUTION: Final = "states:startExecution"
 #: The kinds of attempts whose answer arrives after the worker's call has ended.
@@ -95,7 +96,7 @@ class Lease:
     until_ms: int
 
 
-#: How the gate of a batch task begins; no limit has such a name.
+#: The prefix of a batch task's gate name. No limit's name begins with it.
 BATCH_PREFIX: Final = "batch:"
 
 
@@ -117,13 +118,17 @@ class Queued:
 
     @property
     def is_batch(self) -> bool:
-        """The attempt waits to be run with others: its result comes as an answer."""
+        """Return True when the attempt waits to run in a batch; its result then arrives as an
+        answer.
+        """
         return self.gate.startswith(BATCH_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The execution has not begun: a limit of its workflow lets so many run, and it waits."""
+    """The wait of an execution that may not begin yet, because its workflow's limit has no free
+    place.
+    """
 
     entry: int
     queued: Queued
@@ -136,7 +141,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The state was left; the next event is in the same record."""
+    """The frame has left its state; the event that enters the next state is in the same record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import awaited
 
-#: By its name in a snapshot (`_name_of`), each kind of wait.
+#: Each kind of wait, by its name in a snapshot (`_name_of`).
 _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
@@ -104,7 +104,7 @@ def from_json(document: Mapping[str, Any]) -> Execution:
         for name in ("frames", "resting")
     }
     children = document.get("children")
-    if children is None:  # an older snapshot: then only those that are waited for are known
+    if children is None:  # an older snapshot: only the children that frames wait for are known
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
     parts: dict[str, Any] = {**frames, "children": children}
@@ -134,7 +134,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Admission):
         waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
-        # Code of the release before does not know it, and would fold the whole log instead.
+        # The previous release does not know this field, and would fold the whole log instead of the
+        # snapshot.
         del waiting["timeout_seconds"]
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)

@@ -46,7 +46,8 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import dues_of
 
-#: A rest that ends by itself within this time is not worth a write of the index.
+#: A wait that ends by itself within this time is not written to the index: the write costs more
+#: than it tells.
 SHORT_WAIT_MS: Final = 5_000
 #: Longer targets and errors are cut: the subjects of an execution have to fit one write unit.
 TARGET_CHARACTERS_MAX: Final = 100
@@ -93,7 +94,7 @@ def lasting_subjects(state: Execution, now_ms: int) -> list[Subject]:
 
 
 def indexed_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return what the index says: the subjects that last, or all where none does."""
+    """Return the subjects for the index: the lasting subjects, or all subjects when none lasts."""
     return lasting_subjects(state, now_ms) or subjects_of(state)
 
 
@@ -105,7 +106,7 @@ def _lasts(waiting: WaitingFor, now_ms: int) -> bool:
 
 
 def _of_frames(frames: Iterable[Frame]) -> list[Subject]:
-    """A thousand iterations that wait for one task are one subject: that which waits longest."""
+    """Return one subject for all frames that wait for the same thing: that of the longest wait."""
     found: dict[tuple[WaitKind, str], Subject] = {}
     for subject in sorted(filter(None, map(_subject_of, frames)), key=_age):
         found.setdefault((subject.kind, subject.target), subject)
@@ -132,7 +133,7 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            return None  # It moves at once, or each of its lanes has a frame of its own
+            return None  # The frame continues at once, or each of its lanes has a frame of its own
         case _:
             assert_never(waiting)
     error = None if frame.error is None else frame.error[:ERROR_CHARACTERS_MAX]
@@ -163,12 +164,12 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "sync":
             kind = WaitKind.CHILD if is_told(awaiting.target) else WaitKind.JOB
             return kind, awaiting.target.removeprefix(CHILD_WORKFLOW)
-        case "task" | "pure" | "lambda" | "service" | "read" | "write":
+        case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
             return WaitKind.TASK, awaiting.target
         case _:
             assert_never(awaiting.kind)
 
 
 def _limit_of(queued: Queued) -> str:
-    """A gate's id is that of its limit, with the key and the shard after a "#"."""
+    """Return the name of the gate's limit: a gate's id is that name, "#", the key and the shard."""
     return queued.gate.rpartition("#")[0]

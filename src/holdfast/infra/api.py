@@ -1,4 +1,7 @@
-"""The HTTP API: all its routes to one function, none of them without an authoriser."""
+"""The HTTP API: all its routes to one function.
+
+Only the routes of forms need no authoriser: a signed token in their path authorises them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,18 @@ from constructs import Construct
 
 from holdfast import resources
 
+from .acknowledged import acknowledge_form
 from .compute import log_group
 from .settings import JwtIssuer, Settings
 
 _REQUESTS_PER_SECOND: Final = 500
 _REQUESTS_BURST: Final = 1_000
+# Anyone may call the routes of forms. These bounds leave the rest of the API, and most of its
+# function's concurrency, to verified callers.
+_FORM_SETTINGS: Final = {
+    route: {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40}
+    for route in resources.FORM_ROUTES
+}
 # No path, query or body: business keys and tokens do not belong in an access log.
 _ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
@@ -67,9 +77,10 @@ class Api(Construct):
             self.http_api.add_routes(
                 path=path, methods=[apigateway.HttpMethod[method]], integration=integration
             )
+        forms = self._add_forms(integration) if settings.has_forms else []
         # The stage as CloudFormation defines it: CDK's own construct accepts no log format from
         # Python.
-        apigateway.CfnStage(
+        stage = apigateway.CfnStage(
             self,
             "Stage",
             api_id=self.http_api.api_id,
@@ -78,11 +89,28 @@ class Api(Construct):
             default_route_settings=apigateway.CfnStage.RouteSettingsProperty(
                 throttling_rate_limit=_REQUESTS_PER_SECOND, throttling_burst_limit=_REQUESTS_BURST
             ),
+            route_settings=_FORM_SETTINGS if forms else None,
             access_log_settings=apigateway.CfnStage.AccessLogSettingsProperty(
                 destination_arn=self._access_log_arn(),
                 format=json.dumps(_ACCESS_LOG),
             ),
         )
+        # API Gateway refuses settings of a route that does not exist yet.
+        stage.node.add_dependency(*forms)
+
+    def _add_forms(self, integration: HttpLambdaIntegration) -> list[apigateway.HttpRoute]:
+        routes: list[apigateway.HttpRoute] = []
+        for route in resources.FORM_ROUTES:
+            method, path = route.split(" ")
+            routes += self.http_api.add_routes(
+                path=path,
+                methods=[apigateway.HttpMethod[method]],
+                integration=integration,
+                authorizer=apigateway.HttpNoneAuthorizer(),
+            )
+        for made in routes:
+            acknowledge_form(made)
+        return routes
 
     def _access_log_arn(self) -> str:
         # The construct's own ARN ends with `:*`, which suits a policy and is refused by a stage.

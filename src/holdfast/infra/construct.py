@@ -40,7 +40,7 @@ from .messaging import Messaging
 from .names import UNNAMED, default_bus_arn, name_of
 from .plain_errors import plain_errors
 from .rights import Rights
-from .rules import wake_by_events, wake_each_minute
+from .rules import notify_of_questions, wake_by_events, wake_each_minute
 from .settings import Architecture, JwtIssuer, Settings, require_key
 from .sizes import FunctionName, Size, read_sizes
 from .spending import Billed
@@ -90,6 +90,9 @@ class Holdfast(Construct):
         alarm_bounds: AlarmBounds | None = None,
         log_retention_days: int = 30,
         status_events: bool = False,
+        forms: bool = False,
+        question_events: bool = False,
+        notify_questions_to: sns.ITopic | None = None,
         payload_limit: bool = True,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
@@ -108,6 +111,8 @@ class Holdfast(Construct):
                 alarm_topic_arn=None if alarms is None else alarms.topic_arn,
                 task_policies=tuple(policy.managed_policy_arn for policy in task_policies),
                 tells_status=status_events,
+                has_forms=forms,
+                tells_questions=question_events or notify_questions_to is not None,
                 limits_payloads=payload_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
@@ -131,6 +136,8 @@ class Holdfast(Construct):
             self._make(lambda_.Code.from_asset(str(asset)))
         for secret in (secrets or {}).values():
             secret.grant_read(self.tasks)
+        if notify_questions_to is not None:
+            notify_of_questions(self, notify_questions_to, self._name, has_links=forms)
 
     # -- for the user's stack ----------------------------------------------------------------------
 
@@ -267,7 +274,7 @@ class Holdfast(Construct):
         self._rights = Rights(
             storage=self._storage,
             messaging=self._messaging,
-            status_bus_arn=default_bus_arn(self) if settings.tells_status else None,
+            default_bus_arn=default_bus_arn(self) if settings.publishes else None,
         )
         workers = [self._worker(), self._worker_single()]
         others = [self._events(), self._sweeper()]
@@ -279,6 +286,9 @@ class Holdfast(Construct):
         groups = () if network is None else network.security_groups
         self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
         self._api = Api(self, "Api", function=handler.function, settings=settings, key=self._key)
+        if settings.has_forms:
+            for made in run_tasks:
+                made.function.add_environment(resources.ENV_FORMS_URL, self._api.url)
         self._watch()
         self._outputs(role, run_tasks)
 
@@ -403,6 +413,8 @@ class Holdfast(Construct):
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
         if shape in _WORKERS and self._settings.tells_status:
             names[resources.ENV_STATUS_EVENTS] = "on"
+        if shape in _WORKERS and self._settings.tells_questions:
+            names[resources.ENV_QUESTION_EVENTS] = "on"
         return names
 
     def _watch(self) -> None:

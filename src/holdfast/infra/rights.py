@@ -14,11 +14,11 @@ from .storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """`status_bus_arn`: the bus that gets the status events of state machines, if any does."""
+    """`default_bus_arn`: the bus that gets events from the workers, if any does."""
 
     storage: Storage
     messaging: Messaging
-    status_bus_arn: str | None
+    default_bus_arn: str | None
 
     def of_worker(self, *queues: sqs.IQueue) -> list[iam.PolicyStatement]:
         """Return the rights for the worker's own work, and for Step Functions' API, which a task
@@ -59,7 +59,7 @@ class Rights:
                 on=[queue.queue_arn for queue in queues],
             ),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
-            *self._status(),
+            *self._publish(),
         ]
 
     def of_events(self) -> list[iam.PolicyStatement]:
@@ -144,7 +144,7 @@ class Rights:
             allow("s3:ListBucket", on=[blobs.bucket_arn]),
         ]
 
-    def _status(self) -> list[iam.PolicyStatement]:
-        if self.status_bus_arn is None:
+    def _publish(self) -> list[iam.PolicyStatement]:
+        if self.default_bus_arn is None:
             return []
-        return [allow("events:PutEvents", on=[self.status_bus_arn])]
+        return [allow("events:PutEvents", on=[self.default_bus_arn])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from holdfast import limits, resources
@@ -24,6 +25,35 @@ def wake_by_events(scope: Construct, handler: HoldfastFunction, messaging: Messa
             targets.LambdaFunction(
                 handler.function,
                 dead_letter_queue=messaging.events_dead,
+                retry_attempts=resources.EVENT_RETRY_ATTEMPTS_MAX,
+                max_event_age=Duration.seconds(resources.EVENT_RETRY_AGE_SECONDS_MAX),
+            )
+        ],
+    )
+
+
+def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_links: bool) -> None:
+    """Send a line of text to the topic when a question of this Holdfast opens. `name` is its own:
+    other stacks of the account use the same bus.
+    """
+    fields = [events.EventField.from_path(f"$.detail.{key}") for key in ("assignee", "title")]
+    end = events.EventField.from_path(f"$.detail.{'link' if has_links else 'question'}")
+    way = "answer it at" if has_links else "its id is"
+    events.Rule(
+        scope,
+        "QuestionsRule",
+        description="Tells a topic of questions to people",
+        event_pattern=events.EventPattern(
+            source=[resources.QUESTION_SOURCE],
+            detail_type=[resources.QUESTION_DETAIL_TYPE],
+            detail={"stack": [name]},
+        ),
+        targets=[
+            targets.SnsTopic(
+                topic,
+                message=events.RuleTargetInput.from_text(
+                    f"Question for {fields[0]}: {fields[1]} - {way} {end}"
+                ),
                 retry_attempts=resources.EVENT_RETRY_ATTEMPTS_MAX,
                 max_event_age=Duration.seconds(resources.EVENT_RETRY_AGE_SECONDS_MAX),
             )

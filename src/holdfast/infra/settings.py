@@ -62,6 +62,8 @@ class Settings:
     cannot reserve that much. Alarms notify `alarm_topic_arn`, or only show on the console.
     `task_policies` are ARNs of managed policies with the rights of tasks. `tells_status`: the
     account's default bus gets an event when an execution of a state machine begins or ends.
+    `has_forms`: the API serves the forms of signed links. `tells_questions`: that bus gets an event
+    when a question to a person opens.
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
     has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
     with a key of the stack's own, not with AWS's. `functions` has each function of
@@ -80,6 +82,8 @@ class Settings:
     alarm_topic_arn: str | None = None
     task_policies: tuple[str, ...] = ()
     tells_status: bool = False
+    has_forms: bool = False
+    tells_questions: bool = False
     limits_payloads: bool = True
     seals_secrets: bool = False
     owns_key: bool = False
@@ -137,6 +141,8 @@ class Settings:
                 alarm_topic_arn=text("alarm_topic_arn") or None,
                 task_policies=_policies(text("task_policies")),
                 tells_status=switch("status_events"),
+                has_forms=switch("forms"),
+                tells_questions=switch("question_events"),
                 limits_payloads=switch("payload_limit"),
                 seals_secrets=switch("secrets"),
                 owns_key=switch("customer_managed_key"),
@@ -148,6 +154,11 @@ class Settings:
             )
         except Unfit as unfit:
             raise unfit.in_context() from None
+
+    @property
+    def publishes(self) -> bool:
+        """Return True when the workers put events on the account's default bus."""
+        return self.tells_status or self.tells_questions
 
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
         """Return how many batches of `queue` the function processes at once."""

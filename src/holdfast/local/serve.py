@@ -14,14 +14,14 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from holdfast.aws.forms import PREFIX as FORMS
+from holdfast.aws.host import Host
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, PAYLOAD_BYTES_MAX
@@ -32,6 +32,8 @@ from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
 from holdfast.local.stack import LocalStack, local_stack, stored_stack
 from holdfast.local.task_lines import TaskLines, task_lines
+from holdfast.resources import FORMS_PATH
+from holdfast.runtime.question_events import QuestionEvents
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
 # How long running handlers may take to finish. Work that is not finished then stays stored, and the
@@ -102,14 +104,15 @@ def serving(
         _server(stack, port, lines) as server,
     ):
         stop, ended = threading.Event(), threading.Event()
-        wall.let_through(f"{LOOPBACK}:{server.server_address[1]}")
+        url = f"http://{LOOPBACK}:{server.server_address[1]}"
+        wall.let_through(url.removeprefix("http://"))
+        _announce_questions(stack.host, url)
         threads = [
             threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,)),
             threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended)),
         ]
         for thread in threads:
             thread.start()
-        url = f"http://{LOOPBACK}:{server.server_address[1]}"
         clock = stack.cloud.clock
         assert isinstance(clock, LeadClock)
         served = Served(url, clock, ended)
@@ -123,6 +126,12 @@ def serving(
             served.is_drained = not threads[1].is_alive()
             server.shutdown()
             threads[0].join(STOP_SECONDS)
+
+
+def _announce_questions(host: Host, url: str) -> None:
+    """Let the worker publish opened questions, with links to the forms of this server."""
+    told = QuestionEvents("local", url, host.setting.keys)
+    host.setting = replace(host.setting, question_events=told)
 
 
 def _play(pump: Pump, stop: threading.Event, ended: threading.Event) -> None:
@@ -293,7 +302,7 @@ class _Request(BaseHTTPRequestHandler):
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
         # A browser names no origin when it only fetches, and some services act on a GET.
         site = self.headers.get("Sec-Fetch-Site", "none")
-        if self.command == "GET" and self.path.startswith(FORMS):
+        if self.command == "GET" and self.path.startswith(FORMS_PATH):
             site = "none"  # a link in a mail leads here, and showing a form changes nothing
         if (
             (host not in own and not is_own)

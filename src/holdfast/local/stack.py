@@ -21,6 +21,7 @@ from holdfast.api.sealing import LocalVault
 from holdfast.api.surface import Workflow
 from holdfast.asl.program import Json
 from holdfast.aws import protocol
+from holdfast.aws.bus import Bus
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts, Ports
@@ -31,6 +32,7 @@ from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, wall
+from holdfast.local.announcing import announced
 from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
 from holdfast.local.gateway import REGION
@@ -132,7 +134,12 @@ def local_stack(
     with LocalCloud(clock) as cloud:
         tasks = _Tasks(deployment)
         ports = AwsPorts(
-            cloud.clients, cloud.names, tasks=tasks.perform, clock=clock, metrics=measured
+            cloud.clients,
+            cloud.names,
+            tasks=tasks.perform,
+            clock=clock,
+            metrics=measured,
+            publish=announced(Bus(cloud.clients).publish),
         )
         # The cloud forgets everything when its process ends, and so may its keys.
         keys = SigningKeys("local", {"local": os.urandom(32)})
@@ -161,7 +168,7 @@ def stored_stack(
             cloud.queues,
             tasks=tasks.perform,
             clock=cloud.clock,
-            publish=services.publish,
+            publish=announced(services.publish),
         )
         yield _stack(
             cloud, _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)

@@ -57,7 +57,7 @@ def kind_of(state: Mapping[str, Any]) -> NodeKind | None:
             return "event"
         case ["holdfast", "ask.waitForTaskToken"]:
             return "ask"
-        case ["holdfast", "workflow"]:
+        case ["holdfast", "workflow" | "start"]:
             return "child"
     return "child" if ":states:startExecution" in resource else "task"
 

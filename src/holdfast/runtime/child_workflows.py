@@ -6,9 +6,9 @@ record 0 decides which definition it runs, not the messages that were sent befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.asl import error_names
 from holdfast.asl.program import Json
@@ -23,27 +23,45 @@ from holdfast.runtime.effects import Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
 
-#: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
+if TYPE_CHECKING:
+    from holdfast.runtime.commands.payloads import Types
+
+#: The error name of arguments that do not fit, as for tasks: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-#: A task's own secret, too: the vault could not seal it, or not open it.
+#: The error when the vault could not seal or open a secret, as for a task's own secrets.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
+
+
+class Untyped:
+    """The `Types` of a stack without workflows: every value is accepted unchanged."""
+
+    def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
+        return value
+
+    def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
+        return value
+
+    def schema_of(self, _reference: str) -> dict[str, Any]:
+        return {}
+
+    def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Workflows:
     """The workflows that this process can start, each by its newest definition.
 
-    `normalise_input` gives the input with every field present: tenant, workflow, input. It raises
-    RequestError HF210, VaultFault.
+    `types` are those of data that comes from workflows: its secrets are sealed already.
     """
 
     definitions: Mapping[str, Definition]
-    normalise_input: Callable[[str, str, Json], Json]
+    types: Types
 
 
-#: Where nothing can be started no input is looked at.
-NO_WORKFLOWS: Final = Workflows({}, lambda _tenant, _workflow, data: data)
+#: A process that can start no workflow. It never reads an input.
+NO_WORKFLOWS: Final = Workflows({}, Untyped())
 
 
 def name_in(target: str) -> str | None:
@@ -63,8 +81,8 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Start the child. Return that it is started, or the reason why it cannot be. Repeated calls
-    give the same result.
+    """Start the child execution. Return the fact that it is started, or why it cannot be. Repeated
+    calls give the same result.
     """
     workflow = name_in(attempt.target)
     assert workflow is not None
@@ -73,7 +91,7 @@ def call(
     if cause is not None:
         return facts.FailedWith(attempt.entry, attempt.attempt, TOO_DEEP, cause)
     try:
-        data = workflows.normalise_input(log.tenant, workflow, attempt.arguments)
+        data = workflows.types.normalise_input(log.tenant, workflow, attempt.arguments)
         stowed = yield from inbox.stow(log.tenant, run, data, START_INPUT_BYTES_MAX)
     except RequestError as misfit:
         return facts.FailedWith(attempt.entry, attempt.attempt, INVALID_ARGUMENTS, misfit.message)
@@ -92,7 +110,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
-    # A lane's start is sent again by a recovery of its parent; this one would be sent no more.
+    # Guard the start message: a parent's recovery sends a Map lane's start again, and would not
+    # send this one.
     yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}

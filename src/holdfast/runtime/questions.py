@@ -17,19 +17,21 @@ new assignee (`to`), and a second row, the pointer, stands in that assignee's in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import OpenQuestion
+from holdfast.core.decision import iso_time
 from holdfast.core.state import Execution
 from holdfast.limits import EVENT_RETENTION_SECONDS, RECORD_RETENTION_SECONDS
-from holdfast.runtime.effects import Delete, Item, NoResult, PutIfAbsent
+from holdfast.runtime.effects import Delete, Effect, Get, Item, NoResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.sealed import hidden
 
-#: A title is shown in lists; the log has all of it.
+#: The length to which a row cuts a title: lists show the row, and the log has the whole title.
 _TITLE_CHARACTERS: Final = 300
 
 
@@ -65,6 +67,11 @@ def open_row(tenant: str, state: Execution, command: OpenQuestion) -> NoResult:
     yield PutIfAbsent(tables.MAIL, item_of(tenant, state, command))
 
 
+def has_row(tenant: str, run: str, command: OpenQuestion) -> Generator[Effect, Any, bool]:
+    found = yield Get(tables.MAIL, partition(tenant, run), own_key(run, command))
+    return found is not None
+
+
 def item_of(tenant: str, state: Execution, command: OpenQuestion) -> Item:
     ends_ms = command.due_ms or command.since_ms + 1_000 * RECORD_RETENTION_SECONDS
     item: dict[str, str | int | bytes] = {
@@ -75,7 +82,7 @@ def item_of(tenant: str, state: Execution, command: OpenQuestion) -> Item:
         "entry": command.entry,
         "attempt": command.attempt,
         "wf": state.workflow,
-        "title": command.title[:_TITLE_CHARACTERS],
+        "title": hidden(command.title)[:_TITLE_CHARACTERS],
         "who": command.assignee,
         "since": command.since_ms,
         "ttl": ends_ms // 1_000 + EVENT_RETENTION_SECONDS,
@@ -116,6 +123,25 @@ def question_from(item: Mapping[str, Any]) -> Question:
         )
 
 
+def shown(question: Question) -> dict[str, Any]:
+    """Return the question as the API lists it, and as the bus announces it."""
+    found: dict[str, Any] = {
+        "question": question.id,
+        "title": question.title,
+        "assignee": question.delegated_to or question.assignee,
+        "workflow": question.workflow,
+        "execution": question.run,
+        "since": iso_time(question.since_ms),
+    }
+    if question.name:
+        found["name"] = question.name
+    if question.due_ms is not None:
+        found["until"] = iso_time(question.due_ms)
+    if question.claimed_by:
+        found["claimed_by"] = question.claimed_by
+    return found
+
+
 def pointer_of(own: Item, assignee: str) -> Item:
     """Return the row that shows a delegated question to its new assignee. `own`: its own row."""
     row = question_from(own)
@@ -126,7 +152,3 @@ def pointer_of(own: Item, assignee: str) -> Item:
 
 def own_key(run: str, command: OpenQuestion) -> str:
     return keys.question(command.assignee, command.since_ms, run, command.entry, command.attempt)
-
-
-def _partition(tenant: str, run: str) -> str:
-    return keys.questions(tenant, keys.question_shard(run))

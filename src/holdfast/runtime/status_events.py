@@ -18,7 +18,8 @@ from holdfast.runtime.effects import Effect, Publish
 from holdfast.runtime.storage.codec import Record
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
-#: AWS keeps this source to itself: only a cloud that is all our own may say it.
+#: AWS reserves this source for its own events: only the local stack, which publishes to no bus of
+#: AWS, may use it.
 AWS_SOURCE: Final = "aws.states"
 OWN_SOURCE: Final = "holdfast.states"
 

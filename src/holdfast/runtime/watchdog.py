@@ -51,7 +51,9 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """Return the row. `sequence` is its record, which a frozen worker may write later."""
+    """Return the row. `sequence` is the record that the row announces; a frozen worker may write
+    the record later.
+    """
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),

@@ -19,8 +19,9 @@ from typing import Any, Final, TypeVar
 
 from holdfast.asl.validation.report import MachineType
 from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.payloads import Types, Untyped
+from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables
@@ -255,7 +256,9 @@ def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """Return a text of the definition with this hash; None for a workflow's, which has no text."""
+    """Return a stored text of the definition with this hash; None for a workflow's definition,
+    which has no text.
+    """
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 

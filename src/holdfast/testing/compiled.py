@@ -12,7 +12,7 @@ from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.asl.resources import CHILD_WORKFLOW, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -271,7 +271,20 @@ class _Machine:
                     assert_never(waiting)
         return found
 
+    def _command(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
+        given: Any = attempt.arguments
+        started = started_by(attempt.target)
+        if started is None:
+            place = WaitingPlace(path, None, "send", given["name"])
+            place.arguments = {"key": given["key"], "data": given["data"]}
+        else:
+            place = WaitingPlace(path, None, "start", started, given)
+        place.owner = lambda over: self._offer(_fact(attempt, over))
+        return place
+
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
+        if attempt.kind == "command":
+            return self._command(path, attempt)
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         task = self._timeline.script.tasks.get(attempt.target)

@@ -214,6 +214,20 @@ class _Direct:
         # Rounded as the engine does it: parts below a millisecond are dropped.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
+    def send(self, name: str, data: object, /, *, key: str) -> None:
+        line = current_line.get()
+        arguments: JsonValue = {"key": key, "data": to_json(data)}
+        self.lines.wait(line, WaitingPlace(line.path, None, "send", name, arguments))
+
+    def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
+        line = current_line.get()
+        given = to_json(arguments)
+        answer = self.lines.wait(
+            line, WaitingPlace(line.path, None, "start", workflow.name, given)
+        ).answer
+        assert answer is not None
+        return str(answer.output)
+
     def publish(self, name: str, value: object, /) -> None:
         self.timeline.publish(name, to_json(value), current_line.get().path)
 

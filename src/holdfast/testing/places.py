@@ -13,7 +13,9 @@ from holdfast.api.boundary import JsonValue
 
 #: The branches around a step, outermost first; a child workflow's name where one is entered.
 RunPath: TypeAlias = tuple[int | str, ...]
-CallKind: TypeAlias = Literal["task", "pure", "workflow", "event", "ask", "sleep", "publish"]
+CallKind: TypeAlias = Literal[
+    "task", "pure", "workflow", "event", "ask", "sleep", "send", "start", "publish"
+]
 
 
 @dataclass(eq=False, slots=True)

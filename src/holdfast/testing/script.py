@@ -258,10 +258,11 @@ class Script:
             )
         return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))
 
-    def sent_answer(self, number: int, place: WaitingPlace) -> ScriptedAnswer:
+    def sent_answer(self, number: int, value: Any, place: WaitingPlace) -> ScriptedAnswer:
+        """`number`: of the event or answer with this value among all that are sent in the run."""
         if number not in self._sent_answers:
             self._require_first(place, 1)
-            output = _normalised(place, self.sent[number].value)
+            output = _normalised(place, value)
             self._sent_answers[number] = ScriptedAnswer(0, output=output)
         return self._sent_answers[number]
 

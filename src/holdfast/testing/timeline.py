@@ -18,7 +18,7 @@ from holdfast.testing.ends import End
 from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, RunPath, WaitingPlace
-from holdfast.testing.script import Script, ScriptedAnswer
+from holdfast.testing.script import Script, ScriptedAnswer, Sent
 
 #: A run with more calls than this follows a script that never ends.
 CALLS_MAX: Final = 10_000
@@ -89,6 +89,8 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
+        #: The events and answers that the test sends, and then those of the workflow itself.
+        self._sent = [*script.sent]
         self._limits = LimitGates(script.limits)
         for number, sent in enumerate(script.sent):
             self._push(sent.at_ms, _Entry(None, sent=number))
@@ -188,6 +190,11 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
+            case "send":
+                self._send(place)
+            case "start":
+                started = f"{place.name}-{self._count(place)}"
+                self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=started)))
             case "publish":
                 raise AssertionError("a published value is no wait")
 
@@ -239,20 +246,31 @@ class Timeline:
             self._answer(place, answer)
             return
         for sent in self._arrived:
-            if self.script.sent[sent].is_for(place):
+            if self._sent[sent].is_for(place):
                 self._arrived.remove(sent)
-                self._push(self.now_ms, _Entry(place, self.script.sent_answer(sent, place)))
+                self._push(self.now_ms, _Entry(place, self._sent_answer(sent, place)))
                 return
         self._waits.append(place)
         if place.timeout_ms is not None:
             self._push(self.now_ms + place.timeout_ms, _Entry(place))
 
+    def _send(self, place: WaitingPlace) -> None:
+        """Send an event as the workflow does. A wait of the same run may take it."""
+        given: Any = place.arguments
+        number = len(self._sent)
+        self._sent.append(Sent("event", place.name, given["data"], given["key"], None, self.now_ms))
+        self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
+        self._push(self.now_ms, _Entry(None, sent=number))
+
     def _deliver(self, number: int) -> Over | None:
         for place in self.open_waits:
-            if self.script.sent[number].is_for(place):
-                return self._over(place, self.script.sent_answer(number, place))
+            if self._sent[number].is_for(place):
+                return self._over(place, self._sent_answer(number, place))
         self._arrived.append(number)
         return None
+
+    def _sent_answer(self, number: int, place: WaitingPlace) -> ScriptedAnswer:
+        return self.script.sent_answer(number, self._sent[number].value, place)
 
     def _endless(self) -> ScriptError:
         names = ", ".join(sorted({call.name or "sleep" for call in self.calls[-100:]}))

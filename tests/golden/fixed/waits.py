@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from holdfast import (ask, publish, wait_for_event, workflow)
+from holdfast import (ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -41,3 +41,5 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("once", Payment, key=order.id)
     wait_for_event("twice", list[Payment], key=order.id)
     publish("done", n)
+    send("done", n, key=order.id)
+    start(flow, order, n)

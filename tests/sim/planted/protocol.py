@@ -216,7 +216,7 @@ def _send_before_the_commit(patch: Patch) -> None:
         before = self.state
         self.state = step.state
         new = [] if step.state.is_ended else list(pending_commands(step.state))
-        yield from follow_ups.carry_out(self, None, new, now_ms)  # type: ignore[arg-type]
+        yield from follow_ups.carry_out(self, None, new, now_ms, None)  # type: ignore[arg-type]
         self.state = before
         return (yield from real(self, step, now_ms, listing))
 

@@ -11,7 +11,7 @@ from jsonata import JException
 
 from holdfast.asl.jsonata import values
 
-_DIGITS_MAX: Final = 300  # ten to the power of it is a double
+_DIGITS_MAX: Final = 300  # ten to this power still fits a double
 _SYMBOL_CHARACTERS_MAX: Final = 10
 _SYMBOLS: Final = {
     "decimal-separator": ".",

@@ -189,7 +189,7 @@ def as_item(result: Any) -> Any:
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
-        raise Declined  # an array that turns into its item once it is looked at
+        raise Declined  # a sequence of one item, which becomes that item when it is read
     return result.items
 
 
@@ -214,7 +214,8 @@ def truth(value: Any, run: EvaluationRun) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        # A list of itself, twice, forty levels deep, is short and endless.
+        # A list that holds itself twice, forty levels deep, is small in memory and endless to
+        # visit.
         run.charge(1)
         for at, item in enumerate(value):
             if truth(item, run):

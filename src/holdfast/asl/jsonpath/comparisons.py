@@ -89,7 +89,7 @@ def _value(scope: PathScope, path: Path) -> StrictJson:
 
 
 def _is_present(scope: PathScope, path: Path) -> bool:
-    """An indefinite path is present where it leads to something."""
+    """Return True when the path leads to a value; an indefinite path must lead to at least one."""
     try:
         found = scope.find(path)
     except PathMissing:

@@ -26,7 +26,7 @@ from holdfast.compiler.expressions.query import (
     expression,
     template,
 )
-from holdfast.compiler.ir import Ask, RunWorkflow, Target, WaitForEvent
+from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
 from holdfast.compiler.types.failures import ErrorClasses, names_of
 
 STATES: Final = Variable("states")
@@ -103,6 +103,13 @@ def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[
     arguments = template(call.arguments.query)
     resource = f"holdfast:workflow:{name}"
     return name, {"Type": "Task", "Resource": resource, "Arguments": arguments}
+
+
+def start_state(machine: MachineParts, start: StartWorkflow) -> tuple[str, dict[str, Any]]:
+    name = start.workflow.name
+    machine.workflows[name] = reference_of(start.workflow.function)
+    state = {"Resource": f"holdfast:start:{name}", "Arguments": template(start.arguments.query)}
+    return f"start {name}", {"Type": "Task", **state}
 
 
 def event_state(machine: MachineParts, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from holdfast.compiler.emit.states import (
     part_of,
     question_state,
     short_name,
+    start_state,
     task_state,
     workflow_state,
 )
@@ -43,9 +44,11 @@ from holdfast.compiler.ir import (
     RunFirst,
     RunParallel,
     RunWorkflow,
+    SendEvent,
     Sleep,
     SleepUntil,
     SourcePlace,
+    StartWorkflow,
     StatementBlock,
     StepStatement,
     TaskAction,
@@ -96,6 +99,11 @@ class StepEmitter:
                 return task.label or task.name, state
             case RunWorkflow() as call:
                 return workflow_state(self.machine, call)
+            case StartWorkflow() as start:
+                return start_state(self.machine, start)
+            case SendEvent(event, arguments):
+                sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
+                return f"send {event}", {"Type": "Task", **sent}
             case WaitForEvent() as wait:
                 return event_state(self.machine, wait)
             case Ask() as question:

@@ -56,7 +56,8 @@ from typing import Final, TypeAlias
 
 Plan: TypeAlias = "SingleStep | Chain | Fork | Core"
 
-#: Forks in forks: JSON has a limit, and deeper ones make a core. Twice this is never exceeded.
+#: The depth of forks in forks, because JSON's nesting is limited: deeper ones become a core. No
+#: plan exceeds twice this depth.
 _NESTING_MAX: Final = 12
 
 

@@ -1,4 +1,4 @@
-"""The call of a workflow in a workflow: a child execution, whose input is filled in at once."""
+"""A workflow that a workflow calls or starts: its input is filled in at once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from holdfast.api.surface import Workflow
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf, literal
-from holdfast.compiler.ir import Action, RunWorkflow
+from holdfast.compiler.ir import Action, RunWorkflow, StartWorkflow
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
-from holdfast.compiler.types.types import Type
+from holdfast.compiler.types.types import STR, Type
 
 #: The errors for a wrong value, and those of pydantic for an annotation.
 _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
@@ -22,9 +22,22 @@ _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 def lower_child_call(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
-    """Lower the call of a child workflow. `given`: the arguments of the call; the workflow's
-    defaults fill the others.
-    """
+    """Lower the call of a child workflow. `given`: the arguments of the call."""
+    action = RunWorkflow(workflow, _filled(expressions, node, workflow, given))
+    return action, signature_of(workflow.function).result
+
+
+def lower_start(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
+) -> tuple[Action, Type]:
+    """Lower `start(workflow, …)`, whose result is the id of the execution."""
+    return StartWorkflow(workflow, _filled(expressions, node, workflow, given)), STR
+
+
+def _filled(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
+) -> TypedQuery:
+    """Return the whole input: the workflow's defaults fill what the call leaves out."""
     assert isinstance(given.query, ObjectOf)
     named = dict(given.query.items)
     try:
@@ -35,6 +48,4 @@ def lower_child_call(
         help_ = f"def {workflow.function.__name__}(…): parameters and defaults that pydantic knows"
         raise refuse(expressions, node, "HF008", message, help_) from None
     left_out = [(name, literal(value)) for name, value in defaults.items() if name not in named]
-    query = ObjectOf((*given.query.items, *left_out))
-    action = RunWorkflow(workflow, TypedQuery(query, given.type, given.fails))
-    return action, signature_of(workflow.function).result
+    return TypedQuery(ObjectOf((*given.query.items, *left_out)), given.type, given.fails)

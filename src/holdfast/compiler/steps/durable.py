@@ -26,6 +26,8 @@ _STEPS: Final = frozenset(
             surface.wait_for_event,
             surface.ask,
             surface.publish,
+            surface.send,
+            surface.start,
         ),
     )
 )
@@ -41,15 +43,16 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
         return None
     match node.func:
         case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
-            task = _outside(unit, scope, base)
+            task = find_outside(unit, scope, base)
             return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
         case function:
-            found = _outside(unit, scope, function)
+            found = find_outside(unit, scope, function)
     is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
     return found if is_step else task_of(found)
 
 
-def _outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
+def find_outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
+    """Return what a name of the module refers to; NOTHING for a local name or another node."""
     root = node
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -97,12 +100,12 @@ def _setting(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.Name() | ast.Attribute():
-            return _outside(unit, scope, node)
+            return find_outside(unit, scope, node)
         case ast.Tuple(elts=parts):
             items = tuple(_setting(unit, scope, part) for part in parts)
             return NOTHING if NOTHING in items else items
         case ast.Call(func=function, args=args, keywords=keywords):
-            make = _outside(unit, scope, function)
+            make = find_outside(unit, scope, function)
             if not (make is Retry or any(make is duration for duration in _DURATIONS)):
                 return NOTHING
             values = [_setting(unit, scope, arg) for arg in args]

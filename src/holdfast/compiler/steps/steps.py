@@ -15,12 +15,14 @@ from holdfast.compiler.ir import Action, TaskAction
 from holdfast.compiler.signatures import match_call, signature_of
 from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
-from holdfast.compiler.steps.child_calls import lower_child_call
+from holdfast.compiler.steps.child_calls import lower_child_call, lower_start
+from holdfast.compiler.steps.durable import find_outside
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
     lower_publish,
+    lower_send,
     lower_sleep,
     lower_sleep_until,
     lower_wait_for_event,
@@ -58,6 +60,8 @@ class Steps:
         if isinstance(function, Workflow):
             given = self._arguments(node, function, 0)
             return lower_child_call(self.expressions, node, function, given)
+        if function is surface.start:
+            return self._start(node)
         found = match_call(self.expressions.unit, node, function)
         if found is None:
             raise StepRefused
@@ -74,11 +78,25 @@ class Steps:
             return lower_sleep_until(self.expressions, found)
         if function is surface.wait_for_event:
             return lower_wait_for_event(self.expressions, node, found)
+        if function is surface.send:
+            return lower_send(self.expressions, found)
         if function is surface.publish:
             return lower_publish(self.expressions, found)
         return lower_ask(self.expressions, found)
 
     # Tasks.
+
+    def _start(self, node: ast.Call) -> tuple[Action, Type]:
+        unit, scope = self.expressions.unit, self.expressions.scope
+        named = node.args[0] if node.args else None
+        workflow = None if named is None else find_outside(unit, scope, named)
+        if not isinstance(workflow, Workflow):
+            message = "start() takes a @workflow, and then the workflow's own arguments"
+            raise refuse(
+                self.expressions, named or node, "HF086", message, "start(dispatch, order.id)"
+            )
+        given = self._arguments(node, workflow, 1)
+        return lower_start(self.expressions, node, workflow, given)
 
     def _arguments(
         self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any], skip: int

@@ -1,5 +1,5 @@
-"""`sleep`, `sleep_until`, `wait_for_event`, `ask`, `publish`: `ast` -> the action and the type of
-its result.
+"""`sleep`, `wait_for_event`, `ask`, `send`, `publish` and others: `ast` -> the action, and the type
+of its result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.ir import Action, Ask, Publish, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.ir import Action, Ask, Publish, SendEvent, Sleep, SleepUntil, WaitForEvent
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -108,6 +108,22 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    match require_value(expressions, found["name"]).query:
+        case Constant(str(event)) if event:
+            pass
+        case _:
+            message = "the name of an event must be a constant text"
+            help_ = '"pool.granted", with what varies in key='
+            raise refuse(expressions, found["name"], "HF053", message, help_)
+    key = require_text(expressions, found["key"])
+    value = require_value(expressions, found["data"])
+    data = at_border(expressions.unit, found["data"], value)
+    items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
+    arguments = TypedQuery(ObjectOf(items), NONE, fails_of(key, data))
+    return SendEvent(event, arguments), NONE
 
 
 def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

@@ -2,7 +2,8 @@
 
 A task is `lambda:invoke`: the function gets the task's arguments and nothing else. The caller's
 identity stands in its client context. An event or a question is
-`lambda:invoke.waitForTaskToken`. A child workflow is `startExecution.sync:2`, and behind it a
+`lambda:invoke.waitForTaskToken`. A sent event is `lambda:invoke`, a start `startExecution`. A child
+workflow is `startExecution.sync:2`, and behind it a
 Choice, because AWS reports every failure of a child as States.TaskFailed.
 """
 
@@ -28,9 +29,10 @@ from holdfast.compiler.targets.queries import (
 )
 from holdfast.limits import NAME_CHARACTERS_MAX
 
-TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "workflow"]
+TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "send", "workflow"]
 
 INVOKE: Final = "arn:aws:states:::lambda:invoke"
+START: Final = "arn:aws:states:::states:startExecution"
 #: Lambda itself, not the function, could not do it; AWS's page on best practices retries these.
 SERVICE_ERRORS: Final = (
     "Lambda.ServiceException",
@@ -71,6 +73,8 @@ class Placeholder:
                 return "the ARN of a Lambda function that keeps the token of who awaits an event"
             case "ask":
                 return "the ARN of a Lambda function that puts a question to a person"
+            case "send":
+                return "the ARN of a Lambda function that answers the tokens of who awaits an event"
             case "workflow":
                 return f"the ARN of the state machine of the workflow {self.name}"
 
@@ -142,6 +146,19 @@ class Rewriting:
                 # Lambda itself detects a lost function; it sends no heartbeats.
                 invoked.pop("HeartbeatSeconds", None)
                 return _retried(_with_result(invoked, "Payload"))
+            case "send":
+                sent = {
+                    "FunctionName": self._placeholder("send", "", "send_event"),
+                    "Payload": state["Arguments"],
+                }
+                return _retried(
+                    _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
+                )
+            case "start":
+                machine = self._placeholder("workflow", target, target)
+                given = {"StateMachineArn": machine, "Input": state["Arguments"]}
+                started = {**state, "Resource": START, "Arguments": given}
+                return _with_result(started, "ExecutionArn")
             case "event.waitForTaskToken":
                 function = self._placeholder("event", "", "wait_for_event")
             case "ask.waitForTaskToken":

@@ -131,7 +131,7 @@ def _skipped(state: Execution, event: Event) -> Execution:
 
 
 def _forked(state: Execution, event: Event) -> Execution:
-    """The history so far is a copy. From here on the execution is its own."""
+    """Apply the end of a fork's copied history: every later event is the fork's own."""
     own, root = event.holdfast, state.frames[ROOT]
     data = event.details.get("input", root.input)
     assigned = event.details.get("assignedVariables", {})
@@ -245,7 +245,9 @@ def _entered(state: Execution, event: Event) -> Execution:
 
 
 def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
-    """The root, or a lane of the entry that its id names; the lane counts as started."""
+    """Add the root frame, or the frame of a lane; the frame's id names the lane's owner entry.
+    Count the lane as started.
+    """
     frame_id: str = event.holdfast.get("frame", ROOT)
     owner = None
     if frame_id != ROOT:
@@ -274,7 +276,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
-        state = without_lanes(state, frame)  # caught: they are not continued
+        state = without_lanes(state, frame)  # the error is caught: the lanes below do not continue
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
     frame = _frame(

@@ -13,7 +13,8 @@ from holdfast.runtime.commands.fields import hash_of
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import hidden
 
-#: The module in the name of a type, `list[shop:Payment]`. Secrets are listed by type names alone.
+#: Matches the module part in a type's name: `shop:` in `list[shop:Payment]`. Secrets are listed by
+#: type names alone.
 _MODULE: Final = re.compile(r"[\w.]+:")
 
 
@@ -41,22 +42,6 @@ class Types(Protocol):
 
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
-
-
-class Untyped:
-    """The `Types` of a stack without workflows: every value is accepted unchanged."""
-
-    def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
-        return value
-
-    def normalise_payload(self, _tenant: str, _reference: str, value: Json, _what: str) -> Json:
-        return value
-
-    def schema_of(self, _reference: str) -> dict[str, Any]:
-        return {}
-
-    def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
-        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
+from holdfast.asl.resources import started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -41,9 +42,9 @@ from holdfast.sealed import hidden
 EventPlace: TypeAlias = tuple[int, int]
 BEGINNING: Final[EventPlace] = (-1, 0)
 
-#: AWS's name for the details of an event type, where it is not the type itself.
+#: AWS's name for the details of an event type, where it differs from the type's own name.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
-#: Details that AWS gives as JSON text.
+#: Members of the details that AWS gives as JSON text.
 _TEXTS: Final = frozenset({"input", "output", "parameters"})
 
 
@@ -126,6 +127,9 @@ def _waiting(
 def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
     if is_told(attempt.target):
         return _child(state, frame, attempt)
+    started = started_by(attempt.target)
+    if attempt.is_unknown and started is not None:
+        return _unknown_workflow(started)
     if attempt.is_unknown:
         return {
             "kind": "unknown_task",
@@ -159,13 +163,17 @@ def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[
     """Describe a wait for another execution. The id of that execution is known before it starts."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
-        reason = f"no worker knows a workflow named {name!r}"
-        return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
+        return _unknown_workflow(str(name))
     what = {"kind": "execution"} if name is None else {"kind": "workflow", "workflow": name}
     run = child_run(state.run, waiting.entry, waiting.attempt)
     if isinstance(waiting, Attempt):
         return {**what, "execution": run, **_retry(waiting)}
     return {**what, "execution": run, **_until(state, frame, waiting.due_ms)}
+
+
+def _unknown_workflow(name: str) -> dict[str, str]:
+    reason = f"no worker knows a workflow named {name!r}"
+    return {"kind": "unknown_workflow", "workflow": name, "reason": reason}
 
 
 def _retry(attempt: Attempt) -> dict[str, str]:
@@ -188,7 +196,7 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 
 
 def last_failure(records: Iterable[Record]) -> dict[str, Any] | None:
-    """Return the newest failed attempt that has a traceback, of the records that were read."""
+    """Return the newest failed attempt with a traceback among the records."""
     for record in reversed([*records]):
         for event in reversed(record.events):
             if "traceback" in event.holdfast:
@@ -250,7 +258,9 @@ def read_records(
 def records_of(
     tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
-    """Records that TTL has deleted are missing: then the history begins at the first snapshot."""
+    """Yield the records in order. If TTL has deleted the oldest records, the history begins at the
+    first snapshot.
+    """
     now_ms = yield Clock()
     with reading(f"the log of execution {run}"):
         items = kept(items, now_ms)

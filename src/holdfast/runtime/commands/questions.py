@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from holdfast.core.decision import iso_time
 from holdfast.core.state import Awaiting, Execution
 from holdfast.core.waits import opened_by
 from holdfast.errors import GoneTypeError, RequestError
@@ -25,7 +24,7 @@ from holdfast.runtime.commands import answers
 from holdfast.runtime.commands.list_filter import LISTED_MAX
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Payload
-from holdfast.runtime.commands.tokens import Token, make_token, require_link
+from holdfast.runtime.commands.tokens import Token, make_token, question_token, require_link
 from holdfast.runtime.effects import (
     Clock,
     Condition,
@@ -82,7 +81,7 @@ def list_questions(tenant: str, request: Mapping[str, Any]) -> JsonResult:
         question = yield from _present(tenant, row, now_ms)
         is_wanted = request.get("workflow") in (None, row.workflow)
         if question is not None and is_wanted:
-            shown.append(_shown(question))
+            shown.append(questions.shown(question))
     more = {"next": page[-1].sk} if len(rows) > limit else {}
     return {"questions": shown, **more}
 
@@ -95,7 +94,7 @@ def _limit_of(request: Mapping[str, Any]) -> int:
 
 
 def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, Question | None]:
-    """Return the question of a row; None when it is not this assignee's, or over."""
+    """Return the question of a row; None when another assignee has it or its wait has ended."""
     if row.due_ms is not None and row.due_ms <= now_ms:
         return None
     if not row.own:
@@ -106,24 +105,6 @@ def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, 
         yield Delete(tables.MAIL, questions.partition(tenant, row.run), row.sk)
         return None
     return own
-
-
-def _shown(question: Question) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "question": question.id,
-        "title": question.title,
-        "assignee": question.delegated_to or question.assignee,
-        "workflow": question.workflow,
-        "execution": question.run,
-        "since": iso_time(question.since_ms),
-    }
-    if question.name:
-        shown["name"] = question.name
-    if question.due_ms is not None:
-        shown["until"] = iso_time(question.due_ms)
-    if question.claimed_by:
-        shown["claimed_by"] = question.claimed_by
-    return shown
 
 
 # -- one question ----------------------------------------------------------------------------------
@@ -149,7 +130,7 @@ class _Open:
         return question_from(questions.item_of(self.tenant, self.state, opened_by(self.waiting)))
 
     def update(self, **changed: Any) -> Update:
-        """A write of the row, if the worker has not deleted it meanwhile."""
+        """Return an update of the row that fails if the worker has deleted the row meanwhile."""
         where = (_PRESENT, *changed.pop("where", ()))
         row = self.row
         return Update(
@@ -166,12 +147,11 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
     state, waiting = found.state, found.waiting
     definition = yield from known.programs.fetch(tenant, state.definition)
     wanted = Payload.of_answer(definition, found.position)
-    expires_ms = waiting.due_ms or (yield Clock()) + TOKEN_SECONDS_MAX * 1_000
-    token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
+    token = question_token(tenant, state.run, opened_by(waiting), (yield Clock()))
     asked = waiting.arguments if isinstance(waiting.arguments, dict) else {}
     return {
-        **_shown(found.row),
-        "title": waiting.text("title"),
+        **questions.shown(found.row),
+        "title": hidden(waiting.text("title")),
         "details": hidden(asked.get("details")),
         "schema": _schema(known, wanted.reference),
         "token": make_token(token, known.keys),

@@ -55,7 +55,7 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import Scope, covering, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: Tries of one write whose condition was made from an outdated view of the gate.
+#: The number of tries of one conditional write, each from a newer state of the gate.
 _TRIES_MAX: Final = 5
 
 
@@ -138,7 +138,7 @@ class Permits:
         return False
 
     def leave_workflow(self, state: Execution) -> NoResult:
-        """The execution has ended: gives its place back, and lets the next execution begin."""
+        """Give back the place of an ended execution, and let the next execution begin."""
         for use in self.memory.book.of_workflow.get(state.workflow, ()):
             if not use.rule.is_rate:
                 now_ms = yield Clock()
@@ -196,7 +196,8 @@ class Permits:
         if not taken:
             return None
         if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
-            # The host stood still meanwhile: what it took may be too old to begin with.
+            # The host was frozen for a while, so its permits and tokens may be too old: give them
+            # back.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
@@ -228,9 +229,11 @@ class Permits:
         if rule.is_paused:
             return None
         if granted is not None and part.is_rate:
-            # Tokens cannot be kept: between two queues it would give up one for the other.
+            # A token cannot be kept while the attempt waits elsewhere: in two queues it would lose
+            # one token for the other.
             return (yield from self._take_next(gate_id, part))
-        # An attempt that was let in elsewhere, or taken over, may have its permit here already.
+        # An attempt that another gate let begin, or that was taken over, may already have a permit
+        # at this gate.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
             return None
@@ -278,7 +281,8 @@ class Permits:
             if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
                 return None  # F3: another delivery of the same message runs the attempt
             if mine is not None:
-                # The attempt's own: it was kept, granted, or taken by a worker that was lost.
+                # The permit is the attempt's own: it was kept, granted, or taken by a worker that
+                # was lost.
                 written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
                 gate = self.memory.see(gate_id, written.item, now_ms)
                 if written.is_done:
@@ -315,7 +319,9 @@ class Permits:
     def let_in(
         self, body: Any, state: Execution
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """A gate has let an attempt or an execution begin, unless it waits there no longer."""
+        """Return the fact that a gate has let an attempt or execution begin, unless it no longer
+        waits there.
+        """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
@@ -354,7 +360,7 @@ class Permits:
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
         if ticket[1] == 0 and not state.is_ended and not isinstance(waiting, Admission):
-            return  # it was let in before, and runs
+            return  # the gate let it begin earlier, and it runs
         is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
         if body["own"] and (not is_open or state.paused is not None):
             held = Held(GateId.parse(body["gate"]), body["own"])

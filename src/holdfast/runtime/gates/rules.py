@@ -170,7 +170,9 @@ NO_LIMITS: Final = LimitBook()
 
 
 def scope_rule(gate: str) -> LimitRule:
-    """Return the rule of a scope's gate: how fast what it has held begins after a resume."""
+    """Return the rule of a scope's gate: how fast the waiting attempts and executions begin after a
+    resume.
+    """
     return LimitRule(gate, interval_us=interval_us_of(RESUME_PER_SECOND))
 
 

@@ -66,7 +66,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
-    if not formats.oldest <= found <= formats.newest:  # no call: twice for each record of a load
+    # inlined, because a load checks each record twice
+    if not formats.oldest <= found <= formats.newest:
         formats.require(found, what)
     return found
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
-from holdfast.asl.program import Json
 from holdfast.core.decision import iso_time
 from holdfast.core.schedules import Decision, decide, execution_name
 from holdfast.errors import HoldfastError, RequestError, is_damage
 from holdfast.runtime import messages, schedules
-from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.control import request_control
-from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.effects import Clock, Effect, Message, NoResult, Replace, Send
 from holdfast.runtime.follow_ups import delay_until
 from holdfast.runtime.schedules import StoredSchedule
@@ -30,16 +26,6 @@ from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
 _FAILED = frozenset({"FAILED", "TIMED_OUT"})
-
-
-@dataclass(frozen=True, slots=True)
-class _InputTypes:
-    """The part of `Types` that a start reads. A worker has no other types."""
-
-    workflows: Workflows
-
-    def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        return self.workflows.normalise_input(tenant, workflow, value)
 
 
 def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
@@ -107,7 +93,7 @@ def _start_all(
 def _start(
     setting: WorkerConfig, found: StoredSchedule, nominal_ms: int
 ) -> Generator[Effect, Any, str]:
-    known = _known(setting)
+    known = setting.lookup()
     name = execution_name(found.name, nominal_ms)
     data = dict(found.plan.input)
     if found.plan.time_as:
@@ -123,12 +109,6 @@ def _start(
             "HF212", f"an execution {name!r} with another input exists", status=409
         ) from None
     return accepted.start.run
-
-
-def _known(setting: WorkerConfig) -> Lookup:
-    types = cast("Types", _InputTypes(setting.workflows))
-    definitions = setting.workflows.definitions
-    return Lookup(setting.programs, definitions, setting.keys(), setting.formats, types)
 
 
 def _running(

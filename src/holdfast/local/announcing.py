@@ -1,0 +1,29 @@
+"""Under `serve`, a question that opens is a line on the terminal, with the link to its form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast import resources
+from holdfast.runtime.effects import Publish
+
+
+def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
+    """Return a performer that shows an event about a question, and then publishes each event."""
+
+    def perform(effect: Publish) -> None:
+        if effect.detail_type == resources.QUESTION_DETAIL_TYPE:
+            sys.stderr.write(f"{line_of(effect.detail)}\n")
+            sys.stderr.flush()
+        publish(effect)
+
+    return perform
+
+
+def line_of(detail: Mapping[str, Any]) -> str:
+    """Return the line. A title may hold any text: no part of it controls the terminal."""
+    asked = f"question for {detail['assignee']}: {detail['title']}"
+    shown = "".join(one if one.isprintable() else " " for one in asked)
+    return f"{shown} {detail['link']}"

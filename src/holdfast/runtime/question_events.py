@@ -1,0 +1,79 @@
+"""An event on the bus when a question to a person opens.
+
+    record ─► event ─► row of the inbox
+                └─► a rule of the account ─► mail, chat, a pager
+
+The worker publishes it after the record that asks, because an answer needs that record. The row
+comes last: it is the mark that the event was published. The sweeper has an execution recovered
+several times a day while it waits, and each recovery finds the row and stays silent. A worker that
+crashes before the row leaves both to the recovery, so an event may come twice, with the same
+detail. In the other order a crash would lose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import resources
+from holdfast.core.commands import OpenQuestion
+from holdfast.core.state import Awaiting
+from holdfast.limits import QUESTION_DETAILS_BYTES_MAX
+from holdfast.runtime import questions
+from holdfast.runtime.commands.presentation import json_text
+from holdfast.runtime.commands.tokens import SigningKeys, make_token, question_token
+from holdfast.runtime.effects import Effect, Publish
+from holdfast.runtime.storage.log import Log
+from holdfast.sealed import hidden
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionEvents:
+    """What the events of one stack say besides the question.
+
+    `stack`: its name, because all stacks of an account share the default bus. `url`: where its
+    forms are; "" for a stack without forms, whose events have no link. `keys` sign the link.
+    """
+
+    stack: str
+    url: str
+    keys: Callable[[], SigningKeys]
+
+    def publish(self, log: Log, command: OpenQuestion) -> Generator[Effect, Any, None]:
+        """Publish that the question is open, unless its row says that this was done."""
+        if (yield from questions.has_row(log.tenant, log.run, command)):
+            return
+        detail = _detail(log, command, self)
+        yield Publish(
+            resources.QUESTION_SOURCE,
+            resources.QUESTION_DETAIL_TYPE,
+            detail,
+            resources=(),
+            at_ms=command.since_ms,
+        )
+
+
+def _detail(log: Log, command: OpenQuestion, wanted: QuestionEvents) -> dict[str, Any]:
+    assert log.state is not None
+    row = questions.question_from(questions.item_of(log.tenant, log.state, command))
+    detail = {"stack": wanted.stack, **questions.shown(row)}
+    details = hidden(_details_of(log, command.entry))
+    if len(json_text(details).encode()) > QUESTION_DETAILS_BYTES_MAX:
+        detail["omitted"] = ["details"]
+    elif details is not None:
+        detail["details"] = details
+    if wanted.url:
+        token = question_token(log.tenant, log.run, command, command.since_ms)
+        text = make_token(token, wanted.keys())
+        detail["link"] = f"{wanted.url}{resources.FORMS_PATH}{text}"
+    return detail
+
+
+def _details_of(log: Log, entry: int) -> Any:
+    assert log.state is not None
+    frame = log.state.frame_of(entry)
+    waiting = None if frame is None else frame.waiting
+    if not isinstance(waiting, Awaiting) or not isinstance(waiting.arguments, dict):
+        return None
+    return waiting.arguments.get("details")

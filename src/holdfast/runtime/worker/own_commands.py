@@ -1,0 +1,75 @@
+"""The commands that a workflow gives itself: `send` an event, `start` a detached execution.
+
+A worker carries them out through the commands of the API, so that an event and an execution are the
+same whoever asked for them.
+
+A worker may crash after any effect, and the attempt is then carried out again. So the id of the
+event and the name of the execution are made of the execution and the entry: a repeated command
+finds what it has stored, and the event or the execution exists once. The attempt is in the log
+before it is carried out (`Attempts.may_run_first`), because otherwise another definition could give
+the same entry to another command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.asl.resources import SEND, started_by
+from holdfast.core import facts
+from holdfast.core.state import Attempt, Execution
+from holdfast.errors import RequestError, VaultFault
+from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
+from holdfast.runtime.commands.events import event
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.start import start
+from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.log import Log
+from holdfast.runtime.worker.config import WorkerConfig
+
+_ID_CHARACTERS: Final = 32
+_CHANCE_BYTES: Final = 7
+
+
+def carry_out(
+    setting: WorkerConfig, log: Log, attempt: Attempt
+) -> Generator[Effect, Any, facts.Succeeded | facts.FailedWith]:
+    """Carry out the command. Return its result, or the reason why it was refused."""
+    assert log.state is not None
+    try:
+        output = yield from _output(setting.lookup(), log.state, log.tenant, attempt)
+    except RequestError as refusal:
+        return _failed(attempt, INVALID_ARGUMENTS, refusal.message)
+    except VaultFault as fault:
+        return _failed(attempt, SECRET_UNAVAILABLE, fault.message)
+    return facts.Succeeded(attempt.entry, attempt.attempt, output)
+
+
+def _output(
+    known: Lookup, state: Execution, tenant: str, attempt: Attempt
+) -> Generator[Effect, Any, Json]:
+    once, chance = _once(state.run, attempt.entry)
+    given: Any = attempt.arguments
+    if attempt.target == SEND:
+        yield from event(known, tenant, {**given, "id": once}, chance)
+        return None
+    request = {"workflow": started_by(attempt.target), "input": given, "name": once}
+    started = yield from start(known, tenant, {**request, **inherited(state)}, chance)
+    return str(started["execution"])
+
+
+def _once(run: str, entry: int) -> tuple[str, bytes]:
+    """Return the name under which the entry's command is stored, the same for each repetition, and
+    bytes for a new id. The id of a deeply nested execution is too long for a name.
+    """
+    place = f"{run}.{entry}"
+    digest = hashlib.sha256(place.encode())
+    name = place if keys.is_name(place) else digest.hexdigest()[:_ID_CHARACTERS]
+    return name, digest.digest()[:_CHANCE_BYTES]
+
+
+def _failed(attempt: Attempt, error: str, cause: str) -> facts.FailedWith:
+    return facts.FailedWith(attempt.entry, attempt.attempt, error, cause)
