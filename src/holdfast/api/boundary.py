@@ -168,7 +168,7 @@ class Boundary:
 
     @property
     def returns_nothing(self) -> bool:
-        """The function is declared to return None."""
+        """Return True when the function is declared to return None."""
         return self._returns_nothing
 
 

@@ -80,7 +80,7 @@ def resolve(reference: str) -> Any:
     except ModuleNotFoundError as error:
         if f"{module}.".startswith(f"{error.name}."):
             raise GoneTypeError(reference) from None
-        raise  # The module exists; one of its own imports fails
+        raise  # the module exists, but one of its own imports fails
     try:
         for part in name.split("."):
             found = getattr(found, part)

@@ -187,7 +187,8 @@ def send(name: str, data: object, /, *, key: str) -> None:
 def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:
     """Start an execution of a workflow without waiting for it, and return its id.
 
-    It is started once, whatever crashes, and goes on when this one ends or is stopped.
+    The execution is started once, whatever crashes, and continues when the calling execution ends
+    or is stopped.
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))

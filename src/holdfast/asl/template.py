@@ -225,7 +225,7 @@ def _thrown(error: JsonataError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bounded:
-    """A template of so many fields that together they may be too large, though none of them is."""
+    """A template of several fields: each may be small enough, and their sum too large."""
 
     location: str
     template: Template

@@ -398,7 +398,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: Events that say who asked for them, and why.
+#: Events that record which operator requested them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued"}

@@ -200,7 +200,7 @@ class Shielded:
 
 @dataclass(frozen=True, slots=True)
 class TimeoutBlock:
-    """Raises BlockTimeout when the body is not over after so many `seconds`."""
+    """A block that raises BlockTimeout when its body has not ended after `seconds`."""
 
     origin: SourcePlace
     seconds: TypedQuery

@@ -205,8 +205,8 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """Notes the start of running attempts that are about to end. Without frames: those of the whole
-    execution.
+    """Write the start event of running attempts that are about to end; without `frames`, of all
+    running attempts.
     """
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)

@@ -69,7 +69,7 @@ def diagnose(state: Execution, now_ms: int) -> tuple[Diagnosis, ...]:
 
 
 def should_move_since(state: Execution, now_ms: int) -> int | None:
-    """Return since when time alone asks for a move; None while the execution may rest."""
+    """Return the time since which the execution is overdue; None while it may rest."""
     return min((one.since_ms for one in diagnose(state, now_ms)), default=None)
 
 
@@ -85,8 +85,8 @@ def _asked_for(state: Execution) -> Iterator[Diagnosis]:
 
 
 def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason, int]]:
-    """Yield each event that time alone causes in the frame, and the time from which its absence is
-    a fault.
+    """Yield each event that time causes in the frame without any message, and the time from which
+    its absence is a fault.
     """
     for deadline in frame.deadlines:
         yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
@@ -115,7 +115,7 @@ def next_dues(state: Execution) -> Iterator[int]:
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
     """Return the time at which time alone next changes the frame, or None.
 
-    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    The lapse of a lease is not counted, because it changes no state: the sweeper finds it.
     """
     if pause is not None and pause.is_frozen:
         return None

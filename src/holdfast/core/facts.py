@@ -118,7 +118,7 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class FailedWith:
-    """An attempt's error. `traceback`: the author's frames, for the history alone."""
+    """An attempt's error. `traceback`: the author's frames, which only the history shows."""
 
     entry: int
     attempt: int
@@ -179,7 +179,8 @@ class Refused:
     attempt waits at the gate that `queued` names. It keeps its number and counts no retry.
     Attempt 0 is an execution that has not begun.
 
-    `reason` and `by`: of the operator whose pause holds it back; for the history alone.
+    `reason` and `by` are those of the operator whose pause holds the attempt back; only the history
+    shows them.
     """
 
     entry: int
@@ -203,7 +204,8 @@ class StopRequested:
     """Control message: end as ABORTED. `control_id` orders control messages and makes each count
     once.
 
-    `by_parent`: the parent execution has stopped waiting. `now`: the rest of the undo is skipped.
+    `by_parent`: the parent execution has stopped waiting. `now`: the execution ends without further
+    undo steps.
     """
 
     control_id: str
@@ -217,7 +219,8 @@ class StopRequested:
 class RedriveRequested:
     """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `reason` and `by`: the reason, and the verified identity of the caller; for the history alone.
+    `reason` and `by`: the reason, and the verified identity of the caller; only the history shows
+    them.
     """
 
     control_id: str

@@ -172,7 +172,8 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
     previous = decision.frame(lane.id).previous
     decision.emit("LaneFailed", frame=lane.id)
     owner = decision.frame(owner.id)
-    # An iteration that has entered no state is one of those that `_fill` is about to start.
+    # Skip an iteration that has entered no state: `_fill`, which opened it, continues with the next
+    # one.
     if not _is_joined(decision, owner) and lane.position:
         _start_next(decision, owner, previous)
     return True

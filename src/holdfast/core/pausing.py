@@ -17,7 +17,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.facts import PauseRequested, ResumeRequested
 from holdfast.core.state import Execution
 
-#: `by` and `reason` of a resume that no operator asked for.
+#: `by` and `reason` of a resume that the engine itself causes, without an operator.
 BY_ENGINE = "holdfast"
 STOPPED = "the execution is stopped"
 TIMED_OUT = "the time of the execution is over"

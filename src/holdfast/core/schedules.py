@@ -63,7 +63,7 @@ class Rule:
 
 
 def next_after(rule: Rule, after_ms: int) -> int | None:
-    """Return the first nominal time later than `after_ms`; None when there is none for decades."""
+    """Return the first nominal time after `after_ms`; None when the rule has none for decades."""
     if rule.every_ms:
         return (after_ms // rule.every_ms + 1) * rule.every_ms
     return _next_of_cron(rule, after_ms)
@@ -187,9 +187,9 @@ class Policy:
 class Progress:
     """How far a schedule has come.
 
-    `next_ms`: the first nominal time that is not decided. `queued`: nominal times that wait for the
-    end of a running execution. `backfill`: the last nominal time that is made up for, and the end
-    of the range. `open`: the executions that ran when they were last looked at. `skipped` by
+    `next_ms`: the first nominal time that is not decided yet. `queued`: nominal times that wait for
+    the end of a running execution. `backfill`: the last nominal time that is made up for, and the
+    end of the range. `open`: the executions that ran when they were last looked at. `skipped` by
     overlap, `missed` as too old, `late` starts, `refused` starts with `fault`.
     """
 

@@ -410,8 +410,8 @@ def is_undone(frame: Frame) -> bool:
 
 
 class Stopping(TypedDict):
-    """The end to come: of a stop, or of the execution's own time-out. `by_parent`: it is stopped
-    because its parent execution has stopped waiting, not because an operator asks for it.
+    """The end that the execution reaches after its undo: that of a stop, or of its own time-out.
+    `by_parent`: its parent execution has stopped waiting, and no operator has stopped it.
     """
 
     status: Literal["ABORTED", "TIMED_OUT"]

@@ -87,8 +87,8 @@ def subjects_of(state: Execution) -> list[Subject]:
 
 
 def lasting_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return the subjects that last: without attempts that a worker has in hand, and without waits
-    that time ends within `SHORT_WAIT_MS`.
+    """Return the lasting subjects: without attempts that a worker runs, and without waits that time
+    ends within `SHORT_WAIT_MS`.
     """
     return _of_frames(frame for frame in state.frames.values() if _lasts(frame.waiting, now_ms))
 

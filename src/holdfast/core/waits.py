@@ -106,8 +106,8 @@ Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """Return the moments at which time alone changes the wait. A block's deadline is the
-    frame's.
+    """Return the times at which time alone changes the wait. The deadlines of blocks belong to the
+    frame, not to the wait.
     """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
@@ -175,7 +175,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """Yield every command that the frame asks for, its blocks' deadlines first."""
+    """Yield every command that the frame requests, the timers of its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
@@ -242,7 +242,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            # A worker has the attempt in hand: it finishes, and its lease stays valid
+            # a worker runs the attempt: it finishes, and its lease stays valid
             return attempt.claim is not None
         case StopChild() | OpenQuestion():
             return True  # these commands begin no new work
@@ -290,9 +290,10 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
 
 
 def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
-    """An answer to this attempt may be stored now.
+    """Return True when an answer to this attempt may be stored now.
 
-    That includes the call that passes the token on: its answer is read when the call is over.
+    The answer may come during the call that passes the token on: a worker reads it when the call
+    has returned.
     """
     match waiting:
         case Awaiting():

@@ -21,7 +21,7 @@ from .bounds import AlarmBounds
 from .spending import Billed, spending
 
 _MINUTE = Duration.minutes(1)
-# No message of a healthy queue is older: the longest delay, then one delivery to its very end.
+# The greatest age of a message in a healthy queue: the longest delay, then one full delivery.
 _MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibility_seconds
 _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
 # The sweeper takes these dead letters up every minute: where they lie for five, it does not run.
@@ -115,7 +115,7 @@ class Alarms(Construct):
             self._metric(resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
             threshold=_SWEEP_LAG_SECONDS_MAX,
             minutes=3,
-            # A sweeper that never ends a sweep reports no lag: silence is the worst case.
+            # A sweeper that never finishes a sweep reports no lag, so missing data must alarm.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 

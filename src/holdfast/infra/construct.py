@@ -201,7 +201,9 @@ class Holdfast(Construct):
         period: Duration = _MINUTE,
         statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Executions that ended, also those that failed: of all workflows, or of one."""
+        """Return the metric of executions that have ended, with any status: of all workflows, or of
+        one.
+        """
         return engine_metric(
             self._name, resources.METRIC_EXECUTIONS_ENDED, statistic, period, workflow
         )
@@ -233,7 +235,7 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Else a role that CDK may not change would be left without the right, and nothing said.
+        # Without this check, a role that CDK may not change would silently lack the right.
         grant.assert_success()
         return grant
 

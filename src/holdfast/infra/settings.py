@@ -18,7 +18,7 @@ from .unfit import Unfit
 Architecture = Literal["arm64", "x86_64"]
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-#: Those that both Lambda and Holdfast know.
+#: The Python versions that both Lambda and Holdfast support.
 _PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 # IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
@@ -89,7 +89,7 @@ class Settings:
     owns_key: bool = False
     functions: Mapping[str, LambdaFunction] = field(default_factory=lambda: read_sizes(None))
     work_batch: int = WORK.batch_size
-    #: None: a third of the worker's concurrency.
+    #: The concurrency of starts; None: a third of the worker's concurrency.
     start_concurrency: int | None = None
     log_retention_days: int = 30
     alarm_bounds: AlarmBounds = field(default_factory=AlarmBounds)
@@ -107,7 +107,7 @@ class Settings:
         if self.start_concurrency is not None:
             worker = self.functions[resources.WORKER.name]
             whole = _whole(worker, _TAKEN_BY_WORKER, self.caps_concurrency)
-            # The work under way keeps two batches.
+            # Starts must leave at least two batches to running executions.
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)
@@ -173,7 +173,7 @@ class Settings:
 
 
 def _whole(function: LambdaFunction, queues: Sequence[Queue], caps_concurrency: bool) -> int:
-    """-> how many batches of all its queues the function works on at once."""
+    """Return how many batches of all its queues the function processes at once."""
     default = next(one for one in resources.FUNCTIONS if one.name == function.name)
     if caps_concurrency or function.reserved_concurrency != default.reserved_concurrency:
         return function.reserved_concurrency
@@ -207,12 +207,14 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _any(text: str) -> Any:
-    """`text`, whatever it is: `Settings` refuses what it cannot be."""
+    """Return the text unchanged: `Settings` refuses an invalid value."""
     return text
 
 
 def _number(text: str, default: int | None) -> Any:
-    """Return the number, or a text that is none as it is: `Settings` refuses it."""
+    """Return the number; return a text that is not a number unchanged, so that `Settings` refuses
+    it.
+    """
     if text == "":
         return default
     return int(text) if text.isdigit() else text

@@ -26,7 +26,7 @@ FunctionName: TypeAlias = Literal["worker", "worker-single", "events", "sweeper"
 
 _KEY: Final = "functions"
 _NAMES: Final = get_args(FunctionName)
-#: The setting -> the field of `LambdaFunction` that it replaces.
+#: For each setting, the field of `LambdaFunction` that it replaces.
 _FIELDS: Final = {
     "memory_mb": "memory_mb",
     "timeout_seconds": "timeout_seconds",

@@ -89,7 +89,9 @@ def _require_fields(arguments: Mapping[str, Any]) -> None:
 
 
 def _connection_arn(arguments: Mapping[str, Any]) -> str | None:
-    """The place of a private connection is InvocationConfig, the usual one Authentication."""
+    """Return the connection's ARN: a private connection is in InvocationConfig, a usual one in
+    Authentication.
+    """
     for field in ("Authentication", "InvocationConfig"):
         arn = (arguments.get(field) or {}).get("ConnectionArn")
         if isinstance(arn, str):

@@ -177,7 +177,9 @@ def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None
 
 
 def _has_failed_container(record: Any) -> bool:
-    """A task of ECS stops one way or the other; its containers' exit codes show which."""
+    """Return True when a container failed: ECS reports every ended task as stopped, so only exit
+    codes show failures.
+    """
     containers = record.get("Containers", ()) if "LastStatus" in record else ()
     return any(container.get("ExitCode", 1) != 0 for container in containers)
 

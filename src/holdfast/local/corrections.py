@@ -150,7 +150,7 @@ def _with_version(original: Any) -> Any:
         try:
             return original(self, function_name, qualifier, *rest, **more)
         except UnknownFunctionException:
-            functions = self._lambdas  # moto keeps it to itself
+            functions = self._lambdas  # a private attribute of moto
             version = qualifier or "$LATEST"
             raise functions.construct_unknown_function_exception(function_name, version) from None
 

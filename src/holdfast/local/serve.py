@@ -166,7 +166,7 @@ def _too_large(bytes_max: int) -> RequestError:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # a burst of clients is not to be turned away
+    request_queue_size = 128  # accept a burst of clients
 
     def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
         self.stack, self.lines = stack, lines
@@ -360,4 +360,4 @@ class _Request(BaseHTTPRequestHandler):
         return "holdfast"
 
     def log_message(self, *_: Any) -> None:
-        """Requests are not logged: paths hold business keys."""
+        """Log no requests, because paths contain business keys."""

@@ -16,7 +16,7 @@ WORD_GAP: Final = 12.0
 _MARGIN: Final = 22.0
 #: How much of a word may be right of its box's last port: the margin and a part of the gap.
 _OVERHANG: Final = 26.0
-#: Nearer than this, two lines look like one.
+#: Two lines at a smaller distance look like one.
 _NEAR: Final = 5.0
 _ALIGNED: Final = 1.0
 

@@ -191,7 +191,9 @@ def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
 
 
 def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
-    """A rule is asked only when those before it are false; after one that is always true, none."""
+    """Yield the edges of a Choice. A rule is evaluated only when all earlier rules are false, and
+    none after a rule that is always true.
+    """
     before: list[LimitComparison | str] = []
     for rule in state["Choices"]:
         condition = rule.get("Condition")

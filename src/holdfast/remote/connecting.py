@@ -149,7 +149,7 @@ class _Signer:
 
 
 class _StackApi:
-    """The carrier of requests to a deployed stack, which CloudFormation is asked for once."""
+    """Sends requests to a deployed stack, whose address it reads from CloudFormation once."""
 
     def __init__(self, name: str, token: Token | None) -> None:
         self._name = name

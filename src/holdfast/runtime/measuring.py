@@ -54,7 +54,7 @@ def labels_of(state: Execution) -> Labels:
 
 
 def begun(state: Execution, asked_ms: int, now_ms: int) -> NoResult:
-    """Measure the start of an execution that was asked for at `asked_ms`."""
+    """Measure the start of an execution whose start was requested at `asked_ms`."""
     labels = labels_of(state)
     yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1, labels=labels)
     yield _seconds(resources.METRIC_SCHEDULER_LAG, now_ms - asked_ms, labels)

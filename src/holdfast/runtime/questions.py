@@ -39,8 +39,8 @@ _TITLE_CHARACTERS: Final = 300
 class Question:
     """One row. `own`: in a pointer the sort key of the question's own row, else "".
 
-    `claimed_by`: the person who works on it, "" for none. `delegated_to`: its present assignee, ""
-    when `assignee` is. `name`: that of the execution, "" for none.
+    A row of a question. `claimed_by`: the person who works on it, "" for none. `delegated_to`: its
+    present assignee, "" if that is `assignee`. `name`: the execution's name, "" for none.
     """
 
     sk: str

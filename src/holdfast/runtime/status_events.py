@@ -46,7 +46,8 @@ def publish_folded(
     """Publish the events of a record that is stored with a snapshot; the state shows which they
     were.
 
-    A record that only renews a retried execution looks like one that retries it.
+    A record that only renews a retried execution cannot be told from the record of the retry, so
+    its event is sent again.
     """
     if state.is_ended and record.sequence == newest:
         yield from _tell(state, record.at_ms, source)

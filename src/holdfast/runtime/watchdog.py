@@ -125,8 +125,8 @@ def next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """Return True when a worker has the execution in hand, or should have: an attempt is leased,
-    due or waits for its function, a child must be stopped, or a record was full.
+    """Return True when a worker works on the execution, or should: an attempt is leased, due or
+    waits for its function, a child must be stopped, or a record was full.
     """
     if abandoned(state):
         return True

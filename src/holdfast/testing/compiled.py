@@ -53,7 +53,7 @@ from holdfast.testing.script import Diverged, Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS
 from holdfast.testing.timeline import Over, Timeline, Trace
 
-#: A tick for one timer: it is made due this much earlier, so that no other is due with it.
+#: A tick that fires one timer makes it due this much earlier, so that no other timer fires with it.
 _TICK_MS = 2
 _FOR_EVER_MS = 1 << 62
 #: The number of the place where the whole execution times out.
@@ -266,7 +266,7 @@ class _Machine:
                 case (
                     Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions()
                 ):
-                    pass  # nothing outside of the execution ends these
+                    pass  # no external event ends these waits
                 case _:
                     assert_never(waiting)
         return found
@@ -289,7 +289,8 @@ class _Machine:
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         task = self._timeline.script.tasks.get(attempt.target)
         arguments: Any = attempt.arguments
-        if task is not None:  # a call that leaves out a parameter is one with its default
+        # add the defaults of omitted parameters, so that both runs make the same call
+        if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
         return WaitingPlace(
             path=path,

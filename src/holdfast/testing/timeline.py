@@ -184,7 +184,7 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                pass  # `finish` reports its end
+                pass  # `finish` reports the child's end
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
@@ -199,7 +199,7 @@ class Timeline:
                 raise AssertionError("a published value is no wait")
 
     def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
-        """A child execution is over, now."""
+        """Record that a child execution ends at the present time."""
         self._push(self.now_ms, _Entry(place, answer))
 
     def _count(self, place: WaitingPlace) -> int:

@@ -189,7 +189,7 @@ def _write(value: float, layout: _Layout, symbols: Mapping[str, str]) -> str:
 
 
 def _scaled(number: float, digits: int) -> tuple[float, int]:
-    """A mantissa with so many digits before the point, and its exponent."""
+    """Return a mantissa with `digits` digits before the point, and its exponent."""
     if digits > _DIGITS_MAX:
         raise JException("D1001", -1, str(number))
     exponent = 0

@@ -48,7 +48,9 @@ _Argument: TypeAlias = Callable[[PathScope], StrictJson]
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """`paths` are all that it reads, in the order in which they are written."""
+    """An intrinsic function's call. `paths` are all paths that it reads, in the order of the
+    text.
+    """
 
     text: str
     paths: tuple[Path, ...]

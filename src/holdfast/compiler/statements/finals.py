@@ -95,7 +95,9 @@ def _then(statements: Statements, way: Way, failure: str, origin: SourcePlace) -
 
 
 def _refuse_jumps(statements: Statements, node: ast.Try) -> bool:
-    """Jumps that would swallow the error on its way."""
+    """Refuse jumps out of a `finally` body, because they would drop the error that passes through
+    it.
+    """
     found = [jump for part in node.finalbody for jump in _jumps(part, is_in_loop=False)]
     for jump in found:
         if isinstance(jump, ast.Raise):

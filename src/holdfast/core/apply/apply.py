@@ -123,8 +123,8 @@ def _published(state: Execution, event: Event) -> Execution:
 
 
 def _skipped(state: Execution, event: Event) -> Execution:
-    """The wait is over without a result of its own. A child execution that it waited for is not
-    awaited any longer, so it gets a stop.
+    """Apply a skip: end the wait without a result of its own. A child execution of the wait is then
+    abandoned, so a worker sends it a stop.
     """
     state = state._replace(last_control=event.holdfast["control"])
     return moved(state, frame_of_event(state, event), event, waiting=Exited())

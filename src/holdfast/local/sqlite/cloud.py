@@ -29,7 +29,7 @@ from holdfast.runtime.commands.tokens import SigningKeys
 
 KEEPER_SECONDS: Final = 1.0
 RETENTION_SECONDS: Final = 60
-#: After a fault of the file the pump waits so long before it reads a queue again.
+#: The time that the pump waits after a fault of the file before it reads a queue again.
 FAULT_PAUSE_SECONDS: Final = 1.0
 _KEY_BYTES: Final = 32
 

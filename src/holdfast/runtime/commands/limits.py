@@ -175,8 +175,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
 
 
 def _held_back(scope: Scope) -> JsonResult:
-    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After
-    the resume it waits for its turn among those that were held.
+    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After the
+    resume the attempt or execution waits for its turn among the others that the pause held back.
     """
     shown: dict[str, Any] = {"kind": "paused", "scope": str(scope)}
     settings = yield from operate.settings_now(scope.gate)

@@ -123,7 +123,7 @@ class Lookup:
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # The name row is proof of an accepted start. An id alone is not.
+            # A name row proves an accepted start; an id without one does not.
             last = identifier.rpartition(":")[2]
             is_named = run not in {identifier, self.run_in_name(tenant, last)}
             if log.state is not None or is_named or (yield from self.may_begin(log)):
@@ -237,7 +237,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """Return the state machines among which a bare name is looked for."""
+    """Return the state machines whose executions may have the bare name."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []

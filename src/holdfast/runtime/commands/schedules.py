@@ -142,7 +142,9 @@ def fresh(tenant: str, name: str, plan: Plan, now_ms: int, *, is_code: bool) -> 
 
 
 def delete(tenant: str, name: str) -> JsonResult:
-    """Delete a schedule; what it has started goes on. Raises RequestError HF245, HF248."""
+    """Delete a schedule; executions that it has started continue. Raises RequestError HF245,
+    HF248.
+    """
     found = yield from _require(tenant, name)
     if found.is_code:
         raise RequestError(

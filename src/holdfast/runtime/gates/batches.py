@@ -145,8 +145,8 @@ class Collector:
             return True
 
     def _run(self, items: list[Item]) -> Generator[Effect, Any, int]:
-        """Run one batch. Return for how many ms the next one has to wait: its limits are full, or
-        the dependency asked for a pause; then the rows stay, and no attempt is counted.
+        """Run one batch. Return how many ms the next batch must wait, because a limit is full or
+        the dependency asked for a pause: the rows then stay, and no attempt is counted.
         """
         scopes = (ALL, Scope("task", self.rule.task))
         if (yield from self.memory.pause_of(scopes, (yield Clock()))) is not None:

@@ -244,8 +244,8 @@ def _rest(gate_id: GateId, chain: Chain, now_ms: int, until_ms: int) -> NoResult
 
 
 def reopen(gate_id: GateId, gate: Gate, now_ms: int) -> NoResult:
-    """A limit was closed for a while: a new chain serves its queue from the moment it opens. The
-    next tick of the chain at work may be a minute away.
+    """Begin a new chain for the queue of a limit that was closed for a while, with its first tick
+    when the limit opens. The old chain's next tick may be a minute away.
     """
     if gate.has_waiters:
         begun = yield gates.begin_chain(gate_id, gate, now_ms, gate.closed_ms)

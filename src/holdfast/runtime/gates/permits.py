@@ -343,8 +343,8 @@ class Permits:
     def _let_go(
         self, ticket: Ticket, queued: Queued, state: Execution, now_ms: int
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """A pause is over. An execution that has not begun has passed no limit of its workflow yet;
-        an attempt takes its limits when it begins.
+        """Let an attempt or execution begin after a pause. An execution must still pass its
+        workflow's limits first; an attempt takes its limits when it begins.
         """
         if ticket[1] == 0:
             place = yield from self.admit(self.tenant, state.workflow, state.input, now_ms)
@@ -353,8 +353,9 @@ class Permits:
         return [Granted(*ticket, queued.gate)]
 
     def refuse_grant(self, body: Any, state: Execution) -> NoResult:
-        """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
-        is given back, unless the attempt is at work: then an earlier wake has begun it.
+        """Handle a grant's wake that found no attempt to begin, because the attempt has ended or
+        its execution is paused. Give its permit back, unless an earlier wake has begun the attempt
+        and it runs.
         """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
@@ -478,8 +479,9 @@ def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int
 
 
 def _wait_for_slot(left_ms: int) -> NoResult:
-    """A message is delayed by whole seconds; the rest is waited for here. Otherwise the starts of
-    each second would come at once, and a dependency with a small burst would refuse most of them.
+    """SQS delays a message by whole seconds, so the worker waits here for the rest of a second.
+    Otherwise the starts of each second would come at once, and a dependency with a small burst
+    would refuse most of them.
     """
     if left_ms > 0:
         yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))

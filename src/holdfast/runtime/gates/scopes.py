@@ -35,7 +35,9 @@ _FUNCTIONS: Final = frozenset({"task", "pure"})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a pause covers. `name` is "" for the whole stack."""
+    """The part of a stack that a pause covers: a task, a workflow or the stack. `name` is "" for
+    the stack.
+    """
 
     kind: ScopeKind
     name: str = ""

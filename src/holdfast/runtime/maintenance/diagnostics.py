@@ -54,7 +54,7 @@ Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 
 
 class Symptom(StrEnum):
-    """The symptoms besides those of time alone (`core.diagnosis.OverdueReason`)."""
+    """The symptoms other than overdue times, which are in `core.diagnosis.OverdueReason`."""
 
     CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
     EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"

@@ -98,7 +98,8 @@ def sweep(
         try:
             yield from _work_off(row, owner, formats, now_ms)
         except HoldfastError as error:
-            # A damaged log, or one that newer code wrote, must not hide the rows behind it.
+            # A damaged log, or a log in a newer format, must not keep the sweeper from the rows
+            # behind it.
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if not is_passing(error):
@@ -276,8 +277,8 @@ class StoredDeadLetter:
 
 
 def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
-    """Sends a dead letter again, alone in its batch; the third time it goes to quarantine. A start
-    that was stopped is sent to be stopped.
+    """Send a dead letter again, alone in its batch; the third time, put its execution into
+    quarantine. A start with a stored stop is sent again so that the stop is applied.
 
     A letter that code of another release gave back stays where it is: raises HF301, HF302 as long
     as this code cannot read its log either.

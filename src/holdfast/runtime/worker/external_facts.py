@@ -106,8 +106,8 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
 
 
 def begins_a_wait(state: Execution, known: Iterable[Fact]) -> bool:
-    """A call is over, and the wait for its answer not written yet. It may have been answered
-    during the call, so it has to be written before anything times out (R14).
+    """Return True when a call has returned and the wait for its answer is not committed yet. The
+    answer may have come during the call, so commit the wait before a time-out (R14).
     """
     return any(isinstance(fact, facts.Submitted) and _is_open(state, fact) for fact in known)
 

@@ -109,10 +109,10 @@ def carry_out_again(
 def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
     """Return the pending commands that may never have been carried out (R8).
 
-    For the sweeper's message, and for a message whose own records cannot be read: all of them. For
-    a message that came back: those that its own records requested. If each of these repeated
-    everything, every crash would multiply the messages. Entries that other workers opened since are
-    left to them.
+    The sweeper's message, and a message whose own records cannot be read, repeat all pending
+    commands. A message that came back repeats those that its own records requested: if it repeated
+    all, every crash would multiply the messages. Other workers repeat the commands of entries that
+    they opened since.
     """
     assert log.state is not None
     places = errand.places(log)
