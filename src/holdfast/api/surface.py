@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
-from holdfast.api.harness import Cancelled, Harness, harness, time_out_seconds
+from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
@@ -52,6 +52,7 @@ __all__ = [
     "Undo",
     "WaitTimeout",
     "Workflow",
+    "again",
     "ask",
     "compensating",
     "days",
@@ -192,6 +193,16 @@ def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> s
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))
+
+
+def again(*args: Any, **kwargs: Any) -> NoReturn:
+    """Go on as new: `return again(items)` begins the workflow again with these arguments.
+
+    It stays the same execution: its id and name, the events that it has used, its published values
+    and its timeout are kept. Variables are dropped, and the newest definition runs. Called by
+    itself, a function with `again` raises ContinueAsNew.
+    """
+    raise ContinueAsNew(args, kwargs)
 
 
 def publish(name: str, value: object, /) -> None:

@@ -37,7 +37,7 @@ class JsonTextError(ValueError):
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
-        #: Without the places, for a caller that adds its own.
+        #: The message without the places, for a caller that adds its own places.
         self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 

@@ -10,6 +10,7 @@ from holdfast.api.payloads import display, reference_of
 from holdfast.api.surface import BlockTimeout, CompensationFailed, WaitTimeout
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.ir import (
+    Again,
     Ask,
     Assign,
     Break,
@@ -107,6 +108,7 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):

@@ -218,7 +218,7 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit = Unit(source, workflow.function)
+    unit = Unit(source, workflow)
     node = _definition(unit, workflow)
     try:
         block = () if node is None else _lower(unit, node, workflow)

@@ -62,6 +62,7 @@ from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from holdfast.api.tasks import Workflow
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.expressions.pure_help import pure_function
 from holdfast.compiler.expressions.query import QueryTree, RefusedQuery
@@ -259,9 +260,10 @@ NOTHING: Final = object()
 class Unit:
     """One workflow during its compilation: its source, its module's names, and its refusals."""
 
-    def __init__(self, source: Source, function: Callable[..., Any]) -> None:
+    def __init__(self, source: Source, workflow: Workflow[..., Any]) -> None:
         self.source = source
-        self.function = function
+        self.workflow = workflow
+        self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}

@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | StartWorkflow | SendEvent | WaitForEvent | Ask | Publish | Sleep"
-    " | SleepUntil | RunParallel | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | WaitForEvent | Ask | Publish"
+    " | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -102,7 +102,9 @@ class Reraise:
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """`names` are the ASL names of the errors, or States.ALL; `variable` holds the error."""
+    """One handler of a `try`. `names` are the ASL names of its errors, or States.ALL; `variable`
+    holds the error.
+    """
 
     origin: SourcePlace
     classes: tuple[type[BaseException], ...]
@@ -121,7 +123,9 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`orelse` follows the body; the handlers do not see its errors. `failures`: of the body."""
+    """A `try`. `orelse` follows the body; the handlers do not catch its errors. `failures`: the
+    errors of the body.
+    """
 
     origin: SourcePlace
     body: StatementBlock
@@ -235,7 +239,7 @@ class Inlined:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """`return` of a helper: the line after the innermost `Inlined` is next."""
+    """A `return` of a helper: continue after the innermost `Inlined`."""
 
     origin: SourcePlace
 
@@ -259,6 +263,13 @@ class StartWorkflow:
     """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
 
     workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The workflow goes on as new. `arguments`: its whole input."""
+
     arguments: TypedQuery
 
 

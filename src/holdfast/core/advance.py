@@ -152,7 +152,7 @@ def _settle(decision: Decision) -> None:
         # execution has ended.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
-            if decision.state.last_event > EVENTS_MAX:
+            if decision.state.last_event - decision.state.renewed_event > EVENTS_MAX:
                 _end_endless(decision, frame)
                 return
             steps.run(decision, frame)
@@ -176,6 +176,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _fork(decision, fact)
         case facts.Succeeded():
             _succeeded(decision, fact)
+        case facts.Renewed():
+            _renewed(decision, fact)
         case facts.Submitted():
             _submitted(decision, fact)
         case facts.ActivityStarted():
@@ -325,6 +327,22 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
             assert_never(state)
+
+
+def _renewed(decision: Decision, fact: facts.Renewed) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None:
+        return
+    frame, state, _ = found
+    assert isinstance(state, TaskState)
+    if frame.cancelled is not None or decision.state.stopping is not None:
+        # A shielded step: the stop takes effect where the execution would go on as new.
+        _complete(decision, frame, state, None)
+        return
+    previous = started_event(decision, frame, state)
+    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input)
+    decision.go_on_with(fact.program)
+    enter(decision, ROOT, fact.program.start_at, fact.input, previous)
 
 
 def _is_called(waiting: Attempt | Awaiting) -> bool:

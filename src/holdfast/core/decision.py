@@ -48,6 +48,11 @@ class Decision:
             self.state: Execution = state
         self._moment = jsonata.EvaluationMoment(moment.now_ms, moment.draw)
 
+    def go_on_with(self, program: Program) -> None:
+        """Decide by another definition from here on; the execution has another input."""
+        self.program = program
+        self.__dict__.pop("_around", None)
+
     def frame(self, frame_id: str) -> Frame:
         return self.state.frames[frame_id]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.asl.program import Json
+from holdfast.asl.program import Json, Program
 from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
@@ -43,6 +43,16 @@ class Started:
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
     refused: Refused | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The workflow goes on as new: the newest definition, and the input for it."""
+
+    entry: int
+    attempt: int
+    program: Program
+    input: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +310,7 @@ Fact: TypeAlias = (
     | Forked
     | Succeeded
     | Submitted
+    | Renewed
     | ActivityStarted
     | ChildEnded
     | Polled

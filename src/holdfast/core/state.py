@@ -472,6 +472,8 @@ class Execution(NamedTuple):
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
+    `renewed_event` is the last event before the execution went on as new, 0 before the first time.
+
     `published` are the values that the workflow makes readable from outside, by name.
 
     `fork_of` is None unless the execution began as a copy of another one.
@@ -509,6 +511,7 @@ class Execution(NamedTuple):
     priority: int = PRIORITY_DEFAULT
     fork_of: ForkOrigin | None = None
     published: Mapping[str, Json] = MappingProxyType({})
+    renewed_event: int = 0
 
     @property
     def is_ended(self) -> bool:

@@ -463,6 +463,7 @@ class Holdfast(Construct):
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Without CDK's hash, so that `holdfast --stack` and the user find it: `FlowsApiUrl`.
+        # Name the output without CDK's hash, such as `FlowsApiUrl`, so that `holdfast --stack` and
+        # the user find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")

@@ -10,7 +10,7 @@ from holdfast.errors import HoldfastError
 
 
 class Unfit(Exception):  # noqa: N818  # it never leaves `holdfast.infra`
-    """`key` names the setting, such as `functions.worker.memory_mb`."""
+    """A setting has an invalid value. `key` names it, such as `functions.worker.memory_mb`."""
 
     def __init__(self, key: str, found: object, expected: str) -> None:
         super().__init__(key)

@@ -322,7 +322,7 @@ class _Request(BaseHTTPRequestHandler):
         text = self.headers.get("Content-Length", "0")
         if not (text.isascii() and text.isdigit()):
             raise RequestError("HF279", "Content-Length is not a number")
-        # Compared as text first: the number could be longer than Python likes to convert.
+        # Compare the text's length first: Python refuses to convert a very long number.
         if len(text) > 18 or int(text) > bytes_max:
             raise _too_large(bytes_max)
         return int(text)

@@ -24,7 +24,9 @@ _ABOVE_ROW: Final = 14.0
 
 
 def arrange(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Arranged:
-    """`start`: the box on top. At least one box; links may form loops."""
+    """Place the boxes and route the links. `start`: the box on top. There is at least one box;
+    links may form loops.
+    """
     ranks = rank(boxes, links, start)
     rows = build_rows(boxes, links, ranks)
     middles = place_columns(rows, _straight(rows, links, ranks.spine))

@@ -56,7 +56,9 @@ def read_drawing(
     title: str = "",
     limits: DrawnLimits = NO_DRAWN_LIMITS,
 ) -> Drawing:
-    """`title` "": the definition's Comment. Raises WorkflowError HF104."""
+    """Read the drawing of a definition. `title` "": take the definition's Comment. Raises
+    WorkflowError HF104.
+    """
     if depth_of(definition) > DEPTH_MAX:
         _refuse("/", f"is nested deeper than {DEPTH_MAX} levels", "flatten it")
     top = _checked(definition, "", set())

@@ -15,8 +15,8 @@ _KEY: Final = "idempotency_key"
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """`uses_key`: the function, or a helper of its module, reads the idempotency key. `limits`: the
-    limits and the batch of the task, in words.
+    """The facts about a task. `uses_key`: its function, or a helper of its module, reads the
+    idempotency key. `limits`: the limits and the batch of the task, in words.
     """
 
     name: str

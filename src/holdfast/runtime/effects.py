@@ -308,7 +308,9 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """`traceback`: the author's frames, of an exception in the author's code."""
+    """The task has failed. `traceback`: the author's frames, for an exception in the author's
+    code.
+    """
 
     error: str | None
     cause: str | None

@@ -12,7 +12,7 @@ from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -22,6 +22,7 @@ from holdfast.core.facts import (
     EventReceived,
     Fact,
     FailedWith,
+    Renewed,
     Started,
     StopRequested,
     Submitted,
@@ -271,8 +272,17 @@ class _Machine:
                     assert_never(waiting)
         return found
 
+    def _again(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
+        def renew(_: Over) -> None:
+            data = self.workflow.normalise_input(attempt.arguments, SEALS)
+            self._offer(Renewed(attempt.entry, attempt.attempt, self._program, data))
+
+        return WaitingPlace(path, renew, "again", self.workflow.name, attempt.arguments)
+
     def _command(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         given: Any = attempt.arguments
+        if attempt.target == AGAIN:
+            return self._again(path, attempt)
         started = started_by(attempt.target)
         if started is None:
             place = WaitingPlace(path, None, "send", given["name"])

@@ -51,7 +51,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. `end` None: it could not follow the other run; `why` has the reason."""
+    """The record of one run. `end` None: the run could not follow the other run, and `why` has the
+    reason.
+    """
 
     end: End | None
     calls: list[Call]
@@ -190,6 +192,8 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
+            case "again":
+                self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
             case "send":
                 self._send(place)
             case "start":

@@ -68,7 +68,7 @@ class Run(Generic[R]):
     @property
     def steps(self) -> list[str]:
         """The names of all tasks, child workflows, events and questions, as they began."""
-        return [call.name for call in self.calls if call.kind not in ("sleep", "publish")]
+        return [call.name for call in self.calls if call.kind not in ("sleep", "again", "publish")]
 
     @property
     def published(self) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        # Shown as reports show it: a test cannot know the sealed form of a secret.
+        # Hide secrets as reports do: a test cannot know the sealed form of a secret.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
         return Run(end, calls, ended, direct.result, compiled.end.error, script.unused)

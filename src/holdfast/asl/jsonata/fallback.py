@@ -119,7 +119,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
-        # Not super().__init__(): it parses, and puts itself into the thread's current instance.
+        # Do not call super().__init__(): it parses, and sets the thread's current instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME

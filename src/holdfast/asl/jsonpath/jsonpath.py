@@ -59,7 +59,9 @@ class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePat
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`root` is "$", "$$" or the name of a variable. `find` reads the value that the root has."""
+    """A compiled path. `root` is "$", "$$" or the name of a variable. `find` reads the value that
+    the root has.
+    """
 
     text: str
     root: str

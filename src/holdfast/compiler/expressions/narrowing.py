@@ -19,7 +19,7 @@ class _Point(Protocol):
 def narrow(
     point: _Point, environment: Environment, test: ast.expr, *, is_true: bool
 ) -> Environment:
-    """`environment` where `test` was true, or false."""
+    """Return the environment at a place where `test` was true, or false."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return narrow(point, environment, operand, is_true=not is_true)

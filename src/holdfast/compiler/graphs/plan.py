@@ -162,7 +162,9 @@ def _last_of(plan: Plan) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseWait:
-    """`step` waits for `other`, on which it does not depend."""
+    """A wait that the graph does not need: `step` waits for `other`, on which it does not
+    depend.
+    """
 
     step: int
     other: int

@@ -156,6 +156,8 @@ class Rewriting:
                 return _retried(
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
+            case "again":
+                return state  # refused: see `refusals`
             case "start":
                 machine = self._placeholder("workflow", target, target)
                 given = {"StateMachineArn": machine, "Input": state["Arguments"]}

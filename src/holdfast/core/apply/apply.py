@@ -117,6 +117,17 @@ def _prioritised(state: Execution, event: Event) -> Execution:
     return state._replace(priority=own["priority"], last_control=own["control"])
 
 
+def _continued_as_new(state: Execution, event: Event) -> Execution:
+    """Begin again: the events that were used and the values that were published stay."""
+    own = event.holdfast
+    return state._replace(
+        definition=own["definition"],
+        input=own["input"],
+        frames={},
+        renewed_event=state.last_event,
+    )
+
+
 def _published(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(published={**state.published, own["name"]: own["value"]})
@@ -414,6 +425,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **cancelling.HANDLERS,
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
+    "ContinuedAsNew": _continued_as_new,
     "Published": _published,
     "StepSkipped": _skipped,
     "ExecutionForked": _forked,

@@ -487,6 +487,8 @@ class Processing:
             yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
+        if after.definition != self._definition:  # it goes on as new
+            yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
