@@ -47,7 +47,9 @@ class JsonDepthError(ValueError):
 
 
 def read_json(text: str) -> Json:
-    """Raises JsonTextError, also when an object has a field twice; JsonDepthError."""
+    """Read one JSON document. Raises JsonDepthError, and JsonTextError, also when an object has a
+    field twice.
+    """
     try:
         value: Json = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=int

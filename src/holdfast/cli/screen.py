@@ -354,7 +354,7 @@ _COUNTED_MAX: Final = 1_000
 
 
 def _go_on(wait: JsonRow) -> str | None:
-    """The line to type that ends the wait."""
+    """Return the command line that ends the wait; None for a wait that no command ends."""
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":

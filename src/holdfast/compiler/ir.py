@@ -135,7 +135,7 @@ class Try:
 
 
 class Way(Enum):
-    """The way on which the flow leaves a part with a `finally`; its text marks the names of
+    """How the flow leaves a part with a `finally`. The value's text is added to the names of
     states.
     """
 

@@ -216,7 +216,9 @@ class _Request(BaseHTTPRequestHandler):
             self._answer_problem(500, HoldfastBug(f"the API failed with {type(error).__name__}"))
 
     def _health(self, _body: bytes) -> tuple[int, bytes]:
-        """200: the stack stores and works. 503: it is ending, or its file cannot be written."""
+        """Return 200 when the stack stores and works, 503 when it is ending or its file cannot be
+        written.
+        """
         status = "draining" if self.server.is_draining else "ok"
         found: dict[str, Any] = {"status": status}
         try:

@@ -139,7 +139,9 @@ class _Grid:
         return self.edges[gap - 1][1] if gap > 0 else 0.0
 
     def _y(self, pin: Pin) -> float:
-        """A column reaches through its row; a box ends where it ends."""
+        """Return the height of a pin: a column reaches through its whole row, a box ends at its own
+        edge.
+        """
         item = self.rows.items[pin.item]
         top, bottom = self.edges[item.row]
         if pin.side == "top":

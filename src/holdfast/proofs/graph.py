@@ -110,7 +110,7 @@ class MachineLevel:
 
 
 def levels_of(document: StateJson) -> list[MachineLevel]:
-    """Outer levels first. The document has validated."""
+    """Return the levels of a validated document, outer levels first."""
     extension = document.get("Holdfast", {})
     return list(_levels(document, "", language_of(document, "JSONPath"), extension, None))
 

@@ -395,7 +395,7 @@ class Deadline:
 
 
 class Labels(NamedTuple):
-    """What a measurement is about; "" where a label does not apply. All are names from code: of a
+    """The subject of a measurement; "" where a label does not apply. All are names from code: of a
     workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
     target, a limit, an operator's command. Values of executions are never labels.
     """

@@ -72,7 +72,9 @@ def _of_class(
 def _tagged(
     environment: Environment, subject: ast.expr, name: str, tag: str, *, is_true: bool
 ) -> Environment:
-    """`if payment.kind == "card"` says which member of a union `payment` is."""
+    """Narrow a union by a constant field: `if payment.kind == "card"` shows which member `payment`
+    is.
+    """
     path = path_of(subject)
     known = None if path is None else type_at(environment, path)
     if path is None or not isinstance(known, Union):
