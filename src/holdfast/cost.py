@@ -136,7 +136,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`usd_per_million` of what `Usage.<usage>` counts, times `factor`."""
+    """A list price: `usd_per_million` units of `Usage.<usage>`, times `factor`."""
 
     service: str
     what: str
@@ -179,7 +179,9 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`total_usd` is the sum of `lines`; `apart` (the front door) is not in it."""
+    """The cost of a run. `total_usd` is the sum of `lines`, without `apart` (the API's own
+    requests).
+    """
 
     lines: tuple[CostLine, ...]
     total_usd: float

@@ -54,7 +54,8 @@ from holdfast.runtime.worker.config import WorkerConfig
 if TYPE_CHECKING:
     from holdfast.runtime.commands.api import Front
 
-#: `serve` and the worker function show it; other programs show it if they configure `logging`.
+#: The logger of tasks. `serve` and the worker function show its lines; other programs must
+#: configure `logging`.
 _logger: Final = logging.getLogger("holdfast.tasks")
 _logger.addHandler(logging.NullHandler())
 _LOGGED_CHARACTERS_MAX: Final = 1_000

@@ -21,7 +21,7 @@ class TableIndex:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`sort_key_type` is DynamoDB's: "N" or "S". The partition key is always a string."""
+    """A DynamoDB table. `sort_key_type` is "N" or "S". The partition key is always a string."""
 
     name: str
     sort_key_type: str

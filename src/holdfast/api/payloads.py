@@ -23,7 +23,8 @@ _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
 _DICT: Final = re.compile(r"dict\[str, (.+)\]")
-#: Between the members of a union, and a bracket, in which a union belongs to another type.
+#: Matches the `|` between a union's members, and brackets: a union inside brackets belongs to
+#: another type.
 _BETWEEN: Final = re.compile(r"( \| )|[\[\]]")
 
 

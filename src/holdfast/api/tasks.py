@@ -336,7 +336,7 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # Also of a graph, which does not call this constructor.
+    # A class attribute, because a graph has it too and does not call this constructor.
     schedule: Schedule | None = None
 
     def __init__(

@@ -119,7 +119,9 @@ _OPTIMISED: Final[Mapping[str, _Patterns]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """`target` as in `program.Task`; `pattern` is "", ".sync", ".sync:2" or ".waitForTaskToken"."""
+    """The meaning of a Task's Resource. `target` is as in `program.Task`; `pattern` is "", ".sync",
+    ".sync:2" or ".waitForTaskToken".
+    """
 
     kind: TaskKind
     target: str

@@ -28,7 +28,7 @@ from holdfast.asl.jsonata.values import require_bounded
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-#: The fields for which AWS reports a value of another type as an error.
+#: The fields with a fixed type: AWS reports a value of another type as an error.
 _EXPECTED: Final[Mapping[str, str]] = {
     "Condition": "boolean",
     "Items": "array",

@@ -314,7 +314,7 @@ class Host:
             try:
                 found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
                 self.perform(sweeper.revive(found, self.setting.formats))
-            except Exception as error:  # noqa: BLE001  # nor one letter the others
+            except Exception as error:  # noqa: BLE001  # one bad letter must not block the others
                 self._refuse("a dead letter was not revived", error, message_id=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)

@@ -102,7 +102,9 @@ class Reraise:
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """`names` are the ASL names of the errors, or States.ALL; `variable` holds the error."""
+    """One handler of a `try`. `names` are the ASL names of its errors, or States.ALL; `variable`
+    holds the error.
+    """
 
     origin: SourcePlace
     classes: tuple[type[BaseException], ...]
@@ -121,7 +123,9 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`orelse` follows the body; the handlers do not see its errors. `failures`: of the body."""
+    """A `try`. `orelse` follows the body; the handlers do not catch its errors. `failures`: the
+    errors of the body.
+    """
 
     origin: SourcePlace
     body: StatementBlock
@@ -131,7 +135,7 @@ class Try:
 
 
 class Way(Enum):
-    """The way on which the flow leaves a part with a `finally`; its text marks the names of
+    """How the flow leaves a part with a `finally`. The value's text is added to the names of
     states.
     """
 
@@ -235,7 +239,7 @@ class Inlined:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """`return` of a helper: the line after the innermost `Inlined` is next."""
+    """A `return` of a helper: continue after the innermost `Inlined`."""
 
     origin: SourcePlace
 

@@ -93,7 +93,7 @@ _place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
 
 
 def _characters(text: str, offset: int) -> int:
-    """`ast` counts bytes of UTF-8; people count characters."""
+    """Return an offset of `ast`, which counts bytes of UTF-8, as a number of characters."""
     return len(text.encode()[:offset].decode())
 
 

@@ -174,8 +174,8 @@ def execution_name(schedule: str, nominal_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`catch_up_ms`: nominal times that are older are not made up for. `burst_max`: starts of one
-    decision, a minute.
+    """How a schedule handles overlaps and late times. `catch_up_ms`: older nominal times are
+    skipped. `burst_max`: the starts of one decision, in a minute.
     """
 
     overlap: Overlap

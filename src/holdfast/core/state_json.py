@@ -78,8 +78,8 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs the default that is right for every older snapshot.
     """
-    # Without a pause, a priority or published values the snapshot is as before: an earlier release
-    # reads it.
+    # Omit an absent pause, priority or published values: an earlier release can then read the
+    # snapshot.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
@@ -129,7 +129,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
     if isinstance(frame.waiting, Attempt):
-        # An attempt that no limit holds is stored as before: an earlier release reads it.
+        # Omit the queue of an attempt that no limit holds: an earlier release can then read the
+        # snapshot.
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
@@ -143,7 +144,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
-    # Without an error the frame is stored as before: an earlier release reads it.
+    # Omit an absent error: an earlier release can then read the snapshot.
     error = {} if frame.error is None else {"error": frame.error}
     return {
         **_fields(frame, ("waiting", "retries", "deadlines", "error")),

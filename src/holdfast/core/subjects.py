@@ -71,8 +71,8 @@ class WaitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`since_ms` is when the state was entered. `error`: the last failure of a state that is tried
-    again.
+    """One thing that an execution waits for. `since_ms`: when the state was entered. `error`: the
+    last failure of a retried state.
     """
 
     since_ms: int

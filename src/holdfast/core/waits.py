@@ -446,8 +446,8 @@ def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Co
 
 
 def needs_wake(attempt: Attempt) -> bool:
-    """No worker has a lease on the attempt. One whose function is unknown waits for a worker that
-    knows it, and not for a time.
+    """Return True when no worker has a lease on the attempt. An attempt of an unknown function
+    waits for a worker with that function, and not for a time.
     """
     return attempt.claim is None and not attempt.is_unknown
 

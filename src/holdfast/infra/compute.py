@@ -76,6 +76,7 @@ class HoldfastFunction(Construct):
         self._shape = shape
         sized = settings.functions[shape.name]
         network = runtime.network
+        self.name = shape.name
         self.log_group = log_group(self, "Log", key, settings)
         self.role = iam.Role(
             self,

@@ -14,7 +14,9 @@ from .storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """`default_bus_arn`: the bus that gets events from the workers, if any does."""
+    """The rights of the functions. `default_bus_arn`: the bus on which the workers put events, if
+    any.
+    """
 
     storage: Storage
     messaging: Messaging

@@ -11,6 +11,7 @@ from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.resources import WORK, LambdaFunction, Queue
 
+from .bounds import AlarmBounds, read_bounds, require_bounds
 from .sizes import read_sizes
 from .unfit import Unfit
 
@@ -68,6 +69,7 @@ class Settings:
     with a key of the stack's own, not with AWS's. `functions` has each function of
     `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
     many messages one worker takes at once. `environment` has the user's variables of all functions.
+    Above `alarm_bounds` alarms go off.
 
     Raises Unfit when a value cannot be.
     """
@@ -90,6 +92,7 @@ class Settings:
     #: The concurrency of starts; None: a third of the worker's concurrency.
     start_concurrency: int | None = None
     log_retention_days: int = 30
+    alarm_bounds: AlarmBounds = field(default_factory=AlarmBounds)
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,6 +114,7 @@ class Settings:
         if self.log_retention_days not in _LOG_DAYS:
             expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"
             raise Unfit("log_retention_days", self.log_retention_days, expected)
+        require_bounds(self.alarm_bounds)
         for name in self.environment:
             if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
                 expected = f"names of letters, digits and _ that do not begin with {_RESERVED}"
@@ -146,6 +150,7 @@ class Settings:
                 work_batch=_number(text("work_batch"), WORK.batch_size),
                 start_concurrency=_number(text("start_concurrency"), None),
                 log_retention_days=_number(text("log_retention_days"), 30),
+                alarm_bounds=read_bounds(context("alarm_bounds")),
             )
         except Unfit as unfit:
             raise unfit.in_context() from None

@@ -65,7 +65,9 @@ _BINARY_TYPES: Final = ("image/", "video/", "audio/", "application/octet-stream"
 
 
 def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """Raises Unusable, and botocore's errors of looking up the connection."""
+    """Call the HTTP endpoint. Raises Unusable, and botocore's errors when the connection cannot be
+    read.
+    """
     arguments = effect.arguments or {}
     _require_fields(arguments)
     connection = _connection_arn(arguments)

@@ -31,7 +31,9 @@ class _Ask:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """`record`: what of the description is the result. `status`: a path into it."""
+    """One kind of job. `record`: the part of the description that is the task's result. `status`:
+    the path of the status in it.
+    """
 
     service: str
     describe: str

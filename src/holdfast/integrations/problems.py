@@ -11,7 +11,7 @@ from holdfast.runtime.effects import TaskFailed
 
 
 class Unusable(Exception):  # noqa: N818
-    """The arguments cannot become a request; the text names the field, in AWS's words."""
+    """The task's arguments are no valid request; the text names the field, in AWS's words."""
 
 
 @dataclass(frozen=True, slots=True)

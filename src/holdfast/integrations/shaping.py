@@ -51,7 +51,7 @@ def to_text(value: Any) -> str:
 
 
 def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, Any]:
-    """Raises Unusable. A field that is null counts as absent."""
+    """Return botocore's request. Raises Unusable. A field that is null counts as absent."""
     if arguments is None or shape is None:
         return {}
     if not isinstance(arguments, Mapping):

@@ -192,8 +192,8 @@ class Pump:
             self._cloud.telling_of_messages(wake.set),
         ):
             while not stop.is_set():
-                # Cleared before the look, so that a message that arrives during the look is not
-                # missed.
+                # Clear the event before the queues are read, so that a message that arrives during
+                # the read is not missed.
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:

@@ -52,7 +52,7 @@ def _place(
     known: tuple[Sequence[float], Mapping[Pin, float]],
     places: dict[Pin, float],
 ) -> None:
-    """`pairs`: pins of boxes, each with the pin that its line comes from or goes to."""
+    """Place pins. `pairs`: pins of boxes, each with the pin at the other end of its line."""
     middles, words = known
     wishes: dict[Pin, list[float]] = defaultdict(list)
     for pin, other in pairs:

@@ -36,8 +36,8 @@ Locate = Callable[[str, str], SourceLocation]
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """`findings` are the gravest first, then in the order of the definition. `limits`: the limits
-    of each state whose task has some, in words.
+    """The result of all proofs. `findings` are the gravest first, then in the order of the
+    definition. `limits`: the limits of each state whose task has some, in words.
     """
 
     name: str

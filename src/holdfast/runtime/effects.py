@@ -308,7 +308,9 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """`traceback`: the author's frames, of an exception in the author's code."""
+    """The task has failed. `traceback`: the author's frames, for an exception in the author's
+    code.
+    """
 
     error: str | None
     cause: str | None
@@ -393,7 +395,7 @@ class Deadline:
 
 
 class Labels(NamedTuple):
-    """What a measurement is about; "" where a label does not apply. All are names from code: of a
+    """The subject of a measurement; "" where a label does not apply. All are names from code: of a
     workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
     target, a limit, an operator's command. Values of executions are never labels.
     """

@@ -1,4 +1,4 @@
-"""What the functions measure of executions, read from the events of a commit.
+"""Measurements of executions, read from the events of a commit.
 
 Everything here is in memory when a worker has stored a record, or when the sweeper has loaded a
 log, so a measurement costs no call. `Measure` adds up; one line is written at the end of the

@@ -111,7 +111,9 @@ def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) ->
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:
-    """Raises NewerFormatError for a newer message, HoldfastBug for a message of another sender."""
+    """Return the message. Raises NewerFormatError for a newer message, HoldfastBug for a message of
+    another sender.
+    """
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
     found = body.get(FORMAT_FIELD)

@@ -30,7 +30,7 @@ from holdfast.sealed import hidden
 
 @dataclass(frozen=True, slots=True)
 class QuestionEvents:
-    """What the events of one stack say besides the question.
+    """The part of the events that is the same for all questions of one stack.
 
     `stack`: its name, because all stacks of an account share the default bus. `url`: where its
     forms are; "" for a stack without forms, whose events have no link. `keys` sign the link.

@@ -57,8 +57,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """`is_code`: the code declares it. `paused_by`, `paused_ms`, `reason`: of the last pause or
-    resume. `rv`: the version of the item.
+    """A schedule as stored. `is_code`: the code declares it. `paused_by`, `paused_ms`, `reason`:
+    those of the last pause or resume. `rv`: the version of the item.
     """
 
     tenant: str

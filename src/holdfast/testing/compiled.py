@@ -73,7 +73,7 @@ def run_compiled(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
-    """Follows the answers that a direct run was given."""
+    """Run the compiled workflow with the answers that the direct run has received."""
     timeline = Timeline(script)
     machines = _Machines(timeline)
     root: _Machine

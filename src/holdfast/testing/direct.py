@@ -223,7 +223,7 @@ class _Direct:
     def sleep_until(self, moment: datetime, /) -> None:
         if moment.tzinfo is None:
             raise ValueError(f"sleep_until({moment}) has no time zone")
-        # Rounded as the engine does it: parts below a millisecond are dropped.
+        # Round as the engine does: drop parts below a millisecond.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def send(self, name: str, data: object, /, *, key: str) -> None:
@@ -246,7 +246,7 @@ class _Direct:
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:
-            # It takes no time, but it is a Wait: a cancelled line ends here.
+            # This sleep takes no time, but it is a Wait state: a cancelled line ends here.
             self.lines.require_open(line)
             return
         arguments: JsonValue = {"seconds": duration_ms / 1_000}

@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(eq=False)
 class ControlLine:
-    """`body` gives its result; `on_end` is called at its end."""
+    """One line of control. `body` returns its result; `on_end` is called at its end."""
 
     path: RunPath
     body: Callable[[], Any]

@@ -51,7 +51,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. `end` None: it could not follow the other run; `why` has the reason."""
+    """The record of one run. `end` None: the run could not follow the other run, and `why` has the
+    reason.
+    """
 
     end: End | None
     calls: list[Call]

@@ -31,7 +31,7 @@ from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson, Undefined,
 _COPIED_PER_ITEM: Final = 200
 # The library tries every combination of present and absent optional parameters.
 _OPTIONAL_PARAMETERS_MAX: Final = 12
-_ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
+_ITEMS_PER_ROW: Final = 20  # the price of one row of a join (`@$x`), which is a separate dict
 
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
@@ -119,7 +119,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
-        # Not super().__init__(): it parses, and puts itself into the thread's current instance.
+        # Do not call super().__init__(): it parses, and sets the thread's current instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME
@@ -261,7 +261,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
                 return {}
             input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
         elif isinstance(input, list):
-            # For each item of a group the library copies those that are in it already.
+            # The library copies a group's earlier items for each further item.
             self.charge(len(input) ** 2 // _COPIED_PER_ITEM)
         return super().evaluate_group_expression(expr, input, environment)
 

@@ -110,7 +110,8 @@ def _sum(numbers: list[float] | None) -> float | None:
         return None
     total: float = 0
     for item in numbers:
-        # Not sum(): from Python 3.12 on it compensates rounding errors, which JavaScript does not.
+        # Do not use sum(): from Python 3.12 on it compensates rounding errors, and JavaScript does
+        # not.
         total = values.arithmetic("+", total, item)
     return total
 

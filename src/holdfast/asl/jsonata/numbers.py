@@ -203,7 +203,9 @@ def _scaled(number: float, digits: int) -> tuple[float, int]:
 
 
 def _grouped(digits: str, groups: tuple[int, ...], *, repeats: bool) -> str:
-    """`digits` with commas after the given numbers of digits, or after every so many."""
+    """Return `digits` with separators after the given numbers of digits; with `repeats`, after each
+    further group too.
+    """
     interval = math.gcd(*groups) if groups and repeats else 0
     if interval and groups == tuple(interval * at for at in range(1, len(groups) + 1)):
         groups = tuple(range(interval, len(digits), interval))

@@ -185,7 +185,9 @@ def seen(items: list[Any]) -> Any:
 
 
 def as_item(result: Any) -> Any:
-    """A function's result for the built-in function that called it: a sequence is an array."""
+    """Return a function's result for the built-in function that called it, which reads a sequence
+    as an array.
+    """
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
@@ -227,7 +229,7 @@ def truth(value: Any, run: EvaluationRun) -> bool:
 
 
 def text(value: Any, run: EvaluationRun) -> str:
-    """A value as `&` takes it."""
+    """Return the text of a value, as `&` joins it."""
     if type(value) is str:
         return value
     if value is UNDEFINED:

@@ -46,7 +46,7 @@ POSITIONAL_MAX: Final = 1e21
 _POSITIONAL_MIN: Final = 1e-6
 _FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
 _EXACT_INTEGER_MAX: Final = 2**53
-_PLACES_MAX: Final = 320  # of a double, before or after the point
+_PLACES_MAX: Final = 320  # the most digits of a double before or after the point
 _DECIMAL_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][-+]?[0-9]+)?")
 _RADIX_NUMBER: Final = re.compile(r"0([xX][0-9A-Fa-f]+|[oO][0-7]+|[bB][01]+)")
 

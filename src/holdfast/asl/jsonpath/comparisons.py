@@ -136,8 +136,8 @@ _KINDS: Final[Mapping[str, Callable[[StrictJson], bool]]] = {
 def _measured(
     measure: _Measure, compare: _Compare
 ) -> Callable[[StrictJson], Callable[[StrictJson], bool]]:
-    """Return a test that compares the measures of both sides. A value of another kind measures None
-    and equals nothing.
+    """Return a test that compares the measures of both sides. A value of another kind has the
+    measure None, which equals no other measure.
     """
 
     def with_operand(operand: StrictJson) -> Callable[[StrictJson], bool]:

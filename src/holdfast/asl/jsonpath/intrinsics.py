@@ -71,7 +71,7 @@ class Intrinsic:
 
 @lru_cache(maxsize=_CACHED_CALLS_MAX)
 def compile_intrinsic(text: str) -> Intrinsic:
-    """Raises PathSyntaxError, also for a function that does not exist."""
+    """Compile a call. Raises PathSyntaxError, also for a function that does not exist."""
     if len(text) > _CHARACTERS_MAX:
         raise PathSyntaxError(text, f"is longer than {_CHARACTERS_MAX:,} characters")
     parser = _Parser(text)

@@ -71,7 +71,7 @@ class _Walk:
             raise PathBudgetError(reason) from None
         finally:
             spent = time.perf_counter() - begun
-            # No time at all would be no time-out.
+            # Keep a positive rest: `regex` would read zero as no time-out.
             self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 

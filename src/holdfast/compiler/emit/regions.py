@@ -24,7 +24,9 @@ class TryRegion:
 
 @dataclass(slots=True)
 class UndoRegion:
-    """`is_used` once something inside can fail; `tasks` are those registered so far."""
+    """A `compensating` block around a point. `is_used`: a state inside can fail. `tasks`: the undo
+    tasks registered so far.
+    """
 
     compensate: Compensate
     label: Label = field(default_factory=Label)

@@ -111,7 +111,9 @@ def _without_suffix(
 
 
 def _strip(pattern: str) -> MethodRule:
-    """`pattern` is for `%s`, a class of characters; without an argument that is white space."""
+    """Return the rule of a strip method. `pattern` has `%s` for the stripped class of characters;
+    without an argument that is white space.
+    """
 
     def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
         match arguments:

@@ -162,7 +162,9 @@ def _last_of(plan: Plan) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseWait:
-    """`step` waits for `other`, on which it does not depend."""
+    """A wait that the graph does not need: `step` waits for `other`, on which it does not
+    depend.
+    """
 
     step: int
     other: int
@@ -300,7 +302,9 @@ def _parts(graph: Graph) -> _Parts:
 
 
 def _contracted(graph: Graph) -> _Parts:
-    """Sequences and forks made one part each, until there are none."""
+    """Return the parts after each sequence and each fork was replaced by one part, until none is
+    left.
+    """
     parts = _parts(graph)
     size = 0
     while size != len(parts.plans):

@@ -125,7 +125,8 @@ def _jumps(node: ast.AST, *, is_in_loop: bool) -> Iterator[ast.stmt]:
             for inner in orelse:
                 yield from _jumps(inner, is_in_loop=is_in_loop)
         case ast.ExceptHandler(body=body):
-            # Here `raise` is about the error that was caught.
+            # In a nested handler a bare `raise` is allowed: it raises the error that the handler
+            # caught.
             for inner in body:
                 found = _jumps(inner, is_in_loop=is_in_loop)
                 yield from (jump for jump in found if not isinstance(jump, ast.Raise))

@@ -135,7 +135,7 @@ class Statements:
         self.scope = scope
         self.flow = flow
         self.outer = outer
-        #: In the body of a helper: what its `return`s give.
+        #: In the body of a helper: the value that its `return` statements give.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
         self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)

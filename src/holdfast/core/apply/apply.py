@@ -50,7 +50,8 @@ _TERMINAL: Final[Mapping[str, Status]] = {
     "ExecutionAborted": "ABORTED",
 }
 
-#: Two frames are made for each transition; a call of the class itself takes twice as long.
+#: Creates frames without the class's own constructor, which takes twice as long; each transition
+#: creates two frames.
 _frame: Final = Frame.__new__
 
 
@@ -413,7 +414,7 @@ def _opened(state: Execution, event: Event) -> Execution:
 
 
 def _noted(state: Execution, _event: Event) -> Execution:
-    """Leave the state unchanged: the event is only for the history, because its subject ends
+    """Leave the state unchanged. The event is only for the history: the lane or task in it ends
     together with its owner.
     """
     return state

@@ -10,7 +10,7 @@ from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
-_FRAMES_AT: Final = Execution._fields.index("frames")  # `last_event` is the field after it
+_FRAMES_AT: Final = Execution._fields.index("frames")  # the field `last_event` follows `frames`
 
 
 def frame_of_event(state: Execution, event: Event) -> Frame:

@@ -150,7 +150,7 @@ class SqliteCloud:
         time.sleep(FAULT_PAUSE_SECONDS)
 
     def _log(self, fault: ServiceFault) -> None:
-        """One line for a fault that stays."""
+        """Log a fault, with one line for a fault that lasts."""
         if self._fault != fault.message:
             self._fault = fault.message
             _logger.error("error[%s]: %s", fault.code, fault.message)

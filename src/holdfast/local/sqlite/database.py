@@ -209,7 +209,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Raises RequestError HF283 for a file that cannot be this stack's storage."""
+    """Open the file. Raises RequestError HF283 when it cannot be this stack's storage."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep_private(path)

@@ -56,7 +56,9 @@ _RULES: Final[dict[str, _Rules]] = {
 
 
 class SqliteQueues:
-    """`holder` names this process. `tell` is called when messages have come."""
+    """The queues in the file. `holder` names this process. `tell` is called when messages have
+    come.
+    """
 
     def __init__(
         self, database: Database, clock: Callable[[], int], holder: str, tell: Callable[[], None]

@@ -26,7 +26,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
 _FAIR_CHARACTERS: Final = 16
 _PLACE_CHARACTERS: Final = 2
-#: Sorts after every character of a hash.
+#: A character that sorts after every character of a hash.
 _LAST: Final = "~"
 
 
