@@ -14,6 +14,8 @@ from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.core.state_json import from_json, to_json
+from holdfast.proofs import report
+from holdfast.proofs.findings import SourceLocation
 from holdfast.runtime.effects import Effect
 from holdfast.testing import World
 from holdfast_simulator.world import Killed, SimulatorWorld, When
@@ -105,6 +107,15 @@ def test_step_functions_cannot_go_on_as_new(tmp_path: Path) -> None:
     with loaded(tmp_path, HEADER + COUNTER) as module, pytest.raises(CompileErrors) as refused:
         to_step_functions(compile_workflow(module.flow), Source.of(module))
     assert "HF064" in str(refused.value)
+
+
+def test_the_bounds_of_a_check_are_those_of_one_round(tmp_path: Path) -> None:
+    with loaded(tmp_path, HEADER + COUNTER) as module:
+        compiled = compile_workflow(module.flow)
+    proofs = report.prove("flow", compiled.asl, {})
+    shown = report.render(proofs, lambda *_: SourceLocation("f", 1, 1))
+    assert "history, cost and time are those of one round" in shown
+    assert report.to_json(proofs)["bounds_of"] == "one round"
 
 
 # -- the engine ------------------------------------------------------------------------------------
