@@ -74,8 +74,8 @@ from holdfast.runtime.storage.codec import (
 from holdfast.runtime.storage.formats import (
     FORMAT_FIELD,
     FORMATS,
-    NEWER_EVENTS,
     Formats,
+    format_for,
     require_format,
 )
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
@@ -275,7 +275,7 @@ class Log:
     ) -> Encoded:
         self.nonces += 1
         status = step.state.status
-        needed = [NEWER_EVENTS.get(event.type, 1) for event in step.events]
+        needed = [format_for(event.type, event.details) for event in step.events]
         header = Header(
             format=max(self.formats.asked, self.format, *needed),
             tenant=self.tenant,
