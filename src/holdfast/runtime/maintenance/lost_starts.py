@@ -77,7 +77,7 @@ def sweep(
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if is_passing(error):
-                break  # the place stays before this row
+                break  # the next sweep begins again at this row
             yield from _look_later(row, _HOUR_MS, now_ms)
         read_to = str(row["sk"])
     if rows and read_to is not None:
@@ -109,8 +109,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     if age_ms > START_RESENT_SECONDS_MAX * 1_000:
         return
     if (yield from quarantine.held_in(log)) is None:
-        # The workers count it as a further delivery of the first message, and not as a round of a
-        # dead letter.
+        # Workers count the new message as another delivery of the first one, and not as a dead
+        # letter's round.
         replaced = {"of": [run], "released": 1}
         again = messages.recover(tenant, run) if newest else {**body, **replaced}
         is_work = bool(newest) or "parent" in body
@@ -120,7 +120,7 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 
 def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
-    """Put the row so that it is read after that time."""
+    """Put the row again, at a key that the sweeper reads after that time."""
     at_ms = now_ms + later_ms - FIRST_MS
     sort = keys.pending_start(at_ms, str(row["t"]), str(row["run"]))
     yield Put(tables.MAIL, {**row, "sk": sort, "ttl": now_ms // 1_000 + START_RETENTION_SECONDS})
