@@ -260,7 +260,9 @@ class Host:
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
-        """The minute's round: every shard, the starts, then the dead letters."""
+        """The minute's round: every shard, the dead letters, then the starts: many may wait,
+        and they must not delay what is under way.
+        """
         from holdfast.runtime.maintenance import lost_starts, sweeper  # noqa: PLC0415
 
         now_ms = self.ports.perform(Clock())
@@ -268,10 +270,10 @@ class Host:
         self._deploy_schedules()
         owner = context.aws_request_id
         self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
-        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
-        self._map(self._sweep, starts)
         for queue in QUEUES:
             self._revive(queue)
+        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
+        self._map(self._sweep, starts)
         self.metrics.flush(now_ms)
 
     def _deploy_schedules(self) -> None:
