@@ -204,11 +204,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`starts`: nominal times, in order. `stops_others`: executions that run are stopped first."""
+    """`starts`: nominal times, in order. `stops_others`: executions that run are stopped first, and
+    those of the times in `replaced`, if there are any.
+    """
 
     starts: tuple[int, ...]
     progress: Progress
     stops_others: bool = False
+    replaced: tuple[int, ...] = ()
 
 
 def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms: int) -> Decision:
@@ -230,7 +233,8 @@ def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms
     progress = replace(
         progress, started=progress.started + len(found.starts), late=progress.late + late
     )
-    return Decision(tuple(found.starts), progress, found.stops_others)
+    replaced = tuple(found.replaced)
+    return Decision(tuple(found.starts), progress, found.stops_others, replaced)
 
 
 def _due(
@@ -259,6 +263,7 @@ class _Choice:
     progress: Progress
     starts: list[int] = field(default_factory=list)
     stops_others: bool = False
+    replaced: list[int] = field(default_factory=list)
 
     @property
     def _is_busy(self) -> bool:
@@ -279,8 +284,9 @@ class _Choice:
             case "cancel-other":
                 # An earlier one of this decision would be stopped at once.
                 self.progress = replace(progress, skipped=progress.skipped + len(self.starts))
+                self.replaced += self.starts
                 self.starts[:] = [nominal_ms]
-                self.stops_others = bool(progress.open)
+                self.stops_others = bool(progress.open or self.replaced)
             case _ if not self._is_busy and not waits:
                 self.starts.append(nominal_ms)
             case "queue-one" if not waits:
