@@ -278,7 +278,7 @@ def test_an_execution_whose_log_has_expired_does_not_run() -> None:
     table.pass_time(HOUR_MS + MINUTE_MS)
     services = table.world.services
     for record in list(services.items("executions")):
-        services.perform(Delete("executions", str(record["pk"]), record["sk"]))
+        services.perform(Delete("executions", str(record["pk"]), int(record["sk"])))
     table.world.now_ms += 181 * DAY_MS - 2 * HOUR_MS
     table.pass_time(3 * HOUR_MS)
     assert (table.show()["started"], table.show()["skipped"]) == (2, 0)
