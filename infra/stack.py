@@ -48,6 +48,7 @@ class HoldfastStack(Stack):
             ],
             api=settings.jwt,
             alarms=None if topic is None else sns.Topic.from_topic_arn(self, "Topic", topic),
+            alarm_bounds=settings.alarm_bounds,
             log_retention_days=settings.log_retention_days,
             status_events=settings.tells_status,
             forms=settings.has_forms,

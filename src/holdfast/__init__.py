@@ -33,6 +33,7 @@ from holdfast.api.surface import (
     Undo,
     WaitTimeout,
     Workflow,
+    again,
     ask,
     compensating,
     days,
@@ -96,6 +97,7 @@ __all__ = [
     "Undo",
     "WaitTimeout",
     "Workflow",
+    "again",
     "ask",
     "choice",
     "client",
@@ -134,7 +136,8 @@ __all__ = [
 ]
 
 
-#: What is found at its first use: a module of workflows needs neither boto3 nor an HTTP client.
+#: Names that are imported at their first use: a module of workflows needs neither boto3 nor an HTTP
+#: client.
 _LATER = {
     "AsyncClient": "holdfast.remote.async_client",
     "AsyncHandle": "holdfast.remote.async_client",

@@ -27,8 +27,8 @@ READ_UNIT_BYTES: Final = 4_096
 BILLED_CHUNK_BYTES: Final = 65_536
 # Receive, delete and one extension of visibility, each shared by the ten messages of a batch.
 SQS_REQUESTS_PER_DELIVERY: Final = 0.3
-# Assumed, not measured. The deployed worker has more memory than this (resources.WORKER), for the
-# tasks that it runs; priced at all of it, the line of the commits grows in proportion.
+# These two are assumed, not measured. The deployed worker has more memory (resources.WORKER), for
+# the tasks that it runs; at that price the cost of the commits grows in proportion.
 COMMIT_MS: Final = 6
 COMMIT_MEMORY_MB: Final = 256
 COMMIT_GB_SECONDS: Final = COMMIT_MS / 1_000 * COMMIT_MEMORY_MB / 1_024
@@ -51,9 +51,10 @@ def value_bytes(value: str | int | bytes) -> int:
 
 
 def item_bytes(item: Attributes) -> int:
-    """The size that DynamoDB bills and that its 400 KB limit means."""
+    """Return the size of an item as DynamoDB bills it and as its 400 KB limit counts it."""
     size = 0
-    for name, value in item.items():  # for each record that is loaded: no generator, few calls
+    # this loop runs for each loaded record, so it avoids a generator and calls
+    for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
         size += value_bytes(value)
     return size
@@ -135,7 +136,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`usd_per_million` of what `Usage.<usage>` counts, times `factor`."""
+    """A list price: `usd_per_million` units of `Usage.<usage>`, times `factor`."""
 
     service: str
     what: str
@@ -178,7 +179,9 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`total_usd` is the sum of `lines`; `apart` (the front door) is not in it."""
+    """The cost of a run. `total_usd` is the sum of `lines`, without `apart` (the API's own
+    requests).
+    """
 
     lines: tuple[CostLine, ...]
     total_usd: float

@@ -54,12 +54,13 @@ from holdfast.runtime.worker.config import WorkerConfig
 if TYPE_CHECKING:
     from holdfast.runtime.commands.api import Front
 
-#: `serve` and the worker function show it; other programs show it if they configure `logging`.
+#: The logger of tasks. `serve` and the worker function show its lines; other programs must
+#: configure `logging`.
 _logger: Final = logging.getLogger("holdfast.tasks")
 _logger.addHandler(logging.NullHandler())
 _LOGGED_CHARACTERS_MAX: Final = 1_000
 
-#: -> the ASL and the map of a workflow.
+#: A function that returns the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
 
 
@@ -183,7 +184,7 @@ class Deployment:
                 if pulse is not None:
                     pulse.beat()
         except KeyboardInterrupt:
-            raise  # the user pressed Ctrl-C; the task did not fail
+            raise  # the user pressed Ctrl-C, so the task has not failed
         except VaultFault as fault:
             return TaskFailed(SECRET_UNAVAILABLE, fault.message)
         except HeartbeatMissed as missed:
@@ -308,7 +309,7 @@ def _breaker_of(trip: Trip) -> Breaker:
 
 
 def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
-    """-> one item of a batch's result."""
+    """Return the JSON form of one item of a batch's result."""
     if not isinstance(found, TaskError):
         try:
             plain_text(found, f"a result of {name}")

@@ -119,7 +119,7 @@ class VaultFault(ServiceFault):
 
 
 BUG: Final = "HF900"
-#: Something that was stored is not there.
+#: The code of the error that a stored item or object is missing.
 GONE: Final = "HF324"
 
 

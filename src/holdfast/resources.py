@@ -21,7 +21,7 @@ class TableIndex:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`sort_key_type` is DynamoDB's: "N" or "S". The partition key is always a string."""
+    """A DynamoDB table. `sort_key_type` is "N" or "S". The partition key is always a string."""
 
     name: str
     sort_key_type: str
@@ -65,7 +65,7 @@ LIST_PARTITION: Final = "lp"
 LIST_SORT: Final = "ls"
 LIST_NAME: Final = "nm"
 LIST_WORKFLOW: Final = "wf"
-LIST_STATUS: Final = "st"  # every record has it
+LIST_STATUS: Final = "st"  # every record has this attribute
 LIST_DEFINITION: Final = "df"
 LIST_STOPPED: Final = "en"
 LIST_ERROR: Final = "er"
@@ -184,17 +184,17 @@ METRICS_WORKFLOW_DIMENSION: Final = "Workflow"
 # and each name would be billed.
 METRICS_STATE_MACHINES: Final = "(state machines)"
 METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
-# Every end, also that of a failed execution.
+# Counts every end of an execution, also of a failed one.
 METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
 METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
-# Executions that should have moved, and that the sweeper has sent a message for.
+# Counts executions that were overdue and for which the sweeper has sent a message.
 METRIC_EXECUTIONS_STUCK: Final = "ExecutionsStuck"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_TASK_RETRIES: Final = "TaskRetries"
 METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
-# How long an attempt or an execution waited at a limit, noted when it is let in.
+# How long an attempt or an execution waited at a limit, measured when the limit lets it begin.
 METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
 # From the moment when an execution or an attempt was due to begin until a worker began it.
 METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"

@@ -17,7 +17,7 @@ _SEALED: Final = re.compile(
 
 
 class Sealed(NamedTuple):
-    """`key`: letters, digits and hyphens; `size`: of the secret, in bytes of UTF-8."""
+    """A sealed secret. `key`: letters, digits and hyphens; `size`: the secret's bytes in UTF-8."""
 
     key: str
     data: bytes

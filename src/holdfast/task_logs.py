@@ -51,7 +51,7 @@ def _record(*arguments: Any, **named: Any) -> logging.LogRecord:
 
 
 class TasksOrWarnings(logging.Filter):
-    """Passes what tasks log; of everything else only warnings and errors."""
+    """A filter that passes every record of a task, and only warnings and errors of other code."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or hasattr(record, "execution_id")

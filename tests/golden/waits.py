@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (ask, publish, send, start, wait_for_event, workflow)
+from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -26,3 +26,4 @@ def flow(order: Order, n: int) -> None:
     send(f"done.{n}", n, key=order.id)
     start(order, n)
     start(flow)
+    again(order, n)

@@ -158,6 +158,17 @@ def test_metrics_are_those_of_the_one_that_was_asked(shop: Template) -> None:
     assert failed["MetricName"] == resources.METRIC_EXECUTIONS_FAILED
     assert failed["Dimensions"] == [{"Name": "Stack", "Value": "Shop-Flows"}]
     assert failed["Period"] == 300
+    by_workflow = shop.properties("AWS::CloudWatch::Alarm")["FailedOrders"]
+    assert by_workflow["Dimensions"] == [
+        {"Name": "Stack", "Value": "Shop-Flows"},
+        {"Name": "Workflow", "Value": "order"},
+    ]
+
+
+def test_an_alarm_without_a_bound_is_not_made(shop: Template) -> None:
+    alarms = shop.properties("AWS::CloudWatch::Alarm")
+    made = {name for name in alarms if name.endswith(("FailedExecutions", "RetryStorm"))}
+    assert made == {"OtherAlarmsFailedExecutions", "OtherAlarmsRetryStorm"}
 
 
 def test_the_outputs_begin_with_the_name_of_the_construct(shop: Template) -> None:

@@ -145,6 +145,20 @@ def test_a_transient_error_is_retried_after_a_delayed_message(deployment: Deploy
     assert ended(deployment, "700103")["output"]["status"] == "shipped"
 
 
+def test_an_order_that_ended_is_measured_by_its_workflow(deployment: Deployment) -> None:
+    start(deployment, "700142", order("700102"))
+    ended(deployment, "700142")
+
+    def measured() -> list[dict[str, Any]]:
+        lines = [line for line in deployment.log_lines("Worker") if '"ExecutionsEnded"' in line]
+        return [json.loads(line[line.index("{") :]) for line in lines]
+
+    line = wait_for(measured)[0]
+    assert (line["Stack"], line["Workflow"]) == ("Holdfast", "order_fulfilment")
+    dimensions = [one["Dimensions"] for one in line["_aws"]["CloudWatchMetrics"]]
+    assert dimensions == [[["Stack"]], [["Stack", "Workflow"]]]
+
+
 def test_an_execution_that_waits_can_be_stopped(deployment: Deployment) -> None:
     start(deployment, "700111", order("700111"))
     parked(deployment, "700111")

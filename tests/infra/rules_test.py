@@ -61,7 +61,9 @@ def test_every_queue_of_dead_letters_has_an_alarm_and_so_has_the_quarantine(
         if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"
     }
     assert watched == dead
-    metrics = [one["MetricName"] for one in template.properties("AWS::CloudWatch::Alarm").values()]
+    metrics = [
+        one.get("MetricName") for one in template.properties("AWS::CloudWatch::Alarm").values()
+    ]
     assert resources.METRIC_EXECUTIONS_QUARANTINED in metrics
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import resources
 from holdfast.errors import HoldfastError
+from holdfast.infra.bounds import AlarmBounds
 from holdfast.infra.bundle import build_asset, compile_workflows
 from holdfast.infra.settings import JwtIssuer, Settings, require_key
 
@@ -43,7 +44,15 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         work_batch=10,
         start_concurrency=None,
         log_retention_days=30,
+        alarm_bounds=AlarmBounds(failed=0, retries=500),
     )
+
+
+def test_the_bounds_of_alarms_are_an_object_or_its_text() -> None:
+    bounds = AlarmBounds(failed=None, dollars_per_day=2.5)
+    assert settings(alarm_bounds={"failed": None, "dollars_per_day": 2.5}).alarm_bounds == bounds
+    text = '{"failed": null, "dollars_per_day": 2.5}'
+    assert settings(alarm_bounds=text).alarm_bounds == bounds
 
 
 def test_choices_arrive_as_text_from_the_command_line() -> None:
@@ -101,6 +110,10 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("log_retention_days", "31"),
         ("functions", "worker"),
         ("functions", "[]"),
+        ("alarm_bounds", "3"),
+        ("alarm_bounds", '{"failed": -1}'),
+        ("alarm_bounds", '{"failed": "3"}'),
+        ("alarm_bounds", '{"failures": 3}'),
         ("task_policies", "AmazonSQSFullAccess"),
         ("task_policies", "arn:aws:iam::111122223333:role/worker"),
         ("task_policies", "arn:aws:iam::111122223333:policy/a,"),

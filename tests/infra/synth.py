@@ -24,7 +24,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
-from holdfast.infra import Holdfast, JwtIssuer, Size
+from holdfast.infra import AlarmBounds, Holdfast, JwtIssuer, Size
 from holdfast.infra.settings import Settings
 from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
@@ -54,6 +54,7 @@ def main(asset: str, directory: str) -> None:
         functions=read_sizes(SIZES),
         work_batch=4,
         log_retention_days=400,
+        alarm_bounds=AlarmBounds(failed=3, oldest_wait_days=7, dollars_per_day=2.5),
     )
     HoldfastStack(app, "Default", settings=settings, project=ROOT, asset=Path(asset))
     made = HoldfastStack(app, "Chosen", settings=chosen, project=ROOT, asset=Path(asset))
@@ -95,6 +96,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
             )
         ],
         alarms=sns.Topic(stack, "OnCall"),
+        alarm_bounds=AlarmBounds(failed=None, retries=None),
         notify_questions_to=sns.Topic(stack, "Desk"),
         log_retention_days=90,
     )
@@ -110,6 +112,9 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     flows.grant_send_event(website)
     flows.metric_failed(period=Duration.minutes(5)).create_alarm(
         stack, "Failed", threshold=3, evaluation_periods=1
+    )
+    flows.metric_failed(workflow="order").create_alarm(
+        stack, "FailedOrders", threshold=0, evaluation_periods=1
     )
     CfnOutput(stack, "Url", value=flows.api_url)
     issuer = JwtIssuer("https://issuer.example", "shop")

@@ -330,17 +330,17 @@ def test_alarms_watch_each_dead_letter_queue_the_oldest_messages_and_the_sweep(
     watched = {
         construct_name(alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0])
         for alarm in alarms.values()
-        if alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+        if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"
     }
     assert watched == DEAD_LETTERS
     ages = {
         construct_name(alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0]): alarm["Threshold"]
         for alarm in alarms.values()
-        if alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
+        if alarm.get("MetricName") == "ApproximateAgeOfOldestMessage"
     }
     assert ages.keys() == {"MessagingWork", "MessagingSingle", "MessagingStarts"}
     assert min(ages.values()) > limits.SQS_DELAY_SECONDS_MAX + resources.WORKER.timeout_seconds
-    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 4
+    assert len(alarms) == len(DEAD_LETTERS) + len(ages) + 6
 
 
 def test_a_silent_sweeper_raises_the_alarm(template: Template) -> None:
@@ -365,26 +365,35 @@ def test_alarms_read_the_metrics_of_this_stack_as_the_functions_write_them(
     own = [
         (alarm["Namespace"], alarm["Dimensions"])
         for alarm in template.properties("AWS::CloudWatch::Alarm").values()
-        if not alarm["Namespace"].startswith("AWS/")
+        if not alarm.get("Namespace", "AWS/").startswith("AWS/")
     ]
-    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 4
+    assert own == [("Holdfast", [{"Name": "Stack", "Value": "Default"}])] * 5
 
 
 def test_alarms_notify_the_topic_that_was_chosen(template: Template, chosen: Template) -> None:
     for name, alarm in chosen.properties("AWS::CloudWatch::Alarm").items():
         assert alarm["AlarmActions"] == [TOPIC_ARN]
-        # The alarm of a single message is quiet a minute later, although nothing has been repaired
-        # by then.
-        is_state = name != "AlarmsQuarantined"
+        # The alarm of a single event is quiet a minute later, although nothing has been repaired by
+        # then.
+        events = {"AlarmsQuarantined", "AlarmsFailedExecutions", "AlarmsOldestWait"}
+        is_state = name not in events
         assert alarm.get("OKActions", []) == ([TOPIC_ARN] if is_state else [])
     for alarm in template.properties("AWS::CloudWatch::Alarm").values():
         assert "AlarmActions" not in alarm
 
 
-def test_the_dashboard_shows_four_graphs(template: Template) -> None:
+def test_the_dashboard_asks_the_questions_of_an_on_call(template: Template) -> None:
     [dashboard] = template.properties("AWS::CloudWatch::Dashboard").values()
     body = json.loads(flattened(dashboard["DashboardBody"]))
-    assert [widget["type"] for widget in body["widgets"]] == ["metric"] * 4
+    texts = [one["properties"]["markdown"] for one in body["widgets"] if one["type"] == "text"]
+    assert texts[1:] == [
+        "## Is work flowing?",
+        "## What waits, for what, and how long?",
+        "## What fails, and with which error?",
+        "## Which limit binds?",
+        "## What does it cost today?",
+        "## What did people and crashes change?",
+    ]
     shown = json.dumps(body)
     for metric in (
         "ExecutionsStarted",

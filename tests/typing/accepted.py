@@ -15,6 +15,7 @@ from holdfast import (
     Dag,
     Retry,
     Task,
+    again,
     ask,
     choice,
     compensating,
@@ -255,6 +256,8 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
     publish("status", {"order": o})
     send("paid", {"order": o}, key=o)
+    if o == "again":
+        again(o)
     reveal_type(start(child, o))  # -> str
     either: Payment | Line = wait_for_event("either", Payment | Line, key=o)
     reveal_type(either)  # -> Payment | Line

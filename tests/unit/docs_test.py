@@ -20,7 +20,8 @@ MIB = 1024 * 1024
 
 
 def without_code(text: str) -> str:
-    return re.sub(r"`[^`\n]*`", "", text)
+    prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`\n]*`", "", prose)
 
 
 def links() -> Iterator[tuple[Path, str]]:

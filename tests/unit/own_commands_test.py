@@ -11,7 +11,10 @@ from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
+from holdfast.errors import NewerFormatError
 from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage.formats import Formats
+from holdfast.runtime.storage.log import Log
 from holdfast.testing import World
 from holdfast_simulator.invariants import StoredHistory, histories
 from holdfast_simulator.world import Killed, SimulatorWorld, When
@@ -210,6 +213,17 @@ def test_what_cannot_be_sent_or_started_is_an_error_of_the_step() -> None:
         family.settle()
         (outer,) = of(family, "outer")
         assert (outer.state.status, outer.state.error) == ("FAILED", "InvalidArguments")
+
+
+@pytest.mark.parametrize(
+    "step", [own("send", Arguments=GRANT), own("start:inner", Arguments={"n": 1})]
+)
+def test_a_release_that_does_not_know_a_command_leaves_its_log_alone(step: Machine) -> None:
+    family = Family({**MACHINES, "outer": machine({"step": step})})
+    run_id = begin(family, "outer")
+    family.settle()
+    with pytest.raises(NewerFormatError):
+        family.world.call(Log(TENANT, run_id, "old", "", Formats(1, 1, 1)).load())
 
 
 def test_a_workflow_that_no_worker_knows_parks_the_execution_until_it_is_deployed() -> None:

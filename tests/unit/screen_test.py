@@ -40,6 +40,15 @@ def test_a_question_alone_needs_no_name(capsys: pytest.CaptureFixture[str]) -> N
     assert "holdfast answer t1 --output" in text
 
 
+def test_published_values_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    published = {"status": "packing", "progress": {"done": 3}}
+    put_execution({"execution": "1", "status": "RUNNING", "published": published}, NOW)
+    text = capsys.readouterr().out
+    assert "published status    packing" in text
+    assert "published progress" in text
+    assert '"done": 3' in text
+
+
 TRACEBACK = '  File "shop/bank.py", line 3, in pay\n    raise Declined(account)'
 
 

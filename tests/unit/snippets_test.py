@@ -23,8 +23,16 @@ from holdfast.local import project
 from tests.unit.dsl_kit import loaded
 
 ROOT: Final = Path(__file__).parents[2]
+COMING_FROM: Final = "coming-from"
+
+
+def page_name(path: Path) -> str:
+    """The name of the file; with its folder where another page has the same name."""
+    return f"{COMING_FROM}/{path.name}" if path.parent.name == COMING_FROM else path.name
+
+
 PAGES: Final = {
-    path.name: path.read_text(encoding="utf-8")
+    page_name(path): path.read_text(encoding="utf-8")
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 #: The test that runs the Python of each page. Code that needs an account is only compiled.
@@ -36,6 +44,10 @@ RUN_BY: Final = {
     "cookbook-practice.md": "tests/unit/snippets_test.py",
     "cookbook-undo.md": "tests/unit/snippets_test.py",
     "cookbook-work.md": "tests/unit/snippets_test.py",
+    f"{COMING_FROM}/airflow-prefect.md": "tests/unit/coming_from_test.py",
+    f"{COMING_FROM}/dbos.md": "tests/unit/coming_from_test.py",
+    f"{COMING_FROM}/step-functions.md": "tests/unit/coming_from_test.py",
+    f"{COMING_FROM}/temporal.md": "tests/unit/coming_from_test.py",
     "construct.md": "tests/infra/construct_test.py",
     "debug.md": "tests/unit/debug_doc_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",

@@ -424,6 +424,7 @@ class FlowWorld:
                     limit_ms = self.now_ms + 800_000
                 again(lambda h: h.send(limit_ms))
             case Measure():
+                self.services.when_measured(effect)
                 again(lambda h: h.send(None))
             case Pause(milliseconds):
                 self.at(self.now_ms + milliseconds, lambda: again(lambda h: h.send(None)))

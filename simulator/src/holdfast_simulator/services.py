@@ -118,6 +118,7 @@ class Services:
         #: AWS's bill for the effects performed so far.
         self.usage = cost.Usage()
         self.metrics: dict[str, float] = defaultdict(float)
+        self.when_measured: Callable[[Measure], None] = lambda _: None
 
     def perform(self, effect: Effect) -> Any:
         """Return the effect's result (see `runtime.effects`). `SetVisibility` needs
@@ -333,3 +334,4 @@ class Services:
 
     def _measure(self, effect: Measure) -> None:
         self.metrics[effect.name] += effect.value
+        self.when_measured(effect)

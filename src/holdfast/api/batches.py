@@ -40,7 +40,8 @@ class Batch:
 
 
 def of_one(function: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
-    """-> the function of one item: what a workflow calls, a test runs, and the compiler reads.
+    """Return the function of one item: what a workflow calls, a test runs, and the compiler
+    reads.
 
     `error` is the class of errors that may stand among the results. Raises WorkflowError HF069: the
     function does not take one list and return one.
@@ -66,7 +67,8 @@ def of_one(function: Callable[..., Any], error: type[BaseException]) -> Callable
         return found
 
     made: Any = functools.update_wrapper(one, function)
-    del made.__wrapped__  # else its annotations would be read in place of these
+    # else `inspect` would read the wrapped function's annotations instead of these
+    del made.__wrapped__
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameter = inspect.Parameter(name, kind, annotation=item)
     made.__signature__ = inspect.Signature([parameter], return_annotation=result)

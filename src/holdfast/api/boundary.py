@@ -77,7 +77,7 @@ class _Form:
         """Return the JSON of the value. Raises Misfit."""
         try:
             dumped: JsonValue = self._adapter.dump_python(value, mode="json")
-            # Without an annotation pydantic turns NaN into None, so the value itself is tested.
+            # Test the value itself too: without an annotation pydantic turns NaN into None.
             is_finite = _is_finite(value) and _is_finite(dumped)
         except (RecursionError, TypeError, ValueError):
             # An object of unknown kind, bytes that are not text, or a value inside itself.
@@ -168,7 +168,7 @@ class Boundary:
 
     @property
     def returns_nothing(self) -> bool:
-        """The function is declared to return None."""
+        """Return True when the function is declared to return None."""
         return self._returns_nothing
 
 

@@ -28,6 +28,15 @@ class Cancelled(BaseException):
     """Raised by a harness in a cancelled line of control that waits; no `except` sees it."""
 
 
+class ContinueAsNew(BaseException):
+    """Raised by `again`: the workflow goes on as new with these arguments. No `except` sees it."""
+
+    def __init__(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        super().__init__("the workflow goes on as new")
+        self.given = args
+        self.named = named
+
+
 class Harness(Protocol):
     """The replacement for tasks, time and other people while a workflow function runs directly."""
 

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from holdfast.api.tasks import Pure
 
-#: By name: the parameters with their types, and the type of the result. `=` marks a parameter that
-#: may be left out, `*` before a name one that is given by its name.
+#: For each function name, the parameters with their types and the result's type. `=` marks an
+#: optional parameter, `*` a keyword-only one.
 _SIGNATURES: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = MappingProxyType(
     {
         **dict.fromkeys(

@@ -16,7 +16,8 @@ from holdfast.errors import WorkflowError
 
 _ACTION: Final = re.compile(r"(aws-sdk:)?[a-z0-9-]+(:[A-Za-z0-9]+)?")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-#: A tick serves a rate once a second and gives out 400 tokens; a limit is split into 64 gates.
+#: A gate's tick comes once a second and gives out at most 400 tokens of a rate. A limit has at most
+#: 64 gates.
 _PER_SECOND_MAX: Final = 12_800.0
 _CONCURRENCY_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400

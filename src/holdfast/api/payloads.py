@@ -23,7 +23,8 @@ _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
 _DICT: Final = re.compile(r"dict\[str, (.+)\]")
-#: Between the members of a union, and a bracket, in which a union belongs to another type.
+#: Matches the `|` between a union's members, and brackets: a union inside brackets belongs to
+#: another type.
 _BETWEEN: Final = re.compile(r"( \| )|[\[\]]")
 
 
@@ -80,7 +81,7 @@ def resolve(reference: str) -> Any:
     except ModuleNotFoundError as error:
         if f"{module}.".startswith(f"{error.name}."):
             raise GoneTypeError(reference) from None
-        raise  # The module exists; one of its own imports fails
+        raise  # the module exists, but one of its own imports fails
     try:
         for part in name.split("."):
             found = getattr(found, part)

@@ -16,7 +16,7 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: A shorter secret occurs in texts by chance.
+#: Shorter secrets are not removed from texts, in which they occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
@@ -88,7 +88,7 @@ def _mixed(tenant: str, data: bytes) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    # The module of a workflow is imported without it.
+    # Import here: importing a workflow's module does not need it.
     from hashlib import sha256  # noqa: PLC0415
 
     return sha256(data).digest()

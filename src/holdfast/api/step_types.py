@@ -72,7 +72,7 @@ class HumanApproval(Task[..., Any]):
         self.title = title
         self.assignee = assignee
         self.notify = notify
-        #: Of the question. A task's own time-out is a bound of a worker.
+        #: The time to answer the question. A task's own time-out bounds a worker instead.
         self.answer_within = timeout
 
         def approve() -> Approval:

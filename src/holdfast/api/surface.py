@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
-from holdfast.api.harness import Cancelled, Harness, harness, time_out_seconds
+from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
@@ -52,6 +52,7 @@ __all__ = [
     "Undo",
     "WaitTimeout",
     "Workflow",
+    "again",
     "ask",
     "compensating",
     "days",
@@ -187,10 +188,21 @@ def send(name: str, data: object, /, *, key: str) -> None:
 def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:
     """Start an execution of a workflow without waiting for it, and return its id.
 
-    It is started once, whatever crashes, and goes on when this one ends or is stopped.
+    The execution is started once, whatever crashes, and continues when the calling execution ends
+    or is stopped.
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))
+
+
+def again(*args: Any, **kwargs: Any) -> NoReturn:
+    """Go on as new: `return again(items)` begins the workflow again with these arguments.
+
+    It stays the same execution: its id and name, the events that it has used, its published values
+    and its timeout are kept. Variables are dropped, and the newest definition runs. Called by
+    itself, a function with `again` raises ContinueAsNew.
+    """
+    raise ContinueAsNew(args, kwargs)
 
 
 def publish(name: str, value: object, /) -> None:

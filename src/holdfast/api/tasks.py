@@ -109,7 +109,9 @@ class Pulse:
         self._longest = 0.0
 
     def beat(self) -> None:
-        """Raises HeartbeatMissed when the attempt was silent for too long: it may not go on."""
+        """Record a heartbeat. Raises HeartbeatMissed when the attempt was silent for too long and
+        must end.
+        """
         now = self._clock()
         self._longest = max(self._longest, now - self._last)
         self._last = now
@@ -275,8 +277,8 @@ class Task(_Declared[P, R]):
     ) -> list[Any]:
         """Calls the function of a batch with the items of `inputs`, in their order.
 
-        -> for each input its result as JSON, or the exception that is its own. Raises VaultFault,
-        or whatever the function raises.
+        Return, for each input, its result as JSON or its own exception. Raises VaultFault, or
+        whatever the function raises.
         """
         assert self.batch_function is not None
         found: list[Any] = []
@@ -334,7 +336,7 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # Also of a graph, which does not call this constructor.
+    # A class attribute, because a graph has it too and does not call this constructor.
     schedule: Schedule | None = None
 
     def __init__(

@@ -25,7 +25,7 @@ from holdfast.errors import WorkflowError
 
 
 class Tools(Mapping[str, Callable[..., Any]]):
-    """Tasks by their names. Made by `choice`."""
+    """The tasks of a `choice`, by their names."""
 
     def __init__(self, tasks: tuple[Task[..., Any], ...]) -> None:
         self.tasks = {task.name: task for task in tasks}

@@ -91,7 +91,7 @@ def error_name(error: BaseException) -> str:
 def error_text(error: BaseException) -> str:
     """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
-        # Not a class of the user's: what cuts it off must not be the user's code either.
+        # Make it a plain `str`: a user's subclass could run its own code when the text is cut.
         return str.__str__(str(error))
     except KeyboardInterrupt:
         raise

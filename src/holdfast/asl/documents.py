@@ -14,7 +14,9 @@ _S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
 
 
 def language_of(holder: Mapping[str, Any], around: Language) -> Language:
-    """An unknown language counts as JSONata, as it does for AWS."""
+    """Return the query language of a machine or state. As in AWS, an unknown language counts as
+    JSONata.
+    """
     match holder.get("QueryLanguage", around):
         case "JSONPath":
             return "JSONPath"

@@ -47,7 +47,9 @@ def json_text(value: StrictJson) -> str:
 
 
 def shown(value: StrictJson, write: Callable[[StrictJson], str] = json_text) -> str:
-    """A value for a message, which has to come out also when the value is nested too deep."""
+    """Return the value as text for an error message, also when the value is nested too deeply to
+    write.
+    """
     try:
         return write(value)
     except RecursionError:

@@ -37,7 +37,7 @@ class JsonTextError(ValueError):
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
-        #: Without the places, for a caller that adds its own.
+        #: The message without the places, for a caller that adds its own places.
         self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 
@@ -47,7 +47,9 @@ class JsonDepthError(ValueError):
 
 
 def read_json(text: str) -> Json:
-    """Raises JsonTextError, also when an object has a field twice; JsonDepthError."""
+    """Read one JSON document. Raises JsonDepthError, and JsonTextError, also when an object has a
+    field twice.
+    """
     try:
         value: Json = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_refuse, parse_int=int

@@ -20,7 +20,9 @@ Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Retrier:
-    """`attempts_max` counts retries, not tries. `delay_seconds_max` None: no cap."""
+    """One rule of a Retry. `attempts_max` counts retries, without the first attempt.
+    `delay_seconds_max` None: no cap.
+    """
 
     errors: tuple[str, ...]
     interval_seconds: int
@@ -88,7 +90,7 @@ class ChoiceRule:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceState:
-    """`assign` and `output` belong to the default; a rule has its own."""
+    """A Choice state. `assign` and `output` are those of the Default; each rule has its own."""
 
     name: str
     rules: tuple[ChoiceRule, ...]
@@ -156,7 +158,9 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class ParallelState:
-    """`after`: for each branch the branches whose end it waits for; empty: all start at once."""
+    """A Parallel state. `after`: for each branch, the branches that must end before it starts;
+    empty: all start at once.
+    """
 
     name: str
     next: str | None
@@ -185,7 +189,9 @@ class ItemReader:
 
 @dataclass(frozen=True, slots=True)
 class ItemBatcher:
-    """`input` is the BatchInput; the bounds are whole numbers, absent or 0: none."""
+    """An ItemBatcher. `input` is the BatchInput; the bounds are whole numbers, and an absent one or
+    0 means no bound.
+    """
 
     items_max: Template | None
     bytes_max: Template | None
@@ -194,7 +200,9 @@ class ItemBatcher:
 
 @dataclass(frozen=True, slots=True)
 class ResultWriter:
-    """`arguments` None: results are not exported, only formatted as `config` says."""
+    """A ResultWriter. `arguments` None: results are not written to files, only formatted as
+    `config` says.
+    """
 
     target: str
     arguments: Template | None

@@ -26,6 +26,8 @@ CHILD_WORKFLOW: Final = "workflow:"
 #: The target of a Task that sends an event, and the beginning of one that starts a workflow without
 #: waiting for it: `start:dispatch`.
 SEND: Final = "send"
+#: The target of a Task with which the execution goes on as new.
+AGAIN: Final = "again"
 _START: Final = "start:"
 
 _FUNCTION: Final = re.compile(
@@ -117,7 +119,9 @@ _OPTIMISED: Final[Mapping[str, _Patterns]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """`target` as in `program.Task`; `pattern` is "", ".sync", ".sync:2" or ".waitForTaskToken"."""
+    """The meaning of a Task's Resource. `target` is as in `program.Task`; `pattern` is "", ".sync",
+    ".sync:2" or ".waitForTaskToken".
+    """
 
     kind: TaskKind
     target: str
@@ -158,8 +162,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("pure", target, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
-        case "send" if not target:
-            return Resource("command", SEND, "")
+        case "send" | "again" if not target:
+            return Resource("command", kind, "")
         case "start" if target:
             return Resource("command", f"{_START}{target}", "")
         case _:

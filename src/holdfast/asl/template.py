@@ -28,7 +28,7 @@ from holdfast.asl.jsonata.values import require_bounded
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-#: The fields for which AWS reports a value of another type as an error.
+#: The fields with a fixed type: AWS reports a value of another type as an error.
 _EXPECTED: Final[Mapping[str, str]] = {
     "Condition": "boolean",
     "Items": "array",
@@ -225,7 +225,7 @@ def _thrown(error: JsonataError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bounded:
-    """A template of so many fields that together they may be too large, though none of them is."""
+    """A template of several fields: each may be small enough, and their sum too large."""
 
     location: str
     template: Template

@@ -26,7 +26,7 @@ class Blobs:
             answer = self._clients.get("blobs").get_object(
                 Bucket=self._names.blobs_bucket, Key=effect.key
             )
-            # The body is still on its way: its time-out is raised by `read`.
+            # The body may not have arrived yet: `read` raises its time-out.
             return bytes(answer["Body"].read())
         except Exception as error:
             raise fault("get_object", error) from error

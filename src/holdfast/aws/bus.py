@@ -1,4 +1,4 @@
-"""The account's default event bus: telling it."""
+"""Publishes events on the account's default event bus."""
 
 from __future__ import annotations
 

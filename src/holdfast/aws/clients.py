@@ -32,7 +32,8 @@ class _Kind:
 
 _KINDS: Final[dict[ClientName, _Kind]] = {
     "store": _Kind("dynamodb"),
-    # For conditional puts: a retry of the SDK could be refused by its own first attempt.
+    # For conditional puts, without the SDK's retries: its first attempt may be stored and refuse
+    # its retry.
     "store-once": _Kind("dynamodb", attempts_max=1),
     "queues": _Kind("sqs"),
     "blobs": _Kind("s3", read_timeout_seconds=BLOB_READ_TIMEOUT_SECONDS),

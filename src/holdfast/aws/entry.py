@@ -20,7 +20,6 @@ from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.commands.tokens import SigningKeys, parse_keys
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.status_events import OWN_SOURCE
 
 NO_KEYS = SigningKeys("-", {"-": b""})
@@ -78,6 +77,8 @@ def make_host(keys: SigningKeys) -> Host:
     setting = deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None)
     forms_url = os.environ.get(resources.ENV_FORMS_URL, "")
     if os.environ.get(resources.ENV_QUESTION_EVENTS) == "on":
+        from holdfast.runtime.question_events import QuestionEvents  # noqa: PLC0415
+
         told = QuestionEvents(os.environ[resources.ENV_STACK], forms_url, _signing_keys)
         setting = replace(setting, question_events=told)
     is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"

@@ -12,7 +12,7 @@ THROTTLED: Final = "HF321"
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 MESSAGE_CHARACTERS_MAX: Final = 200
 
-#: A status of 400, but it says that the body of the request did not come in time.
+#: Codes with status 400 that mean that the request's body did not arrive in time.
 _TIMED_OUT: Final = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _MISSING_BLOB: Final = frozenset({"NoSuchKey"})

@@ -22,7 +22,8 @@ from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.resources import FORMS_PATH
 
-#: No script, no other site: what a page shows comes from workflows, and may hold any text.
+#: The content policy allows no script and no other site, because a page shows any text of
+#: workflows.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'"
 _HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
@@ -132,7 +133,8 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], 
 
 
 def answer_of(schema: Mapping[str, Any], given: Mapping[str, str]) -> Any:
-    """Return the JSON value of a filled form. Raises ValueError for text that is none of its type.
+    """Return the JSON value of a filled form. Raises ValueError for a text that does not fit its
+    field's type.
 
     An empty field that is not required is left out, so that the type's default holds.
     """
@@ -239,7 +241,8 @@ def _field(name: str, part: Mapping[str, Any], given: str | None, *, is_required
         case {"type": "string", "format": "date"}:
             return _label(key, shown) + _input(key, "type=date", value, needed)
         case {"type": "string"}:
-            return _label(key, shown) + _input(key, "", value, "")  # an empty text is a text
+            # an empty text is a valid answer
+            return _label(key, shown) + _input(key, "", value, "")
         case _:
             area = f'<textarea id="{key}" name="{key}" rows=6{needed}>'
             return f"{_label(key, f'{shown} (JSON)')}{area}{html.escape(value or '')}</textarea>"

@@ -122,11 +122,11 @@ class Host:
     # -- the worker --------------------------------------------------------------------------------
 
     def worker(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """An SQS batch; returns the messages that are to come back."""
+        """Process an SQS batch. Return the messages that SQS must deliver again."""
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:
-            # This stack sent no messages to other queues, so such messages stay there.
+            # The batch is from a queue of another stack: its messages must stay in that queue.
             stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
             self.log_fault("a batch was not processed", stranger)
             return _failed(str(record["messageId"]) for record in records)
@@ -202,7 +202,9 @@ class Host:
     def _visible(
         self, queue: QueueName, receipts: dict[str, str], deadline_ms: int, now_ms: int
     ) -> Iterator[Holds]:
-        """Hides the batch for two minutes at a time: a crash costs two minutes, not sixteen."""
+        """Keep the batch hidden, two minutes at a time: after a crash SQS delivers it again in two
+        minutes, not sixteen.
+        """
         holds = Holds(receipts, deadline_ms, now_ms)
         self._hide(queue, holds, now_ms)
         if not self.has_threads:
@@ -260,8 +262,8 @@ class Host:
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
-        """The minute's round: every shard, the dead letters, then the starts: many may wait,
-        and they must not delay what is under way.
+        """Run one sweep, each minute: every shard of due rows, the dead letters, then the starts.
+        Many starts may wait, and they must not delay executions under way.
         """
         from holdfast.runtime.maintenance import lost_starts, sweeper  # noqa: PLC0415
 
@@ -296,7 +298,9 @@ class Host:
             self._refuse("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:
-        """Empties a dead-letter queue, up to a bound; what cannot be read stays, and alarms."""
+        """Process the dead letters of a queue, up to a bound. Unreadable letters stay in the queue
+        and raise an alarm.
+        """
         for _ in range(DEAD_LETTER_BATCHES_MAX):
             letters = self.ports.receive_dead_letters(queue)
             if not letters:
@@ -310,18 +314,22 @@ class Host:
             try:
                 found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
                 self.perform(sweeper.revive(found, self.setting.formats))
-            except Exception as error:  # noqa: BLE001  # nor one letter the others
+            except Exception as error:  # noqa: BLE001  # one bad letter must not block the others
                 self._refuse("a dead letter was not revived", error, message_id=letter.message_id)
                 continue
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 
     def _refuse(self, what: str, error: Exception, **ids: str) -> None:
-        """Counted for an alarm: the next round hides the message before the queue shows it."""
+        """Log the error and count it for an alarm. A refused dead letter is hidden again, so the
+        queue's depth may not show it.
+        """
         self.log_fault(what, error, **ids)
         self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 
     def _look(self, now_ms: int) -> None:
-        """Reads again which format the stack writes. A late change does no harm."""
+        """Read again which format the stack writes. A host that reads a change late does no
+        harm.
+        """
         try:
             formats = self.perform(self.control.look(now_ms))
         except HoldfastError as error:
@@ -330,8 +338,8 @@ class Host:
         self.setting = replace(self.setting, formats=formats)
 
     def _look_for_pauses(self, now_ms: int) -> None:
-        """Reads again which tasks and workflows are paused. Without an answer the earlier one
-        holds.
+        """Read again which tasks and workflows are paused. If the read fails, the earlier answer
+        stays in force.
         """
         try:
             self.perform(self.setting.gates.look(now_ms))

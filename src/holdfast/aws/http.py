@@ -31,7 +31,7 @@ from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
-#: route -> the query parameters, and the fields of the body, that it knows.
+#: For each route, the query parameters and the fields of the body that it accepts.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions": ((), ("workflow", "input", "name", "priority")),
     "GET /executions": (
@@ -393,7 +393,9 @@ def _require_known(
 
 
 def _status_of_start(answer: Mapping[str, Any]) -> int:
-    """201 when the execution runs or has succeeded. 200: it exists, and has not succeeded."""
+    """Return 201 when the execution runs or has succeeded, 200 when it exists and has not
+    succeeded.
+    """
     return 201 if answer.get("started", True) else 200
 
 
@@ -420,7 +422,7 @@ def _with_link(
 
 
 def _no_route(method: str, path: str) -> RequestError:
-    shown = repr(path)[1:-1]  # a line feed as an escape
+    shown = repr(path)[1:-1]  # write a line feed as an escape
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 

@@ -40,7 +40,9 @@ def caller_of(request: Mapping[str, Any]) -> str | None:
 
 
 def require_operator(request: Mapping[str, Any]) -> None:
-    """Raises RequestError HF252 (403): a tenant does not decide what concerns every tenant."""
+    """Refuse a caller of one tenant for requests that concern every tenant. Raises RequestError
+    HF252 (403).
+    """
     if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
         raise RequestError(
             "HF252",

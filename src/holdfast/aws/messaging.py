@@ -42,7 +42,7 @@ class Queues:
     def send(self, effect: Send) -> None:
         url = self._names.queue_url(effect.queue)
         for batch in _batches(map(_entry, effect.messages)):
-            # SQS may take some entries of a batch and not others; those are asked for once more.
+            # SQS may accept only some entries of a batch: send the refused ones once more.
             failed = self._send_batch(url, batch)
             if failed and self._send_batch(url, failed):
                 raise ServiceFault(
@@ -113,7 +113,7 @@ class Queues:
 def _entry(message: Message) -> BatchEntry:
     text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
     entry: BatchEntry = {
-        # SQS refuses these two, which JSON, DynamoDB and S3 all take.
+        # SQS refuses these two characters, which JSON, DynamoDB and S3 all accept.
         "MessageBody": text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff"),
         # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
         "MessageGroupId": message.body["t"],
@@ -124,7 +124,7 @@ def _entry(message: Message) -> BatchEntry:
 
 
 def _batches(entries: Iterable[BatchEntry]) -> Iterator[list[BatchEntry]]:
-    """Ten at most, and no more bytes in all than SQS takes in one message."""
+    """Yield batches of at most ten entries, with no more bytes in all than SQS allows."""
     batch: list[BatchEntry] = []
     room_bytes = limits.SQS_MESSAGE_BYTES_MAX
     for entry in entries:

@@ -38,8 +38,8 @@ from holdfast.runtime.effects import (
 
 Attribute: TypeAlias = dict[str, Any]
 
-LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
-_WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # as many digits as DynamoDB has
+LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
+_WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # DynamoDB's numbers have at most 38 digits
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
@@ -97,7 +97,9 @@ class DynamoStore:
         return list_page(effect, items, "" if last is None else last[sort_key]["S"])
 
     def query_together(self, effect: Together) -> list[ListPage]:
-        """Side by side on Lambda; one after the other where a process must have one thread."""
+        """Run the queries concurrently on Lambda, and one by one in a process that must have one
+        thread.
+        """
         if not self._has_threads or len(effect.queries) == 1:
             return list(map(self.query_list, effect.queries))
         with ThreadPoolExecutor(len(effect.queries), "list") as pool:
@@ -114,7 +116,9 @@ class DynamoStore:
         return item_of(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, effect: GetMany) -> list[Item]:
-        """DynamoDB may leave keys out under load, and names them; they are asked for again."""
+        """Read the items. Under load DynamoDB returns some keys as unprocessed: request those
+        again.
+        """
         table = self._names.table(effect.table)
         keys = [_key(pk, sk) for pk, sk in effect.keys]
         found: list[Item] = []
@@ -131,7 +135,9 @@ class DynamoStore:
         return found
 
     def put_if_absent(self, effect: PutIfAbsent) -> Item | None:
-        """A throttled put is known not to be stored: it is sent again, which saves a delivery."""
+        """Put the item. A throttled put is certainly not stored, so send it again: that saves a
+        delivery of the message.
+        """
         for pause_seconds in THROTTLE_PAUSES_SECONDS:
             try:
                 return self._put_once(effect)
@@ -164,12 +170,15 @@ class DynamoStore:
         )
 
     def replace(self, effect: Replace) -> bool:
-        """Never sent again: a put that was stored, with its answer lost, would refuse its twin."""
+        """Replace the item without a retry: if the first put was stored and its answer lost, its
+        retry would be refused.
+        """
         try:
             self._clients.get("store-once").put_item(
                 TableName=self._names.table(effect.table),
                 Item=attributes_of(effect.item),
-                ConditionExpression="rv = :seen",  # false when the item is gone
+                # the condition is false when the item was deleted
+                ConditionExpression="rv = :seen",
                 ExpressionAttributeValues={":seen": _attribute(effect.seen)},
             )
         except Exception as error:
@@ -212,9 +221,9 @@ class DynamoStore:
             TableName=self._names.mail_table,
             Key=_key(effect.pk, effect.sk),
             UpdateExpression="SET #ttl = :ttl",
-            # An absent item has no `run`, so this also says that it exists.
+            # An absent item has no `run`, so the condition also requires that the item exists.
             ConditionExpression="run = :run",
-            ExpressionAttributeNames={"#ttl": "ttl"},  # a reserved word
+            ExpressionAttributeNames={"#ttl": "ttl"},  # `ttl` is a reserved word of DynamoDB
             ExpressionAttributeValues={":ttl": {"N": str(effect.ttl)}, ":run": {"S": effect.run}},
         )
 
@@ -227,7 +236,9 @@ class DynamoStore:
                 raise fault("update_item", error) from error
 
     def _pages(self, limit: int | None, **request: Any) -> list[Item]:
-        """A page ends at 1 MB, or earlier; only a missing LastEvaluatedKey ends the answer."""
+        """Return the items of all pages. A page may end before 1 MB; only a missing
+        LastEvaluatedKey marks the last one.
+        """
         items: list[Item] = []
         while True:
             if limit is not None:
@@ -337,7 +348,9 @@ def _attribute(value: str | int | bytes) -> Attribute:
 
 
 def _value(attribute: Attribute) -> str | int | bytes:
-    """A type that Holdfast never stores becomes text, which the reader of the item refuses."""
+    """Return the stored value. A type that Holdfast never stores becomes text, which the reader of
+    the item refuses.
+    """
     ((kind, value),) = attribute.items()
     if kind == "N" and _WHOLE.fullmatch(value):
         return int(value)

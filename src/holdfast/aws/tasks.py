@@ -34,7 +34,7 @@ class TaskRunner:
             call_service = self._services()
         except ServiceFault:
             if effect.is_poll:
-                return TaskPending()  # The job still runs, and is polled again
+                return TaskPending()  # the job still runs, so a worker polls it again
             raise
         return call_service(effect)
 

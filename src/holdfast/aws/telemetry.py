@@ -89,7 +89,7 @@ def _directives(values: _Values) -> list[dict[str, Any]]:
                 if name in names
             ],
         }
-        for dimensions, names in (([stack], by_stack), ([stack, workflow], by_workflow))
+        for dimensions, names in (([stack], by_stack), ([workflow], by_workflow))
         if names
     ]
 

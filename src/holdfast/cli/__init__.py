@@ -38,7 +38,7 @@ from holdfast.local import project
 
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
-#: In the order in which `holdfast --help` lists the commands.
+#: The modules of commands, in the order in which `holdfast --help` lists them.
 _COMMANDS: Final = (
     creating,
     authoring,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.remote.operations import LISTED_MAX
 
-#: The function of a command -> the exit code.
+#: The function of a command. It returns the exit code.
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 EXECUTION_HELP: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"

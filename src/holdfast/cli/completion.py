@@ -16,7 +16,7 @@ from holdfast.cli.console import FINE
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A command, the line about it, and its options."""
+    """A command with its one-line help and its options."""
 
     about: str
     options: tuple[str, ...]

@@ -47,7 +47,7 @@ def show_format(arguments: argparse.Namespace) -> int:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """0: all that should move does; 1: something does not, repaired or not."""
+    """Return 0 when no execution is stuck, and 1 when `doctor` found a problem, repaired or not."""
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)

@@ -31,7 +31,7 @@ def _interval(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    # Each look is a read that is paid for.
+    # Refuse short intervals, because AWS bills the read of each repetition.
     if not WATCH_SECONDS_MIN <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from {WATCH_SECONDS_MIN:g} up")
     return seconds

@@ -222,13 +222,13 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
     put(_execution(shown, now))
     if "last_failure" in shown:
-        # Not in the table: it would wrap lines of source code.
+        # Print this below the table, which would wrap lines of source code.
         put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
         # With several tokens, each line says which wait its token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
-        # Not in the table: a wrapped line cannot be copied.
+        # Print the command below the table, because a wrapped line cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
 
 
@@ -354,7 +354,7 @@ _COUNTED_MAX: Final = 1_000
 
 
 def _go_on(wait: JsonRow) -> str | None:
-    """The line to type that ends the wait."""
+    """Return the command line that ends the wait; None for a wait that no command ends."""
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":
@@ -382,7 +382,7 @@ def spans(found: list[Span]) -> Table:
 
 def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # Only the last column gets narrower.
+    # Let only the last column become narrower on a small terminal.
     table.columns[-1].wraps = True
     for row in map(harmless, rows):
         style = _style(row)
@@ -398,7 +398,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: Events that say who asked for them, and why.
+#: Events that record which operator requested them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued"}

@@ -10,6 +10,7 @@ from holdfast.api.payloads import display, reference_of
 from holdfast.api.surface import BlockTimeout, CompensationFailed, WaitTimeout
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.ir import (
+    Again,
     Ask,
     Assign,
     Break,
@@ -52,7 +53,9 @@ NO_FAILURES: Final = Failures()
 
 
 def failures_of(block: StatementBlock) -> Failures:
-    """More than can happen, never less: what an inner handler catches counts as well."""
+    """Return the errors that the block may raise, perhaps too many, never too few: errors that an
+    inner handler catches count too.
+    """
     anything, raised, expressions = False, set[type[BaseException]](), set[str]()
     pending = [*block]
     while pending:
@@ -62,7 +65,7 @@ def failures_of(block: StatementBlock) -> Failures:
             anything = anything or found.anything
             raised |= found.raised
             expressions |= found.expressions
-        # The errors that the body of a `try` can raise are known.
+        # A Try knows the errors of its body, its first inner block.
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
@@ -105,6 +108,7 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
@@ -140,7 +144,9 @@ def check(
     lost_lines: Collection[tuple[str, int]],
     report: ReportProblem,
 ) -> None:
-    """`lost_lines`: where steps are missing in `statements`, for they were refused already."""
+    """Refuse dead handlers and endless loops. `lost_lines`: lines whose refused steps are missing
+    in `statements`.
+    """
     payloads: dict[str, Any] = {}
     for statement in statements:
         match statement:
@@ -195,7 +201,9 @@ def _check_handlers(
 
 
 def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
-    """An expression's error counts by its own class: that it cannot be caught so is HF032."""
+    """Return True when the failures include the class. An expression's error counts by its own
+    class; HF032 reports that it cannot be caught by another.
+    """
     own = (getattr(builtins, name) for name in failures.expressions)
     return failures.anything or any(issubclass(raised, cls) for raised in (*failures.raised, *own))
 

@@ -218,7 +218,7 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit = Unit(source, workflow.function)
+    unit = Unit(source, workflow)
     node = _definition(unit, workflow)
     try:
         block = () if node is None else _lower(unit, node, workflow)
@@ -250,7 +250,9 @@ def _reporter(unit: Unit) -> ReportProblem:
 
 
 def _too_deep(unit: Unit, node: ast.FunctionDef) -> CompileErrors:
-    """Hundreds of `elif` are nested in each other, and so are the terms of a sum."""
+    """Return the refusal of a function nested too deeply for the compiler, such as hundreds of
+    `elif` or terms of a sum.
+    """
     deepest = max(node.body, key=_depth)
     message = "this is nested more deeply than the compiler can follow"
     help_ = "name the parts, one line each: `x = …`; choose among many values by a dict"

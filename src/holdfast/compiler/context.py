@@ -62,6 +62,7 @@ from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from holdfast.api.tasks import Workflow
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.expressions.pure_help import pure_function
 from holdfast.compiler.expressions.query import QueryTree, RefusedQuery
@@ -152,7 +153,9 @@ class Environment(NamedTuple):
         return Environment({**self.entries, **own}, self.facts) if own else self
 
     def known(self, path: str) -> Type | None:
-        """The type by a fact, or for a name by its value; None when both are missing."""
+        """Return the type of the path: from a known fact, or for a name from its value; None when
+        both are missing.
+        """
         entry = self.entries.get(path)
         return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
 
@@ -257,9 +260,10 @@ NOTHING: Final = object()
 class Unit:
     """One workflow during its compilation: its source, its module's names, and its refusals."""
 
-    def __init__(self, source: Source, function: Callable[..., Any]) -> None:
+    def __init__(self, source: Source, workflow: Workflow[..., Any]) -> None:
         self.source = source
-        self.function = function
+        self.workflow = workflow
+        self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
         self.made: dict[ast.expr, ast.Lambda] = {}
@@ -278,12 +282,13 @@ class Unit:
         self.helpers: dict[ast.Call, Helper | None] = {}
         #: Calls of helpers that give a list or dict to which nothing else refers.
         self.fresh_calls: set[ast.Call] = set()
-        #: Names that branches keep; None when nothing is changed in place. See `aliases`.
+        #: The names whose values a branch may keep; None when the workflow changes no value in
+        #: place. See `aliases`.
         self.captured: frozenset[str] | None = None
 
     @cached_property
     def world(self) -> ErrorClasses:
-        """The error classes that the workflow can meet."""
+        """Return the error classes that the workflow's handlers may name."""
         return ErrorClasses(self.function)
 
     def beside(self, source: Source, function: Callable[..., Any]) -> Unit:
@@ -340,7 +345,7 @@ class Unit:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Lowering whose refusals do not count, for it is done again."""
+        """Lower tentatively: drop the refusals, because the caller lowers the same code again."""
         kept = len(self.diagnostics)
         try:
             yield

@@ -66,6 +66,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF080": "a wait outside an engine",
         "HF085": "the name of a published value that is computed",
         "HF086": "a start of what is no workflow",
+        "HF087": "`again` where the workflow cannot go on as new",
     }
 )
 

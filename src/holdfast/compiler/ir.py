@@ -20,8 +20,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | StartWorkflow | SendEvent | WaitForEvent | Ask | Publish | Sleep"
-    " | SleepUntil | RunParallel | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | WaitForEvent | Ask | Publish"
+    " | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -38,7 +38,7 @@ class SourcePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """All values are computed before any variable changes."""
+    """An assignment. All values are computed before any variable changes."""
 
     origin: SourcePlace
     values: tuple[tuple[str, TypedQuery], ...]
@@ -102,7 +102,9 @@ class Reraise:
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """`names` are the ASL names of the errors, or States.ALL; `variable` holds the error."""
+    """One handler of a `try`. `names` are the ASL names of its errors, or States.ALL; `variable`
+    holds the error.
+    """
 
     origin: SourcePlace
     classes: tuple[type[BaseException], ...]
@@ -121,7 +123,9 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`orelse` follows the body; the handlers do not see its errors. `failures`: of the body."""
+    """A `try`. `orelse` follows the body; the handlers do not catch its errors. `failures`: the
+    errors of the body.
+    """
 
     origin: SourcePlace
     body: StatementBlock
@@ -131,7 +135,7 @@ class Try:
 
 
 class Way(Enum):
-    """The way on which the flow leaves a part with a `finally`; its text marks the names of
+    """How the flow leaves a part with a `finally`. The value's text is added to the names of
     states.
     """
 
@@ -200,7 +204,7 @@ class Shielded:
 
 @dataclass(frozen=True, slots=True)
 class TimeoutBlock:
-    """Raises BlockTimeout when the body is not over after so many `seconds`."""
+    """A block that raises BlockTimeout when its body has not ended after `seconds`."""
 
     origin: SourcePlace
     seconds: TypedQuery
@@ -235,7 +239,7 @@ class Inlined:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """`return` of a helper: the line after the innermost `Inlined` is next."""
+    """A `return` of a helper: continue after the innermost `Inlined`."""
 
     origin: SourcePlace
 
@@ -259,6 +263,13 @@ class StartWorkflow:
     """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
 
     workflow: Workflow[..., Any]
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The workflow goes on as new. `arguments`: its whole input."""
+
     arguments: TypedQuery
 
 
@@ -287,7 +298,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Makes a value readable from outside. It does not wait."""
+    """Publishes a value that callers of the API can read. The execution does not wait."""
 
     name: str
     value: TypedQuery
@@ -318,7 +329,7 @@ class RunParallel:
 
 @dataclass(frozen=True, slots=True)
 class RunFirst:
-    """The first branch that ends decides; its value is the result."""
+    """Branches of which the first to end decides the result: its value or its error."""
 
     branches: tuple[StatementBlock, ...]
 

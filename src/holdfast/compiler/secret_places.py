@@ -69,7 +69,9 @@ def crossing_of(
 def check_secrets(
     values: Iterable[tuple[SourcePlace, str, Type]], report: ReportSecret
 ) -> tuple[str, ...]:
-    """Return the values that are or hold secrets. Refuses those that could not be kept."""
+    """Return the values that are or hold secrets. Refuse secrets in places where they could not be
+    kept secret.
+    """
     found: dict[str, None] = {}
     for origin, name, type_ in values:
         trouble = _trouble(type_, frozenset())

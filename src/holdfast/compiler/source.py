@@ -86,14 +86,14 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-#: -> line and column of a node's beginning, and of its end, as `ast` counts them.
+#: Gives the line and column of a node's beginning and of its end, as `ast` counts them.
 _place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
     "lineno", "col_offset", "end_lineno", "end_col_offset"
 )
 
 
 def _characters(text: str, offset: int) -> int:
-    """`ast` counts bytes of UTF-8; people count characters."""
+    """Return an offset of `ast`, which counts bytes of UTF-8, as a number of characters."""
     return len(text.encode()[:offset].decode())
 
 

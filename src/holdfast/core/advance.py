@@ -90,7 +90,7 @@ TOO_MANY_EVENTS: Final = "Holdfast.TooManyEvents"
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The events to commit, and the state that they lead to."""
+    """The result of a decision: the events to commit, and the state after them."""
 
     events: tuple[Event, ...]
     state: Execution
@@ -105,7 +105,8 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # A stop comes before the rest of a full record: a loop without a wait never settles.
+    # Apply a stop before the rest of a full record continues: a loop without a wait never settles,
+    # and its stop would never be read.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -147,10 +148,11 @@ def _settle(decision: Decision) -> None:
         return  # the frames stay entered; the resume settles them
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
-        # A lane may be gone: its sibling failed after it was entered, or all is over.
+        # The lane's frame may be gone: another lane failed after this one was entered, or the
+        # execution has ended.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
-            if decision.state.last_event > EVENTS_MAX:
+            if decision.state.last_event - decision.state.renewed_event > EVENTS_MAX:
                 _end_endless(decision, frame)
                 return
             steps.run(decision, frame)
@@ -174,6 +176,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _fork(decision, fact)
         case facts.Succeeded():
             _succeeded(decision, fact)
+        case facts.Renewed():
+            _renewed(decision, fact)
         case facts.Submitted():
             _submitted(decision, fact)
         case facts.ActivityStarted():
@@ -310,7 +314,8 @@ def _current(
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
-    # An answer may be there before its call has returned: it is looked for again after that.
+    # The answer may arrive before the call that requests it has returned. The worker reads the
+    # answer again after the call.
     if found is None or _is_called(found[2]):
         return
     frame, state, _ = found
@@ -322,6 +327,22 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
             assert_never(state)
+
+
+def _renewed(decision: Decision, fact: facts.Renewed) -> None:
+    found = _current(decision, fact.entry, fact.attempt)
+    if found is None:
+        return
+    frame, state, _ = found
+    assert isinstance(state, TaskState)
+    if frame.cancelled is not None or decision.state.stopping is not None:
+        # A shielded step: the stop takes effect where the execution would go on as new.
+        _complete(decision, frame, state, None)
+        return
+    previous = started_event(decision, frame, state)
+    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input)
+    decision.go_on_with(fact.program)
+    enter(decision, ROOT, fact.program.start_at, fact.input, previous)
 
 
 def _is_called(waiting: Attempt | Awaiting) -> bool:
@@ -506,7 +527,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     frame, state, waiting = found[0], found[1], found[2]
     if decision.state.paused is not None and not fact.is_handed:
-        return  # A second redrive would begin again what the first has begun
+        return  # During a pause no worker takes over the attempt of a lost worker
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -567,7 +588,9 @@ def _place(decision: Decision, entry: int, fact: facts.Refused) -> dict[str, Any
 
 
 def _granted(decision: Decision, fact: facts.Granted) -> None:
-    """The turn has come. The lease, or the end of the wait, decides between two wakes."""
+    """Let a queued execution or attempt begin. Of two wakes only the first counts: it ends the wait
+    or takes the lease.
+    """
     frame = decision.state.frame_of(fact.entry)
     if frame is not None and isinstance(frame.waiting, Admission):
         if frame.waiting.queued.gate == fact.gate and decision.state.paused is None:
@@ -609,7 +632,9 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
 
 
 def is_skipped_by(state: Execution, fact: facts.SkipRequested) -> bool:
-    """The step is open, or it is open again once the ended execution continues."""
+    """Return True when the step is open, or would be open again after a redrive of the ended
+    execution.
+    """
     if fact.control_id <= state.last_control or skipping.step_of(state, fact) is None:
         return False
     return not state.is_ended or is_redriven_by(state, fact)
@@ -621,7 +646,7 @@ def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
     if decision.state.is_ended:
         _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
         if decision.state.is_ended:
-            return  # The end is in this very record; see `_redrive`
+            return  # The same record already ends the execution again; see `_redrive`
     skipping.skip(decision, fact)
 
 

@@ -38,7 +38,7 @@ from holdfast.core.decision import Decision, note_started, whole_seconds
 from holdfast.core.facts import StopRequested
 from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
 
-#: The errors that undo steps see.
+#: The error names that undo steps receive.
 STOPPED: Final = "Holdfast.Stopped"
 CANCELLED: Final = "Holdfast.Cancelled"
 BLOCK_TIMEOUT: Final = "BlockTimeout"
@@ -73,7 +73,7 @@ def stop(decision: Decision, fact: StopRequested) -> None:
 
 
 def time_out(decision: Decision) -> None:
-    """The time that the whole execution has is over."""
+    """End the execution at its own time-out, after the undo of its finished work."""
     if not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
         decision.emit("ExecutionTimedOut")
@@ -100,7 +100,8 @@ def _texts_of(stopping: Stopping) -> dict[str, Any]:
 def begin_block(decision: Decision, frame: Frame) -> None:
     """Start the clock of the block that the line enters, if it enters one. Raises StateError."""
     for number, deadline in enumerate(decision.program.deadlines):
-        # A first state that is retried or redriven has its clock already.
+        # When a retry or redrive enters the block's first state again, the block's deadline is
+        # already set.
         is_set = any(due.number == number for due in frame.deadlines)
         if deadline.begin == frame.position and not is_set:
             value = decision.evaluate(deadline.seconds, frame)
@@ -154,7 +155,8 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     reason = _WHOLE_LINE
     if closing["then"] == "cancel" and owner.cancelled is not None:
         reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
-    # First those that are over at once: the last of the others may settle everything.
+    # End the lanes without undo first: the last lane that unwinds may settle the owner and all its
+    # lanes.
     for lane in open_lanes:
         if lane not in unwinding:
             flow.abort_lane(decision, owner, lane)
@@ -193,7 +195,9 @@ def has_failed(decision: Decision, frame: Frame) -> bool:
 
 
 def is_late(decision: Decision, frame_id: str, name: str) -> bool:
-    """The line leaves a block whose time was over while it was shielded."""
+    """Return True, and leave the block, when its deadline passed while a shield protected this
+    line.
+    """
     frame = decision.state.frames.get(frame_id)
     if frame is None or frame.cancelled is None or "deadline" not in frame.cancelled:
         return False
@@ -296,7 +300,9 @@ def _unwind(decision: Decision, frame: Frame) -> None:
 def _next_undo(
     decision: Decision, frame: Frame, reason: CancelReason
 ) -> tuple[int, UndoRule] | None:
-    """The innermost around the position; of a block that is out of time, only those within."""
+    """Return the innermost undo around the frame's position that has not run. For a block's
+    deadline, only undos inside the block count.
+    """
     within = None
     if "deadline" in reason:
         within = decision.program.deadlines[reason["deadline"]].states
@@ -334,7 +340,7 @@ def _end_line(decision: Decision, frame: Frame) -> None:
 
 
 def _settle(decision: Decision, owner: Frame) -> None:
-    """The last of the lanes is over."""
+    """Continue the closing of a Parallel or Map after its last lane has ended."""
     assert isinstance(owner.waiting, Lanes)
     closing = owner.waiting.closing
     assert closing is not None

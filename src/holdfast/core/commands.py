@@ -46,7 +46,7 @@ class StartChild:
 
 @dataclass(frozen=True, slots=True)
 class StopChild:
-    """Stop a child that no wait needs. `number` as in `state.ChildNumber`."""
+    """Stop a child that no wait needs. `number` is that of `state.ChildNumber`."""
 
     entry: int
     number: int
@@ -54,7 +54,7 @@ class StopChild:
 
 @dataclass(frozen=True, slots=True)
 class OfferActivity:
-    """Put the task where the activity's pollers find it."""
+    """Add the task to the list that the activity's pollers read."""
 
     entry: int
     attempt: int
@@ -62,7 +62,7 @@ class OfferActivity:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """Read the answer that may have been stored before its call was over."""
+    """Read an answer that may have been stored before the call that requested it returned."""
 
     entry: int
     attempt: int
@@ -70,7 +70,9 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """Put the question into the inbox of its assignee. It is taken out when its wait is over."""
+    """Put the question into the inbox of its assignee. The worker removes the question when its
+    wait ends.
+    """
 
     entry: int
     attempt: int
@@ -96,7 +98,7 @@ class JoinQueue:
     run_seconds: int | None
 
 
-#: The entry of the execution's own time-out.
+#: The entry number that stands for the execution's own time-out.
 WHOLE_EXECUTION: Final = -1
 
 Command: TypeAlias = (

@@ -24,7 +24,7 @@ from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
 from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 _SERVICE_PREFIX: Final = ":states:::"
-# Kept, as `json.dumps` makes a new one for each value.
+# One encoder for all values: `json.dumps` with these options creates an encoder for each call.
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry: AWS counts retries only there.
@@ -32,21 +32,26 @@ _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """The work of one call of `advance`. Mutable, never kept. `state` is there once the execution
-    has started.
+    """The work of one call of `advance`. Mutable; dropped after the call. `state` is set once the
+    execution has started.
     """
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
         self.program = program
         self.moment = moment
         self.events: list[Event] = []
-        #: Frames whose state was entered and not evaluated yet, oldest first.
+        #: The ids of frames that have entered a state which is not evaluated yet, oldest first.
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self.is_started = state is not None
         if state is not None:
             self.state: Execution = state
         self._moment = jsonata.EvaluationMoment(moment.now_ms, moment.draw)
+
+    def go_on_with(self, program: Program) -> None:
+        """Decide by another definition from here on; the execution has another input."""
+        self.program = program
+        self.__dict__.pop("_around", None)
 
     def frame(self, frame_id: str) -> Frame:
         return self.state.frames[frame_id]
@@ -133,7 +138,7 @@ class Decision:
 
     @functools.cached_property
     def _around(self) -> dict[str, Json]:
-        """The part of the context that is the same in the whole execution."""
+        """Return the part of the context object that all states of the execution share."""
         state, origin = self.state, self.state.origin
         execution: dict[str, Json] = {
             "Id": state.run if origin is None else origin["execution_arn"],
@@ -143,7 +148,7 @@ class Decision:
             **({} if origin is None else {"RoleArn": origin["role_arn"]}),
         }
         if origin is None or origin["type"] != "EXPRESS":
-            execution["RedriveCount"] = state.redrives  # AWS redrives standard executions alone
+            execution["RedriveCount"] = state.redrives  # AWS redrives only standard executions
         machine: dict[str, Json] = {"Id": state.definition, "Name": state.workflow}
         if origin is not None:
             machine = {
@@ -171,7 +176,9 @@ def event_type(state: TaskState, what: str) -> str:
 
 
 def resource_of(state: TaskState) -> dict[str, Any]:
-    """Type and name, which every Task… event repeats; Lambda's and activities' have none."""
+    """Return the resource type and name that every Task… event repeats. Events of Lambda and
+    activities have neither.
+    """
     if state.kind in TASK_EVENTS:
         return {}
     resource_type, resource = _split(state.resource)
@@ -193,7 +200,9 @@ def _split(resource: str) -> tuple[str, str]:
 
 
 def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
-    """AWS records that a task started. For an inline task it is written with the task's end."""
+    """Write the task's start event and return its id. An inline task's start is written together
+    with its end.
+    """
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
     started, details = event_type(state, "Started"), resource_of(state)
@@ -201,7 +210,9 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """Notes the start of running attempts that are about to end. No frames given: all of them."""
+    """Write the start event of running attempts that are about to end; without `frames`, of all
+    running attempts.
+    """
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
         is_running = isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
@@ -238,12 +249,14 @@ def _is_over(value: Json) -> bool:
 
 
 def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
-    """How AWS calls a task whose result is too large: the function's ARN, or the service."""
+    """Return the name that AWS gives to a task whose result is too large: the function's ARN, or
+    the service.
+    """
     return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]
 
 
 def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
-    """-> `whole_number`, within AWS's bound of every number of seconds."""
+    """Return the value as `whole_number` does, and refuse more seconds than AWS allows anywhere."""
     seconds = whole_number(value, where, least=least)
     if seconds > STATE_SECONDS_MAX:
         raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
@@ -251,7 +264,9 @@ def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def whole_number(value: Json, where: str, *, least: int = 0) -> int:
-    """-> the value when it is a whole number from `least`, else an evaluation that failed."""
+    """Return the value as an int. Raises EvaluationError unless it is whole and at least
+    `least`.
+    """
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if not is_whole or value < least:  # type: ignore[operator]
         raise EvaluationError(where, f"{where} has to be a whole number from {least}.")

@@ -19,7 +19,9 @@ from holdfast.limits import CLOCK_ERROR_MS
 
 
 class OverdueReason(StrEnum):
-    """Why an execution should move. The value is what people read."""
+    """The reason why an execution should continue by now. The value is the text that `doctor`
+    prints.
+    """
 
     RECORD_FULL = "a record was full and nobody has gone on from it"
     ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
@@ -67,7 +69,7 @@ def diagnose(state: Execution, now_ms: int) -> tuple[Diagnosis, ...]:
 
 
 def should_move_since(state: Execution, now_ms: int) -> int | None:
-    """Return since when time alone asks for a move; None while the execution may rest."""
+    """Return the time since which the execution is overdue; None while it may rest."""
     return min((one.since_ms for one in diagnose(state, now_ms)), default=None)
 
 
@@ -83,8 +85,8 @@ def _asked_for(state: Execution) -> Iterator[Diagnosis]:
 
 
 def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason, int]]:
-    """Yield each event that time alone causes in the frame, and the time from which its absence is
-    a fault.
+    """Yield each event that time causes in the frame without any message, and the time from which
+    its absence is a fault.
     """
     for deadline in frame.deadlines:
         yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
@@ -96,7 +98,9 @@ def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason
 
 
 def next_dues(state: Execution) -> Iterator[int]:
-    """-> for each frame, and for the execution itself, when time alone changes something next."""
+    """Yield, for each frame and for the execution itself, the next time at which time alone changes
+    it.
+    """
     pause = state.paused
     if pause is not None and pause.is_frozen:
         return
@@ -109,9 +113,9 @@ def next_dues(state: Execution) -> Iterator[int]:
 
 
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """-> when time alone changes something in the frame, or None.
+    """Return the time at which time alone next changes the frame, or None.
 
-    The lapse of a lease changes nothing by itself: the sweeper looks for it.
+    The lapse of a lease is not counted, because it changes no state: the sweeper finds it.
     """
     if pause is not None and pause.is_frozen:
         return None

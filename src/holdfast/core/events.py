@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.asl.program import TaskKind
 
-#: Events of our own: unnumbered, no predecessor.
+#: Events of Holdfast that AWS does not have: they get no number and no previous event.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}
+    | {"ContinuedAsNew"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
 #: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".

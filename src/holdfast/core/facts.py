@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.asl.program import Json
+from holdfast.asl.program import Json, Program
 from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
@@ -43,6 +43,16 @@ class Started:
     parent: Parent | None = None
     priority: int = PRIORITY_DEFAULT
     refused: Refused | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The workflow goes on as new: the newest definition, and the input for it."""
+
+    entry: int
+    attempt: int
+    program: Program
+    input: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The call of a task that is answered later has returned."""
+    """The call of a task has returned, and its answer arrives later (callback or job)."""
 
     entry: int
     attempt: int
@@ -107,7 +117,7 @@ class ActivityStarted:
 
 @dataclass(frozen=True, slots=True)
 class ChildEnded:
-    """The notice of an execution that is one lane of a distributed Map."""
+    """An execution that is one lane of a distributed Map has reported its end to the Map."""
 
     entry: int
     lane: int
@@ -116,7 +126,7 @@ class ChildEnded:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A job was asked for, for the `number`th time from 0, and has not ended."""
+    """A worker polled a job that has not ended. `number` counts the polls from 0."""
 
     entry: int
     attempt: int
@@ -125,7 +135,7 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class FailedWith:
-    """An attempt's error. `traceback`: the author's frames, for the history alone."""
+    """An attempt's error. `traceback`: the author's frames, which only the history shows."""
 
     entry: int
     attempt: int
@@ -136,7 +146,7 @@ class FailedWith:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The holder of an inline attempt saw its time-out pass."""
+    """The worker that runs the attempt saw the attempt's time-out pass."""
 
     entry: int
     attempt: int
@@ -174,7 +184,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class TaskUnknown:
-    """The worker has no function of that name."""
+    """The worker's code has no function of the attempt's name."""
 
     entry: int
     attempt: int
@@ -186,7 +196,8 @@ class Refused:
     attempt waits at the gate that `queued` names. It keeps its number and counts no retry.
     Attempt 0 is an execution that has not begun.
 
-    `reason` and `by`: of the operator whose pause holds it back; for the history alone.
+    `reason` and `by` are those of the operator whose pause holds the attempt back; only the history
+    shows them.
     """
 
     entry: int
@@ -210,7 +221,8 @@ class StopRequested:
     """Control message: end as ABORTED. `control_id` orders control messages and makes each count
     once.
 
-    `by_parent`: the parent execution has stopped waiting. `now`: the rest of the undo is skipped.
+    `by_parent`: the parent execution has stopped waiting. `now`: the execution ends without further
+    undo steps.
     """
 
     control_id: str
@@ -224,7 +236,8 @@ class StopRequested:
 class RedriveRequested:
     """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `reason` and `by`: the reason, and the verified identity of the caller; for the history alone.
+    `reason` and `by`: the reason, and the verified identity of the caller; only the history shows
+    them.
     """
 
     control_id: str
@@ -284,7 +297,7 @@ class SkipRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenStopped:
-    """Stops were sent to children that no wait needs."""
+    """A worker has sent stops to children that no wait needs."""
 
     children: tuple[ChildNumber, ...]
 
@@ -304,6 +317,7 @@ Fact: TypeAlias = (
     | Forked
     | Succeeded
     | Submitted
+    | Renewed
     | ActivityStarted
     | ChildEnded
     | Polled

@@ -35,7 +35,7 @@ from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState,
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
 OWN_REGION: Final = "holdfast"
-#: A state's Assign and Output.
+#: The Assign and Output templates of a state; None for an absent one.
 StateTemplates: TypeAlias = tuple[Template | None, Template | None]
 
 
@@ -145,7 +145,7 @@ def schedule(
     due_ms: int | None = None,
     retrier: int | None = None,
 ) -> None:
-    """Schedule an attempt. `due_ms` in the future: the attempt may not begin before, and gets no
+    """Schedule an attempt. If `due_ms` is in the future, the attempt begins no earlier and gets no
     lease yet.
     """
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
@@ -181,7 +181,7 @@ def schedule(
         details=details,
         **own,
     )
-    # A worker's task has its start written with its end; an activity starts when it is polled.
+    # A task that a worker runs gets its start event with its end; an activity gets it at its poll.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
 
@@ -189,7 +189,7 @@ def schedule(
 def _scheduled_details(
     decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
-    """-> the details of …Scheduled. Raises StateError."""
+    """Return the details of the task's Scheduled event. Raises StateError."""
     named, arguments = resource_of(state), frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
@@ -234,7 +234,9 @@ def _seconds(decision: Decision, frame: Frame, template: Template | None, where:
 def fail_state(
     decision: Decision, frame: Frame, error: StateError, *, is_caught: bool = False
 ) -> None:
-    """A field of the state could not be worked out. Only a JSONata field has an event for it."""
+    """Fail a state whose field cannot be evaluated. Only a JSONata field's failure has an event of
+    its own.
+    """
     cause = error.cause
     if not error.is_whole:
         cause = (
@@ -246,7 +248,7 @@ def fail_state(
         details = {
             "error": error.error,
             "cause": cause,
-            # AWS names no field where the state's input itself is at fault.
+            # AWS names no field when the error is in the state's input itself.
             **({"location": error.location} if error.location else {}),
             "state": frame.position,
         }
@@ -316,7 +318,7 @@ def settle_failure(
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return
-    # AWS: a time-out has no cause, and an empty text where it is caught.
+    # In AWS a time-out has no cause; a Catch receives an empty text as its cause.
     caught: Json = {
         "Error": error,
         "Cause": "" if error == error_names.TIMEOUT and cause is None else cause,
@@ -355,7 +357,7 @@ def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
 
 def abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
-    if isinstance(lane.waiting, Lanes):  # else they have been aborted with it
+    if isinstance(lane.waiting, Lanes):  # an aborted lane's own lanes have ended with it
         abort_lanes(decision, lane, None)
     if isinstance(state, TaskState | WaitState | ParallelState | MapState):
         note_started(decision, lane)
@@ -379,7 +381,8 @@ def _retry(
         counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
         schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
     else:
-        # This includes a task whose own expressions failed: they are evaluated again, and counted.
+        # A task whose own expressions failed is retried here too: the retry evaluates them again
+        # and counts.
         decision.emit(
             "RetryDelayed",
             frame=frame.id,

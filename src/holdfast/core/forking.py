@@ -21,7 +21,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import Forked, Started
 from holdfast.core.state import ROOT, Execution
 
-#: Fields of the origin's start that belong to it alone.
+#: Fields of the origin's start event that the fork does not inherit.
 _OWN: Final = frozenset({"run", "name", "parent", "due"})
 
 
@@ -89,5 +89,6 @@ def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
     named = {} if started.name is None else {"name": started.name}
     yield first._replace(holdfast={**kept, "run": started.run, **named})
     for event in events[1:]:
-        if event.type != "Opened":  # its place in the list is the origin's
+        # `Opened` gives the origin's list entry, and the fork has its own
+        if event.type != "Opened":
             yield event

@@ -22,7 +22,7 @@ from holdfast.core.decision import Decision, whole_number
 from holdfast.core.state import Frame, Lanes
 from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 
-#: All lanes have ended, and fewer have succeeded than are needed.
+#: The error when all lanes have ended and fewer lanes have succeeded than the join needs.
 TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
 TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 
@@ -77,7 +77,9 @@ def _quorum(decision: Decision, frame: Frame, quorum: Quorum | None) -> dict[str
 
 
 def _require_room(count: int) -> None:
-    """The cost of a lane grows with their number: one state must not hold a worker for minutes."""
+    """Refuse too many lanes: each lane costs more the more lanes there are, and one state must not
+    occupy a worker for minutes.
+    """
     if count > LANES_MAX:
         cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed."
         raise StateError(TOO_MANY_LANES, cause)
@@ -170,14 +172,17 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
     previous = decision.frame(lane.id).previous
     decision.emit("LaneFailed", frame=lane.id)
     owner = decision.frame(owner.id)
-    # An iteration that has entered no state is one of those that `_fill` is about to start.
+    # Skip an iteration that has entered no state: `_fill`, which opened it, continues with the next
+    # one.
     if not _is_joined(decision, owner) and lane.position:
         _start_next(decision, owner, previous)
     return True
 
 
 def ended(decision: Decision, owner: Frame, exited: int) -> None:
-    """A lane is in: starts what waited for it, or joins when enough are."""
+    """Handle the end of a lane: join when enough lanes have succeeded, else start the lanes that
+    waited for it.
+    """
     if not _is_joined(decision, owner):
         _start_next(decision, owner, exited)
 
@@ -217,7 +222,9 @@ def _start_following(decision: Decision, lanes: Lanes, state: ParallelState, exi
 
 
 def join(decision: Decision, owner: Frame) -> None:
-    """The results in the order of the lanes; None for those that failed or were cancelled."""
+    """Leave the state with the lanes' results in lane order; None for a lane that failed or was
+    cancelled.
+    """
     lanes, state = owner.waiting, decision.state_of(owner)
     assert isinstance(lanes, Lanes)
     assert isinstance(state, ParallelState | MapState)
@@ -235,5 +242,5 @@ def join(decision: Decision, owner: Frame) -> None:
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        previous=previous,  # In AWS's histories the exit has the same previous event as the success
+        previous=previous,  # As in AWS's histories: the exit has the success's previous event
     )

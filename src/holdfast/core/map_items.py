@@ -14,7 +14,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
-#: Map.Item.Source of items that no reader has read.
+#: Map.Item.Source of items that come from the state's input, without an ItemReader.
 STATE_DATA: Final = "STATE_DATA"
 
 #: Map.Item of the context object: Index, Value, Source, and Key where the items are fields.
@@ -22,7 +22,9 @@ MapItem: TypeAlias = dict[str, Json]
 
 
 def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> list[MapItem]:
-    """A distributed Map goes over the fields of an object, too: they have a key."""
+    """Return the items as the context object shows them. The fields of an object are items with a
+    key.
+    """
     if isinstance(items, dict):
         fields = enumerate(zip(items.items(), sources, strict=True))
         return [
@@ -52,7 +54,7 @@ def batched(
     if batcher.input is not None:
         common = decision.evaluate(batcher.input, frame)
     around: dict[str, Json] = {} if common is None else {"BatchInput": common}
-    # The first item has no comma before it.
+    # Add a comma's length: the first item of a batch needs none, and each item is counted with one.
     room = (bytes_max or PAYLOAD_BYTES_MAX) - _bytes({**around, "Items": []}) + len(",")
     batches = list(_split(items, items_max or len(items), room))
     return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
@@ -84,7 +86,7 @@ def _bytes(value: Json) -> int:
 
 
 def _said_by(text: str) -> float | None:
-    """Return the number that the text says; None for one that there is not, or that has no end."""
+    """Return the number in the text; None when the text has none, or when it is infinite."""
     try:
         found = float(text)
     except ValueError:

@@ -50,7 +50,9 @@ def as_lines(values: Iterable[Json]) -> str:
 
 
 def record(child: MapChild) -> dict[str, Json]:
-    """Return the execution as files of results have it; its fields are in alphabetical order."""
+    """Return the child execution as a result file shows it, with its fields in alphabetical
+    order.
+    """
     found = {
         "ExecutionArn": _arn(child, "execution", f":{child.name}"),
         "Input": _text(child.input),

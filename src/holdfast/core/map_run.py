@@ -246,7 +246,9 @@ def _is_over_threshold(children: ChildExecutions) -> bool:
 
 
 def _finish(decision: Decision, frame_id: str) -> None:
-    """Finish the Map: every child has ended, and few enough have failed."""
+    """Finish the Map after every child has ended and no more children have failed than it
+    tolerates.
+    """
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
     assert isinstance(state, MapState)
@@ -284,7 +286,9 @@ def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
 
 
 def _exports(writer: ResultWriter | None) -> bool:
-    """A writer without arguments formats the results, and the state hands them on."""
+    """Return True when the writer has arguments and writes files. Without arguments it only formats
+    the state's output.
+    """
     return writer is not None and writer.arguments is not None
 
 
@@ -314,8 +318,8 @@ def _ask_to_write(
     children: ChildExecutions,
     failure: list[Json] | None,
 ) -> None:
-    """Request the writing of results. `failure`: error and cause with which the run fails
-    after it.
+    """Request the writing of results. `failure`: the error and cause with which the map run fails
+    after the writing.
     """
     writer = _run_of(state).writer
     assert writer is not None
@@ -340,7 +344,9 @@ def _ask_to_write(
 
 
 def _result(children: ChildExecutions, lane: int) -> Json:
-    """Return the child's end; ABORTED for one that runs, None for one that was never started."""
+    """Return the child's result: ABORTED for a child that still runs, None for a child that was
+    never started.
+    """
     ended = children.results.get(lane)
     if ended is not None:
         return dict(ended)

@@ -17,14 +17,16 @@ from holdfast.core.decision import Decision
 from holdfast.core.facts import PauseRequested, ResumeRequested
 from holdfast.core.state import Execution
 
-#: `by` and `reason` of a resume that no operator asked for.
+#: `by` and `reason` of a resume that the engine itself causes, without an operator.
 BY_ENGINE = "holdfast"
 STOPPED = "the execution is stopped"
 TIMED_OUT = "the time of the execution is over"
 
 
 def may_pause(state: Execution) -> bool:
-    """An undo that has begun is not paused: its steps belong to the stop that was asked for."""
+    """Return True unless an undo has begun: its steps belong to a stop that an operator has already
+    requested.
+    """
     return not state.is_ended and state.paused is None and state.stopping is None
 
 

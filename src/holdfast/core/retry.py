@@ -32,7 +32,9 @@ def matches(errors: Sequence[str], error: str) -> bool:
 def find_retrier(
     retriers: Sequence[Retrier], error: str, used: Mapping[int, int]
 ) -> tuple[int, Retrier] | None:
-    """Return number and retrier of the first that matches, unless it has no retries left."""
+    """Return the first retrier that matches the error, and its number; None when it has no retries
+    left.
+    """
     for number, retrier in enumerate(retriers):
         if matches(retrier.errors, error):
             return (number, retrier) if used.get(number, 0) < retrier.attempts_max else None

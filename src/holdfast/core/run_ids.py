@@ -92,7 +92,8 @@ def child_depth(run: str) -> int:
 
 
 def too_deep(run: str, what: str) -> str | None:
-    """-> why an execution of this id may not be begun, None when it may. `what` is what it runs.
+    """Return why an execution with this id may not be started, None when it may. `what` names, for
+    the message, what the execution runs.
 
     An execution's id holds those of all its parents, and ids are keys of bounded length: a start
     whose id no worker can read is lost, and all its parents would wait for ever.
@@ -103,7 +104,7 @@ def too_deep(run: str, what: str) -> str | None:
 
 
 def child_name(run: str) -> str:
-    """Return the name of an execution that another began: its id, as a name may be written."""
+    """Return the name of a child execution: its id, in the characters that a name may have."""
     return run.replace(".", "-")
 
 

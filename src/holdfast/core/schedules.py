@@ -32,20 +32,24 @@ Repeated: TypeAlias = Literal["first", "last"]
 Overlap: TypeAlias = Literal["skip", "queue-one", "queue-all", "cancel-other", "allow"]
 
 MINUTE_MS: Final = 60_000
-#: A start that comes later than this after its time counts as late.
+#: An execution that starts later than this after its nominal time counts as late.
 LATE_MS: Final = 5 * MINUTE_MS
-#: So many nominal times may wait for a running execution.
+#: The number of nominal times that may wait for a running execution.
 QUEUED_MAX: Final = 1_000
-#: So many nominal times that are too old are counted one by one; the search then jumps.
+#: The number of skipped nominal times that are counted one by one; after them the search jumps
+#: ahead.
 _COUNTED_MAX: Final = 1_000
-#: A change of a zone's offset is looked for in this distance. The largest of them is a whole day.
+#: The distance around a time in which a change of the zone's offset is searched. The largest known
+#: change is one day.
 _AROUND: Final = timedelta(hours=26)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When: a cron expression in a zone, or each `every_ms`. One of the two is set."""
+    """The times of a schedule: a cron expression in a zone, or a period `every_ms`. Exactly one is
+    set.
+    """
 
     cron: str = ""
     zone: str = "UTC"
@@ -59,7 +63,7 @@ class Rule:
 
 
 def next_after(rule: Rule, after_ms: int) -> int | None:
-    """Return the first nominal time later than `after_ms`; None when there is none for decades."""
+    """Return the first nominal time after `after_ms`; None when the rule has none for decades."""
     if rule.every_ms:
         return (after_ms // rule.every_ms + 1) * rule.every_ms
     return _next_of_cron(rule, after_ms)
@@ -92,7 +96,7 @@ def instant_of(rule: Rule, local: datetime) -> int | None:
         return _ms(first)
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == local:
         return _ms(first if rule.repeated == "first" else last)
-    # PEP 495: fold=0 has the offset from before the change, so the time moves on by its size.
+    # PEP 495: fold=0 uses the offset before the change, so the missing time moves on by the gap.
     return _ms(first) if rule.missing == "shift" else None
 
 
@@ -170,8 +174,8 @@ def execution_name(schedule: str, nominal_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`catch_up_ms`: nominal times that are older are not made up for. `burst_max`: starts of one
-    decision, a minute.
+    """How a schedule handles overlaps and late times. `catch_up_ms`: older nominal times are
+    skipped. `burst_max`: the starts of one decision, in a minute.
     """
 
     overlap: Overlap
@@ -183,9 +187,9 @@ class Policy:
 class Progress:
     """How far a schedule has come.
 
-    `next_ms`: the first nominal time that is not decided. `queued`: nominal times that wait for the
-    end of a running execution. `backfill`: the last nominal time that is made up for, and the end
-    of the range. `open`: the executions that ran when they were last looked at. `skipped` by
+    `next_ms`: the first nominal time that is not decided yet. `queued`: nominal times that wait for
+    the end of a running execution. `backfill`: the last nominal time that is made up for, and the
+    end of the range. `open`: the executions that ran when they were last looked at. `skipped` by
     overlap, `missed` as too old, `late` starts, `refused` starts with `fault`.
     """
 
@@ -204,8 +208,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`starts`: nominal times, in order. `stops_others`: executions that run are stopped first, and
-    those of the times in `replaced`, if there are any.
+    """The starts of one decision. `starts`: nominal times, in order. `stops_others`: stop running
+    executions first, and those of the times in `replaced`.
     """
 
     starts: tuple[int, ...]
@@ -257,7 +261,7 @@ def _due(
 
 @dataclass(slots=True)
 class _Choice:
-    """The overlap rules, nominal time by nominal time."""
+    """Applies the overlap policy to one nominal time after another."""
 
     policy: Policy
     progress: Progress
@@ -282,7 +286,8 @@ class _Choice:
             case "allow":
                 self.starts.append(nominal_ms)
             case "cancel-other":
-                # An earlier one of this decision would be stopped at once.
+                # An earlier start of this decision would be stopped at once, so count it as
+                # skipped.
                 self.progress = replace(progress, skipped=progress.skipped + len(self.starts))
                 self.replaced += self.starts
                 self.starts[:] = [nominal_ms]

@@ -40,7 +40,7 @@ def step_of(state: Execution, fact: SkipRequested) -> Frame | None:
 
 
 def _open_frames(state: Execution) -> Mapping[str, Frame]:
-    """Return the frames that are open, or that would be after a retry."""
+    """Return the open frames; for an ended execution, the frames that a retry would open again."""
     if not state.is_ended:
         return state.frames
     if not state.resting or state.is_undone:

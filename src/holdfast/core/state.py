@@ -29,7 +29,8 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
-#: Tasks that begin with a call by a worker. The other kinds wait for something outside at once.
+#: Tasks that begin with a call by a worker. The other kinds wait for an external answer from the
+#: start.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync", "command"}
 )
@@ -95,7 +96,7 @@ class Lease:
     until_ms: int
 
 
-#: How the gate of a batch task begins; no limit has such a name.
+#: The prefix of a batch task's gate name. No limit's name begins with it.
 BATCH_PREFIX: Final = "batch:"
 
 
@@ -117,13 +118,17 @@ class Queued:
 
     @property
     def is_batch(self) -> bool:
-        """The attempt waits to be run with others: its result comes as an answer."""
+        """Return True when the attempt waits to run in a batch; its result then arrives as an
+        answer.
+        """
         return self.gate.startswith(BATCH_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The execution has not begun: a limit of its workflow lets so many run, and it waits."""
+    """The wait of an execution that may not begin yet, because its workflow's limit has no free
+    place.
+    """
 
     entry: int
     queued: Queued
@@ -136,7 +141,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The state was left; the next event is in the same record."""
+    """The frame has left its state; the event that enters the next state is in the same record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,8 +410,8 @@ def is_undone(frame: Frame) -> bool:
 
 
 class Stopping(TypedDict):
-    """The end to come: of a stop, or of the execution's own time-out. `by_parent`: it is stopped
-    because its parent execution has stopped waiting, not because an operator asks for it.
+    """The end that the execution reaches after its undo: that of a stop, or of its own time-out.
+    `by_parent`: its parent execution has stopped waiting, and no operator has stopped it.
     """
 
     status: Literal["ABORTED", "TIMED_OUT"]
@@ -467,6 +472,8 @@ class Execution(NamedTuple):
     `paused` is the pause in force; None in an execution that has ended. `priority` orders its
     attempts among those that wait at a gate: from 0, the first, to 9, the last.
 
+    `renewed_event` is the last event before the execution went on as new, 0 before the first time.
+
     `published` are the values that the workflow makes readable from outside, by name.
 
     `fork_of` is None unless the execution began as a copy of another one.
@@ -504,6 +511,7 @@ class Execution(NamedTuple):
     priority: int = PRIORITY_DEFAULT
     fork_of: ForkOrigin | None = None
     published: Mapping[str, Json] = MappingProxyType({})
+    renewed_event: int = 0
 
     @property
     def is_ended(self) -> bool:

@@ -27,7 +27,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import awaited
 
-#: By its name in a snapshot (`_name_of`), each kind of wait.
+#: Each kind of wait, by its name in a snapshot (`_name_of`).
 _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
@@ -78,19 +78,21 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs the default that is right for every older snapshot.
     """
-    # Without a pause, a priority or published values the snapshot is as before: an earlier release
-    # reads it.
+    # Omit an absent pause, priority or published values: an earlier release can then read the
+    # snapshot.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     published = {"published": dict(state.published)} if state.published else {}
-    optional = ("paused", "priority", "fork_of", "published")
+    renewed = {"renewed_event": state.renewed_event} if state.renewed_event else {}
+    optional = ("renewed_event", "paused", "priority", "fork_of", "published")
     return {
         **_fields(state, ("frames", "resting", "children", *optional)),
         **paused,
         **priority,
         **fork_of,
         **published,
+        **renewed,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -104,7 +106,7 @@ def from_json(document: Mapping[str, Any]) -> Execution:
         for name in ("frames", "resting")
     }
     children = document.get("children")
-    if children is None:  # an older snapshot: then only those that are waited for are known
+    if children is None:  # an older snapshot: only the children that frames wait for are known
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
     parts: dict[str, Any] = {**frames, "children": children}
@@ -127,20 +129,22 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
     if isinstance(frame.waiting, Attempt):
-        # An attempt that no limit holds is stored as before: an earlier release reads it.
+        # Omit the queue of an attempt that no limit holds: an earlier release can then read the
+        # snapshot.
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Admission):
         waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
-        # Code of the release before does not know it, and would fold the whole log instead.
+        # The previous release does not know this field, and would fold the whole log instead of the
+        # snapshot.
         del waiting["timeout_seconds"]
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
-    # Without an error the frame is stored as before: an earlier release reads it.
+    # Omit an absent error: an earlier release can then read the snapshot.
     error = {} if frame.error is None else {"error": frame.error}
     return {
         **_fields(frame, ("waiting", "retries", "deadlines", "error")),

@@ -90,7 +90,7 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
 
 
 def wake(decision: Decision, frame: Frame) -> None:
-    """The timer of a Wait has fired, or the delay before a lanes' retry is over."""
+    """Continue a Wait whose timer has fired, or retry a Parallel or Map whose delay has passed."""
     state = decision.state_of(frame)
     match state:
         case WaitState():
@@ -120,7 +120,8 @@ def _text(
 def _choose(decision: Decision, frame: Frame, state: ChoiceState) -> None:
     try:
         for rule in state.rules:
-            if decision.evaluate(rule.condition, frame):  # True or False: templates see to that
+            # always a boolean: the template refuses other values
+            if decision.evaluate(rule.condition, frame):
                 results = (rule.assign, rule.output)
                 leave(decision, frame, rule.next, results, default=frame.input)
                 return

@@ -46,7 +46,8 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import dues_of
 
-#: A rest that ends by itself within this time is not worth a write of the index.
+#: A wait that ends by itself within this time is not written to the index: the write costs more
+#: than it tells.
 SHORT_WAIT_MS: Final = 5_000
 #: Longer targets and errors are cut: the subjects of an execution have to fit one write unit.
 TARGET_CHARACTERS_MAX: Final = 100
@@ -70,8 +71,8 @@ class WaitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`since_ms` is when the state was entered. `error`: the last failure of a state that is tried
-    again.
+    """One thing that an execution waits for. `since_ms`: when the state was entered. `error`: the
+    last failure of a retried state.
     """
 
     since_ms: int
@@ -86,14 +87,14 @@ def subjects_of(state: Execution) -> list[Subject]:
 
 
 def lasting_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return the subjects that last: without attempts that a worker has in hand, and without waits
-    that time ends within `SHORT_WAIT_MS`.
+    """Return the lasting subjects: without attempts that a worker runs, and without waits that time
+    ends within `SHORT_WAIT_MS`.
     """
     return _of_frames(frame for frame in state.frames.values() if _lasts(frame.waiting, now_ms))
 
 
 def indexed_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return what the index says: the subjects that last, or all where none does."""
+    """Return the subjects for the index: the lasting subjects, or all subjects when none lasts."""
     return lasting_subjects(state, now_ms) or subjects_of(state)
 
 
@@ -105,7 +106,7 @@ def _lasts(waiting: WaitingFor, now_ms: int) -> bool:
 
 
 def _of_frames(frames: Iterable[Frame]) -> list[Subject]:
-    """A thousand iterations that wait for one task are one subject: that which waits longest."""
+    """Return one subject for all frames that wait for the same thing: that of the longest wait."""
     found: dict[tuple[WaitKind, str], Subject] = {}
     for subject in sorted(filter(None, map(_subject_of, frames)), key=_age):
         found.setdefault((subject.kind, subject.target), subject)
@@ -132,7 +133,7 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            return None  # It moves at once, or each of its lanes has a frame of its own
+            return None  # The frame continues at once, or each of its lanes has a frame of its own
         case _:
             assert_never(waiting)
     error = None if frame.error is None else frame.error[:ERROR_CHARACTERS_MAX]
@@ -170,5 +171,5 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
 
 
 def _limit_of(queued: Queued) -> str:
-    """A gate's id is that of its limit, with the key and the shard after a "#"."""
+    """Return the name of the gate's limit: a gate's id is that name, "#", the key and the shard."""
     return queued.gate.rpartition("#")[0]

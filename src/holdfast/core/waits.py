@@ -101,13 +101,13 @@ class DueKind(StrEnum):
     POLL = "a job is asked for its end"
 
 
-#: The kind of a due, and its time.
+#: The kind of an event that time causes, and the time from which it is due.
 Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """Return the moments at which time alone changes the wait. A block's deadline is the
-    frame's.
+    """Return the times at which time alone changes the wait. The deadlines of blocks belong to the
+    frame, not to the wait.
     """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
@@ -157,7 +157,9 @@ def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
 
 
 def runs_on(kind: DueKind, pause: Pause | None) -> bool:
-    """The due counts although the execution is paused; without a pause every due does."""
+    """Return True when a due time of this kind counts during the pause. Without a pause every due
+    time counts.
+    """
     if pause is None:
         return True
     match kind:
@@ -173,7 +175,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """Yield every command that the frame asks for, its blocks' deadlines first."""
+    """Yield every command that the frame requests, the timers of its blocks' deadlines first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
@@ -221,7 +223,7 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
         case "token":
             return  # The API gives out the token of a callback; the answer sends its own wake
         case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
-            return  # a worker runs these itself: they wait as an Attempt
+            return  # a worker runs these kinds itself: their frames wait as an Attempt
         case _:
             assert_never(awaiting.kind)
 
@@ -235,15 +237,15 @@ def opened_by(awaiting: Awaiting) -> OpenQuestion:
 
 
 def stays_asked(command: Command, pause: Pause) -> bool:
-    """The command is carried out although the execution is paused."""
+    """Return True when a worker carries out the command although the execution is paused."""
     match command:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            # A worker has the attempt in hand: it finishes, and its lease stays valid
+            # a worker runs the attempt: it finishes, and its lease stays valid
             return attempt.claim is not None
         case StopChild() | OpenQuestion():
-            return True  # it begins nothing
+            return True  # these commands begin no new work
         case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
             return False
         case _:
@@ -288,9 +290,10 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
 
 
 def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
-    """An answer to this attempt may be stored now.
+    """Return True when an answer to this attempt may be stored now.
 
-    That includes the call that passes the token on: its answer is read when the call is over.
+    The answer may come during the call that passes the token on: a worker reads it when the call
+    has returned.
     """
     match waiting:
         case Awaiting():
@@ -345,8 +348,9 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
             return Standing.HELD
         case Attempt():
             # An unknown function may have been reported by a worker whose clock is ahead of
-            # `now_ms`: without that test the execution would rest for an hour, not for minutes.
-            # One that waits at a gate is checked as often: a lost message may stop a queue.
+            # `now_ms`: without that test the execution would rest for an hour, not for minutes. An
+            # attempt that waits at a gate is checked as often, because a lost message may stop its
+            # queue.
             is_in_hand = (
                 waiting.claim is not None
                 or waiting.is_unknown
@@ -361,7 +365,7 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 
 
 def place_of(waiting: WaitingFor) -> int | None:
-    """Return the entry that the wait's commands name, None where it asks for none."""
+    """Return the entry that the wait's commands name; None for a wait without commands."""
     match waiting:
         case Timer() | Delay() | Admission() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
@@ -413,7 +417,7 @@ def has_more(state: Execution) -> bool:
 
 
 def pending_commands(state: Execution) -> list[Command]:
-    """-> every command that the state asks for, in the order of its entries."""
+    """Return every command that the state requests, in the order of the entries."""
     found: list[Command] = []
     if state.due_ms is not None and not state.is_ended:
         found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
@@ -429,7 +433,7 @@ def pending_commands(state: Execution) -> list[Command]:
 
 
 def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Command]:
-    """-> the commands that a worker carries out because they were not among those `before`.
+    """Return the commands that a worker carries out now because they were not among those `before`.
 
     An attempt that a worker has in hand is run and not carried out: it needs no wake.
     """
@@ -442,31 +446,31 @@ def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Co
 
 
 def needs_wake(attempt: Attempt) -> bool:
-    """No worker has a lease on the attempt. One whose function is unknown waits for a worker that
-    knows it, and not for a time.
+    """Return True when no worker has a lease on the attempt. An attempt of an unknown function
+    waits for a worker with that function, and not for a time.
     """
     return attempt.claim is None and not attempt.is_unknown
 
 
 def attempts_of(state: Execution) -> list[Attempt]:
-    """-> the attempts that the pending commands ask workers to run."""
+    """Return the attempts that the pending commands ask workers to run."""
     return [
         command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
     ]
 
 
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
-    """-> the children that are waited for there, whether they have begun or not."""
+    """Yield the children that these frames wait for, whether the children have begun or not."""
     for frame in frames:
         yield from children_of(frame.waiting)
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:
-    """-> children that may run, without an open wait and without a stop.
+    """Return the children that may still run although no open wait needs them and no stop was sent.
 
-    A child is begun from the event that asks for it, and over with the event of its end. Between
-    the two it is abandoned as soon as no wait for it is open, whatever closed the wait. It has to
-    be stopped, and stays abandoned until the event `ChildrenStopped` names it.
+    A child runs from the event that requests it until the event of its end. In between it is
+    abandoned as soon as no wait for it is open, whatever closed the wait. A worker must then stop
+    it; it stays abandoned until the event `ChildrenStopped` names it.
     """
     if not state.children:
         return []
@@ -474,10 +478,11 @@ def abandoned(state: Execution) -> list[ChildNumber]:
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """-> each event of time by `past_ms`: (when, which of its kind, frame, the block's deadline).
+    """Yield each event that time has caused by `past_ms`: (time, order, frame, block deadline or
+    None).
 
-    At the same moment a block's deadline comes before what is in it, an outer one before an inner.
-    Nothing while a pause freezes the timers.
+    At the same time a block's deadline comes before the waits inside it, and an outer deadline
+    before an inner one. A pause that freezes the timers causes no event.
     """
     if is_frozen(state):
         return
@@ -491,11 +496,13 @@ def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Ope
 
 
 def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
-    """-> the frames in which, or around which, something happens because `past_ms` has come."""
+    """Return the frames with an overdue wait or block deadline at `past_ms`, and all lanes below
+    them.
+    """
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}
-    for frame in state.frames.values():  # those that opened lanes stand before them
+    for frame in state.frames.values():  # a frame that opened lanes stands before its lanes
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):
             found[frame.id] = frame
@@ -503,7 +510,9 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
 
 
 def is_due(state: Execution, past_ms: int) -> bool:
-    """Something happens in the execution because `past_ms` has come, or its own time is over."""
+    """Return True when a frame of the execution is overdue at `past_ms`, or its own time-out has
+    passed.
+    """
     if is_frozen(state):
         return False
     is_late = state.due_ms is not None and state.due_ms <= past_ms
@@ -511,7 +520,7 @@ def is_due(state: Execution, past_ms: int) -> bool:
 
 
 def is_overdue(frame: Frame, past_ms: int) -> bool:
-    """The wait of the frame ends, or times out, because `past_ms` has come."""
+    """Return True when the wait of the frame ends, or times out, by `past_ms`."""
     dues = event_dues(frame.waiting)
     return bool(dues) and min(dues) <= past_ms
 

@@ -9,17 +9,22 @@ from holdfast.errors import HoldfastError
 from .plain_errors import plain_errors
 
 if TYPE_CHECKING:
+    from .bounds import AlarmBounds as AlarmBounds
     from .construct import Holdfast as Holdfast
     from .settings import JwtIssuer as JwtIssuer
     from .sizes import Size as Size
 
-__all__ = ["Holdfast", "JwtIssuer", "Size"]
+__all__ = ["AlarmBounds", "Holdfast", "JwtIssuer", "Size"]
 
 _CDK: Final = frozenset({"aws_cdk", "constructs", "jsii"})
 
 
 def __getattr__(name: str) -> Any:
     """Import the CDK, which takes seconds, only for a name that needs it."""
+    if name == "AlarmBounds":
+        from .bounds import AlarmBounds  # noqa: PLC0415
+
+        return AlarmBounds
     if name == "JwtIssuer":
         from .settings import JwtIssuer  # noqa: PLC0415
 

@@ -30,7 +30,7 @@ _FORM_SETTINGS: Final = {
     route: {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40}
     for route in resources.FORM_ROUTES
 }
-# No path, query or body: business keys and tokens do not belong in an access log.
+# The log has no path, query or body, because they contain business keys and tokens.
 _ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -122,7 +122,7 @@ class Api(Construct):
         )
 
     def arn_of(self, route: str) -> str:
-        """-> the ARN of `GET /executions/*`, as a policy names it."""
+        """Return the ARN of a route, such as `GET /executions/*`, as a policy names it."""
         method, path = route.split(" ")
         return self.http_api.arn_for_execute_api(method, path, "$default")
 

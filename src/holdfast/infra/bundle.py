@@ -61,7 +61,7 @@ def build_asset(
     """Fill `directory`. `project` holds `uv.lock` and, there or in src/, the modules."""
     packages = sorted({module.partition(".")[0] for module in settings.modules})
     sources = [_find_package(package, project=project) for package in packages]
-    # An earlier asset goes: what has left the project must leave the functions, too.
+    # Delete an earlier asset: files removed from the project must not stay in the functions.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     _install_locked(directory, project=project, settings=settings)

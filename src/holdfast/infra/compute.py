@@ -39,7 +39,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRuntime:
-    """What the user gives the functions that run tasks, and no other function."""
+    """The user's settings for the functions that run tasks, and for no other function."""
 
     policy_arns: tuple[str, ...] = ()
     layers: tuple[lambda_.ILayerVersion, ...] = ()
@@ -76,6 +76,7 @@ class HoldfastFunction(Construct):
         self._shape = shape
         sized = settings.functions[shape.name]
         network = runtime.network
+        self.name = shape.name
         self.log_group = log_group(self, "Log", key, settings)
         self.role = iam.Role(
             self,
@@ -85,7 +86,8 @@ class HoldfastFunction(Construct):
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
                 for number, arn in enumerate(runtime.policy_arns, 1)
             ],
-            # Inline, so that the role is complete before an event source mapping is made with it.
+            # Inline policies, so that the role is complete before CloudFormation creates an event
+            # source mapping with it.
             inline_policies={
                 "Rights": iam.PolicyDocument(
                     statements=[

@@ -31,9 +31,10 @@ from holdfast.local import project as projects
 from .acknowledged import acknowledge_function, acknowledge_network
 from .alarms import Alarms, engine_metric
 from .api import Api
+from .bounds import AlarmBounds
 from .bundle import build_asset, compile_workflows
 from .compute import HoldfastFunction, Network, TaskRuntime
-from .dashboard import Dashboard
+from .dashboard import Dashboard, Watched
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
 from .names import UNNAMED, default_bus_arn, name_of
@@ -42,6 +43,7 @@ from .rights import Rights
 from .rules import notify_of_questions, wake_by_events, wake_each_minute
 from .settings import Architecture, JwtIssuer, Settings, require_key
 from .sizes import FunctionName, Size, read_sizes
+from .spending import Billed
 from .storage import Storage
 from .tasks import Tasks, TasksRole
 from .unfit import Unfit
@@ -85,6 +87,7 @@ class Holdfast(Construct):
         task_policies: Sequence[iam.IManagedPolicy] = (),
         api: JwtIssuer | None = None,
         alarms: sns.ITopic | None = None,
+        alarm_bounds: AlarmBounds | None = None,
         log_retention_days: int = 30,
         status_events: bool = False,
         forms: bool = False,
@@ -119,6 +122,7 @@ class Holdfast(Construct):
                 work_batch=work_batch,
                 start_concurrency=start_concurrency,
                 log_retention_days=log_retention_days,
+                alarm_bounds=AlarmBounds() if alarm_bounds is None else alarm_bounds,
                 environment={**(environment or {}), **variables},
             )
             if asset is None:
@@ -191,15 +195,30 @@ class Holdfast(Construct):
         return engine_metric(self._name, resources.METRIC_EXECUTIONS_STARTED, statistic, period)
 
     def metric_ended(
-        self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
+        self,
+        *,
+        workflow: str | None = None,
+        period: Duration = _MINUTE,
+        statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Executions that ended, in whatever way."""
-        return engine_metric(self._name, resources.METRIC_EXECUTIONS_ENDED, statistic, period)
+        """Return the metric of executions that have ended, with any status: of all workflows, or of
+        one.
+        """
+        return engine_metric(
+            self._name, resources.METRIC_EXECUTIONS_ENDED, statistic, period, workflow
+        )
 
     def metric_failed(
-        self, *, period: Duration = _MINUTE, statistic: str = cloudwatch.Stats.SUM
+        self,
+        *,
+        workflow: str | None = None,
+        period: Duration = _MINUTE,
+        statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        return engine_metric(self._name, resources.METRIC_EXECUTIONS_FAILED, statistic, period)
+        """Executions that failed or timed out: of all workflows, or of one."""
+        return engine_metric(
+            self._name, resources.METRIC_EXECUTIONS_FAILED, statistic, period, workflow
+        )
 
     def _grant_routes(self, grantee: iam.IGrantable, *routes: str) -> iam.Grant:
         if self._settings.jwt is not None:
@@ -216,7 +235,7 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Else a role that CDK may not change would be left without the right, and nothing said.
+        # Without this check, a role that CDK may not change would silently lack the right.
         grant.assert_success()
         return grant
 
@@ -263,6 +282,7 @@ class Holdfast(Construct):
         others = [self._events(), self._sweeper()]
         handler = self._function(resources.API, self._rights.of_api())
         run_tasks = [*workers, handler]
+        self._made = [*run_tasks, *others]
         role = self._tasks_role(run_tasks, others)
         network = self._runtime.network
         groups = () if network is None else network.security_groups
@@ -401,6 +421,14 @@ class Holdfast(Construct):
 
     def _watch(self) -> None:
         queues, dead_letters = self._messaging.queues, self._messaging.dead_letters
+        functions = {made.name: made.function for made in self._made}
+        billed = Billed(
+            settings=self._settings,
+            functions={shape.name: functions[shape.name] for shape in _RUN_TASKS},
+            executions=self._storage.executions,
+            inbox=self._storage.mail,
+            queues={name: queues[name] for name in ("Work", "Starts")},
+        )
         Alarms(
             self,
             "Alarms",
@@ -408,8 +436,12 @@ class Holdfast(Construct):
             queues=queues,
             dead_letters=dead_letters,
             topic_arn=self._settings.alarm_topic_arn,
+            bounds=self._settings.alarm_bounds,
+            billed=billed,
         )
-        Dashboard(self, "Dashboard", name=self._name, queues=queues, dead_letters=dead_letters)
+        log_groups = {made.name: made.log_group for made in self._made}
+        watched = Watched(queues, dead_letters, functions, log_groups, billed)
+        Dashboard(self, "Dashboard", name=self._name, watched=watched)
 
     def _outputs(self, tasks: TasksRole, run_tasks: list[HoldfastFunction]) -> None:
         self._output("ApiUrl", self._api.url)
@@ -431,6 +463,7 @@ class Holdfast(Construct):
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Without CDK's hash, so that `holdfast --stack` and the user find it: `FlowsApiUrl`.
+        # Name the output without CDK's hash, such as `FlowsApiUrl`, so that `holdfast --stack` and
+        # the user find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")

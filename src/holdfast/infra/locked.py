@@ -19,7 +19,7 @@ def only_for_tools(project: Path) -> list[str]:
     """Return the packages that Holdfast's extras name and nothing else of the project needs."""
     path = _find_lock(project)
     if path is None:
-        return []  # uv says so itself
+        return []  # uv itself reports a missing or damaged lock file
     packages = tomllib.loads(path.read_text(encoding="utf-8")).get("package", [])
     extras = {
         dependency["name"]

@@ -13,8 +13,8 @@ UNNAMED: Final = "Default"
 
 
 def name_of(holdfast: Construct) -> str:
-    """Return the name of bus, dashboard and metrics: that of the stack and, in a stack of the
-    user's, the path of the construct.
+    """Return the name of bus, dashboard and metrics: the stack's name and, in a user's own stack,
+    the construct's path.
     """
     stack = Stack.of(holdfast)
     inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]

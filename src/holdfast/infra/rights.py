@@ -14,7 +14,9 @@ from .storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """`default_bus_arn`: the bus that gets events from the workers, if any does."""
+    """The rights of the functions. `default_bus_arn`: the bus on which the workers put events, if
+    any.
+    """
 
     storage: Storage
     messaging: Messaging
@@ -30,7 +32,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # Only to REMOVE the listing attributes of an older record, never to change one.
+                # UpdateItem only REMOVEs the listing attributes of an older record, and changes no
+                # record's events.
                 "dynamodb:UpdateItem",
                 on=[storage.executions.table_arn],
             ),
@@ -89,12 +92,12 @@ class Rights:
                 on=[storage.executions.table_arn],
             ),
             allow(
-                # For the notice of an ended child, before it is stopped (follow-ups of an end),
-                # and for rows in quarantine.
+                # To read the notice of a child's end before the worker sends its stop (follow-ups
+                # of an end), and rows in quarantine.
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # For the rows of the index of waits that a crashed worker left out.
+                # To repair rows of the index of waits that a crashed worker did not write.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
@@ -121,9 +124,9 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # For the rows of the index of waits, when executions are listed.
+                # To read the rows of the index of waits for a list of executions.
                 "dynamodb:BatchGetItem",
-                # Only of the gates of limits, when an operator changes a limit.
+                # To update the gates of a limit, when an operator changes the limit.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],

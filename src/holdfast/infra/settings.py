@@ -11,13 +11,14 @@ from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.resources import WORK, LambdaFunction, Queue
 
+from .bounds import AlarmBounds, read_bounds, require_bounds
 from .sizes import read_sizes
 from .unfit import Unfit
 
 Architecture = Literal["arm64", "x86_64"]
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-#: Those that both Lambda and Holdfast know.
+#: The Python versions that both Lambda and Holdfast support.
 _PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 # IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
@@ -68,6 +69,7 @@ class Settings:
     with a key of the stack's own, not with AWS's. `functions` has each function of
     `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
     many messages one worker takes at once. `environment` has the user's variables of all functions.
+    Above `alarm_bounds` alarms go off.
 
     Raises Unfit when a value cannot be.
     """
@@ -87,9 +89,10 @@ class Settings:
     owns_key: bool = False
     functions: Mapping[str, LambdaFunction] = field(default_factory=lambda: read_sizes(None))
     work_batch: int = WORK.batch_size
-    #: None: a third of the worker's concurrency.
+    #: The concurrency of starts; None: a third of the worker's concurrency.
     start_concurrency: int | None = None
     log_retention_days: int = 30
+    alarm_bounds: AlarmBounds = field(default_factory=AlarmBounds)
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -104,13 +107,14 @@ class Settings:
         if self.start_concurrency is not None:
             worker = self.functions[resources.WORKER.name]
             whole = _whole(worker, _TAKEN_BY_WORKER, self.caps_concurrency)
-            # The work under way keeps two batches.
+            # Starts must leave at least two batches to running executions.
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)
         if self.log_retention_days not in _LOG_DAYS:
             expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"
             raise Unfit("log_retention_days", self.log_retention_days, expected)
+        require_bounds(self.alarm_bounds)
         for name in self.environment:
             if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
                 expected = f"names of letters, digits and _ that do not begin with {_RESERVED}"
@@ -146,6 +150,7 @@ class Settings:
                 work_batch=_number(text("work_batch"), WORK.batch_size),
                 start_concurrency=_number(text("start_concurrency"), None),
                 log_retention_days=_number(text("log_retention_days"), 30),
+                alarm_bounds=read_bounds(context("alarm_bounds")),
             )
         except Unfit as unfit:
             raise unfit.in_context() from None
@@ -168,7 +173,7 @@ class Settings:
 
 
 def _whole(function: LambdaFunction, queues: Sequence[Queue], caps_concurrency: bool) -> int:
-    """-> how many batches of all its queues the function works on at once."""
+    """Return how many batches of all its queues the function processes at once."""
     default = next(one for one in resources.FUNCTIONS if one.name == function.name)
     if caps_concurrency or function.reserved_concurrency != default.reserved_concurrency:
         return function.reserved_concurrency
@@ -202,12 +207,14 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _any(text: str) -> Any:
-    """`text`, whatever it is: `Settings` refuses what it cannot be."""
+    """Return the text unchanged: `Settings` refuses an invalid value."""
     return text
 
 
 def _number(text: str, default: int | None) -> Any:
-    """Return the number, or a text that is none as it is: `Settings` refuses it."""
+    """Return the number; return a text that is not a number unchanged, so that `Settings` refuses
+    it.
+    """
     if text == "":
         return default
     return int(text) if text.isdigit() else text

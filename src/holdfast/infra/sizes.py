@@ -12,7 +12,6 @@ With `cdk deploy -c functions=…` the value is the same JSON as text. In Python
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -20,14 +19,14 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from holdfast import resources
 from holdfast.resources import LambdaFunction
 
-from .unfit import Unfit
+from .unfit import Unfit, read_object
 
 #: The functions of `resources.FUNCTIONS`.
 FunctionName: TypeAlias = Literal["worker", "worker-single", "events", "sweeper", "api"]
 
 _KEY: Final = "functions"
 _NAMES: Final = get_args(FunctionName)
-#: The setting -> the field of `LambdaFunction` that it replaces.
+#: For each setting, the field of `LambdaFunction` that it replaces.
 _FIELDS: Final = {
     "memory_mb": "memory_mb",
     "timeout_seconds": "timeout_seconds",
@@ -66,7 +65,7 @@ def read_sizes(value: object) -> dict[str, LambdaFunction]:
     `value` is the context key `functions`: an object, the same object as JSON text, or None.
     Raises Unfit, which names the function, the setting and its bounds.
     """
-    wanted = _object(value)
+    wanted = read_object(_KEY, value)
     unknown = sorted(set(wanted) - set(_NAMES))
     if unknown:
         raise _refused(unknown[0], f"one of {', '.join(_NAMES)}")
@@ -86,19 +85,6 @@ def sizes_of(functions: Mapping[str, LambdaFunction]) -> dict[FunctionName, Size
         )
         for name in get_args(FunctionName)
     }
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    if value is None or value == "":
-        return {}
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError:
-            raise _refused(str(value), "a JSON object") from None
-    if not isinstance(value, Mapping):
-        raise _refused(value, "a JSON object")
-    return value
 
 
 def _sized(function: LambdaFunction, wanted: object) -> LambdaFunction:

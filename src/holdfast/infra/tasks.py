@@ -39,7 +39,8 @@ class TasksRole(Construct):
             self,
             "Role",
             description="The role of the service calls of Holdfast's state machines",
-            # Named one by one, they need no right of their own to take it on.
+            # The trust policy names each calling role, so the callers need no policy of their own
+            # to assume this role.
             assumed_by=iam.CompositePrincipal(
                 *(iam.ArnPrincipal(caller.role_arn) for caller in callers)
             ),
@@ -48,7 +49,8 @@ class TasksRole(Construct):
                 for number, arn in enumerate(policy_arns, 1)
             ],
         )
-        # Not inline: it names the functions, whose environment names the role.
+        # A separate policy, because it names the functions, whose environment names the role:
+        # inline, that is a cycle.
         iam.Policy(
             self,
             "Barred",

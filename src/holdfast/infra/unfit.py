@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 from holdfast.errors import HoldfastError
 
 
 class Unfit(Exception):  # noqa: N818  # it never leaves `holdfast.infra`
-    """`key` names the setting, such as `functions.worker.memory_mb`."""
+    """A setting has an invalid value. `key` names it, such as `functions.worker.memory_mb`."""
 
     def __init__(self, key: str, found: object, expected: str) -> None:
         super().__init__(key)
@@ -28,3 +32,17 @@ class Unfit(Exception):  # noqa: N818  # it never leaves `holdfast.infra`
             f"Holdfast {path}: {self._sentence}",
             help=f"correct `{name}=` where the app creates Holdfast(...), or leave it out",
         )
+
+
+def read_object(key: str, value: object) -> Mapping[str, Any]:
+    """Return the object that a context key has, also as JSON text. Raises Unfit."""
+    if value is None or value == "":
+        return {}
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise Unfit(key, value, "a JSON object") from None
+    if not isinstance(value, Mapping):
+        raise Unfit(key, value, "a JSON object")
+    return value

@@ -20,7 +20,7 @@ from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-TIMEOUT_SECONDS: Final = 30  # API Gateway quota: an integration's time-out, and a second more
+TIMEOUT_SECONDS: Final = 30  # API Gateway quota: an integration's time-out, plus one second
 SIGNED: Final = frozenset({"IAM_ROLE", "RESOURCE_POLICY"})
 
 _FIELDS: Final = frozenset(

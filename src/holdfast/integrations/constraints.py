@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 
 VALIDATION: Final = "ValidationException"
-#: (botocore's service, member) -> the pattern that the service applies; its model has none.
+#: For (botocore's service, member), the pattern that the service checks and its model lacks.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 

@@ -24,13 +24,13 @@ from holdfast.integrations.shaping import Style, iso, request_of, result_of, wit
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
-#: (operation, request as on the wire, caller) -> the response as on the wire, times in seconds.
-#: Raises `stepfunctions.faults.StatesFault`.
+#: A function of operation, request and calling task that returns the response; both are in wire
+#: form, times in seconds. Raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
-#: A notice reports its end.
+#: Actions that start an execution whose end a notice reports, without polls.
 NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Header names are in lower case."""
+    """An HTTP request. Header names are in lower case."""
 
     method: str
     url: str
@@ -47,7 +47,7 @@ def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response
         )
         body = answer.raw.read(bytes_max) or b""
     except HTTPError as error:
-        # The answer had begun: botocore does not handle errors from here on.
+        # The answer has begun, and botocore translates no errors of reading its body: do it here.
         raise HTTPClientError(error=error) from error
     finally:
         session.close()

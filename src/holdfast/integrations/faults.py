@@ -33,7 +33,8 @@ class Dialect:
         return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
 
 
-#: By the first word of a Resource. Source: AWS docs, the Java SDK's client names; recordings.
+#: The dialects of services, by the first word of a Resource. Source: AWS docs, the Java SDK's
+#: client names; recordings.
 DIALECTS: Final = {
     "athena": Dialect("Athena", "AmazonAthena"),
     "batch": Dialect("Batch", "AWSBatch"),

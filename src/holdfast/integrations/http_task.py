@@ -65,7 +65,9 @@ _BINARY_TYPES: Final = ("image/", "video/", "audio/", "application/octet-stream"
 
 
 def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """Raises Unusable, and botocore's errors of looking up the connection."""
+    """Call the HTTP endpoint. Raises Unusable, and botocore's errors when the connection cannot be
+    read.
+    """
     arguments = effect.arguments or {}
     _require_fields(arguments)
     connection = _connection_arn(arguments)
@@ -89,7 +91,9 @@ def _require_fields(arguments: Mapping[str, Any]) -> None:
 
 
 def _connection_arn(arguments: Mapping[str, Any]) -> str | None:
-    """The place of a private connection is InvocationConfig, the usual one Authentication."""
+    """Return the connection's ARN: a private connection is in InvocationConfig, a usual one in
+    Authentication.
+    """
     for field in ("Authentication", "InvocationConfig"):
         arn = (arguments.get(field) or {}).get("ConnectionArn")
         if isinstance(arn, str):

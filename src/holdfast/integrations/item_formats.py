@@ -26,7 +26,7 @@ _DELIMITERS: Final = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ",
 
 
 class UnreadableItems(Exception):  # noqa: N818
-    """The items cannot be had; the text is the cause of States.ItemReaderFailed."""
+    """The items cannot be read; the text is the cause of States.ItemReaderFailed."""
 
 
 def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
@@ -88,7 +88,9 @@ def _csv(text: str, config: Mapping[str, Any]) -> Items:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """A backslash escapes; quoted fields may hold delimiters and newlines; empty lines are none."""
+    """Yield the rows. A backslash escapes, quoted fields may hold delimiters and newlines, and
+    empty lines are not rows.
+    """
     csv.field_size_limit(READER_ITEM_BYTES_MAX)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, escapechar="\\")
     try:
@@ -129,7 +131,7 @@ def _parsed(text: str) -> Any:
 
 
 def _pointed(value: Any, pointer: str) -> Any:
-    """RFC 6901; None where it leads nowhere."""
+    """Return the value at a JSON Pointer (RFC 6901); None when nothing is there."""
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
         match value:

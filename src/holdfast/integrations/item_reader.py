@@ -71,7 +71,7 @@ def s3_cause(error: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """`items` is not read before it is asked for."""
+    """A file of items. `items` reads the file only when it is iterated."""
 
     source: str
     items: Callable[[], Items]
@@ -93,7 +93,7 @@ class _Reading:
         for file in files:
             items = file.items()
             if isinstance(items, Mapping):
-                # Only a file that is read alone can be an object.
+                # Items can only be fields of an object in a reader of one file.
                 fields = dict(itertools.islice(items.items(), most))
                 return {"items": fields, "sources": [[file.source, len(fields)]]}
             taken = list(itertools.islice(items, most - len(found)))

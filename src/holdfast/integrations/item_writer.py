@@ -113,7 +113,9 @@ def _file_of(child: MapChild) -> str:
 
 
 def _portions(texts: Iterator[str]) -> Iterator[Sequence[str]]:
-    """Together as many as one file may hold; one that is larger than a file is alone in it."""
+    """Yield as many results as one file may hold; a result larger than that is alone in its
+    file.
+    """
     portion: list[str] = []
     size = 0
     for text in texts:

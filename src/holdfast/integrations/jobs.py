@@ -31,7 +31,9 @@ class _Ask:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """`record`: what of the description is the result. `status`: a path into it."""
+    """One kind of job. `record`: the part of the description that is the task's result. `status`:
+    the path of the status in it.
+    """
 
     service: str
     describe: str
@@ -177,7 +179,9 @@ def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None
 
 
 def _has_failed_container(record: Any) -> bool:
-    """A task of ECS stops one way or the other; its containers' exit codes show which."""
+    """Return True when a container failed: ECS reports every ended task as stopped, so only exit
+    codes show failures.
+    """
     containers = record.get("Containers", ()) if "LastStatus" in record else ()
     return any(container.get("ExitCode", 1) != 0 for container in containers)
 

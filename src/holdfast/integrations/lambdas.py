@@ -67,7 +67,9 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _client_context(context: Any) -> str:
-    """Lambda wants base 64; JSON may be given."""
+    """Return the client context in base 64, as Lambda needs it; the definition may give it as
+    JSON.
+    """
     if isinstance(context, str):
         return context
     return base64.b64encode(to_text(context).encode()).decode()

@@ -27,7 +27,7 @@ _SPELLINGS: Final = {
 
 
 def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
-    """A botocore response -> both fields."""
+    """Return both metadata fields of a botocore response."""
     metadata = response.get("ResponseMetadata", {})
     headers = {
         _SPELLINGS.get(name, name): value

@@ -27,7 +27,7 @@ BOTOCORE_NAMES: Final = {
     "bedrock": "bedrock-runtime",
     "states": "stepfunctions",
 }
-#: Actions that Step Functions named itself: target -> the service's operation.
+#: For actions that Step Functions named itself, the service's operation.
 _OPERATIONS: Final = {
     "elasticmapreduce:addStep": "AddJobFlowSteps",
     "elasticmapreduce:cancelStep": "CancelSteps",
@@ -53,7 +53,9 @@ def judged(target: str, output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
 
 
 def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
-    """Events name the state machine and the execution that they come from."""
+    """Return the request with resources: each event names the state machine and execution that send
+    it.
+    """
     entries = [
         {**entry, "Resources": [*entry.get("Resources", ()), *effect.arns]}
         for entry in request.get(EVENT_ENTRIES_FIELD, ())

@@ -11,7 +11,7 @@ from holdfast.runtime.effects import TaskFailed
 
 
 class Unusable(Exception):  # noqa: N818
-    """The arguments cannot become a request; the text names the field, in AWS's words."""
+    """The task's arguments are no valid request; the text names the field, in AWS's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,9 @@ class Refusal:
 
 
 def unusable(arguments: Any, problem: Unusable) -> TaskFailed:
-    """AWS finds this before the task is scheduled, and nothing can catch it."""
+    """Return the failure for arguments that are no valid request. AWS finds it before the task is
+    scheduled, and no state can catch it.
+    """
     text = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
     return TaskFailed(
         error_names.RUNTIME,

@@ -35,7 +35,7 @@ class Style:
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
-#: Read no more of a stream than decides that it is too large for a state.
+#: Read at most this much of a stream: enough to see that it is too large for a state.
 STREAM_BYTES_MAX: Final = 1_048_576
 TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 
@@ -51,7 +51,7 @@ def to_text(value: Any) -> str:
 
 
 def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, Any]:
-    """Raises Unusable. A field that is null counts as absent."""
+    """Return botocore's request. Raises Unusable. A field that is null counts as absent."""
     if arguments is None or shape is None:
         return {}
     if not isinstance(arguments, Mapping):
@@ -191,7 +191,7 @@ def _value_out(shape: Any, value: Any, style: Style) -> Any:
 
 
 def blob_text(value: Any) -> str:
-    """Bytes or a stream -> its text, or base 64 of other content."""
+    """Return the text in bytes or in a stream; for other content, its base 64."""
     data = value.read(STREAM_BYTES_MAX) if hasattr(value, "read") else value
     if isinstance(data, str):
         return data

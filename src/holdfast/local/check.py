@@ -78,7 +78,7 @@ class FileProblem:
 
 
 def check_file(path: Path) -> tuple[FileProblem, ...]:
-    """Raises RequestError HF282 for a file that cannot be read."""
+    """Return the problems of a file. Raises RequestError HF282 for a file that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

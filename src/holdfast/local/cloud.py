@@ -33,7 +33,7 @@ from holdfast.runtime.effects import Item, Publish
 STACK: Final = "holdfast"
 # EventBridge hands events to a function; moto can only hand them to a queue, which the pump drains.
 EVENTS_QUEUE: Final = f"{STACK}-bus-deliveries"
-EVENTS_VISIBILITY_SECONDS: Final = 60  # between two tries of an event
+EVENTS_VISIBILITY_SECONDS: Final = 60  # the time between two deliveries of an event
 
 
 class LocalCloud:

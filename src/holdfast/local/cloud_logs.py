@@ -13,7 +13,7 @@ from holdfast.errors import RequestError
 LINES_MAX: Final = 10_000
 #: The functions of a stack that run tasks have log groups with this in their logical ids.
 _WORKER: Final = "Worker"
-#: Between the end of an execution and the last line of a task that went on after a time-out.
+#: How long after the end of an execution a task that ran into its time-out may still log lines.
 _LATE: Final = timedelta(minutes=15)
 
 

@@ -32,7 +32,7 @@ _installed: Final[list[bool]] = []
 def install() -> None:
     if _installed:
         return
-    # Here, not above: the clock must have been replaced before these modules copy it.
+    # Import here, because the clock must be replaced before these modules copy it.
     from moto.awslambda.models import LambdaBackend  # noqa: PLC0415
     from moto.dynamodb.responses import DynamoHandler  # noqa: PLC0415
     from moto.events.models import EventsBackend  # noqa: PLC0415
@@ -150,7 +150,7 @@ def _with_version(original: Any) -> Any:
         try:
             return original(self, function_name, qualifier, *rest, **more)
         except UnknownFunctionException:
-            functions = self._lambdas  # moto keeps it to itself
+            functions = self._lambdas  # a private attribute of moto
             version = qualifier or "$LATEST"
             raise functions.construct_unknown_function_exception(function_name, version) from None
 

@@ -67,7 +67,7 @@ class DebugClock:
 
 
 class _TaskDebugger(pdb.Pdb):
-    """One prompt at a time: tasks run side by side, and the terminal is one."""
+    """A debugger with one prompt at a time: tasks run concurrently, and share one terminal."""
 
     _terminal: Final = threading.Lock()
 

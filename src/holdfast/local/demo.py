@@ -62,7 +62,7 @@ class EndedExecution:
 
     name: str
     status: str
-    #: In the list, under the status that it ended with.
+    #: True when the list shows the execution with its final status.
     is_listed: bool
     #: (status, reason) of the business; None when the execution gave none.
     outcome: tuple[str, str] | None

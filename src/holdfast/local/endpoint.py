@@ -140,12 +140,14 @@ def _bucket_host(region: str, host: str) -> str:
 
 
 def _with_queue_urls(found: AwsResponse, here: str) -> AwsResponse:
-    """A client that follows a queue's URL must come back to this endpoint."""
+    """Return the answer with queue URLs of this endpoint, so that a client that uses one reaches it
+    again.
+    """
     return AwsResponse(found.status, _sized(found), _QUEUE_HOST.sub(here.encode(), found.body))
 
 
 def _sized(found: AwsResponse) -> dict[str, str]:
-    """The headers without those that speak of the body's bytes."""
+    """Return the headers without the length and the checksum of the earlier body."""
     stale = {"content-length", "x-amz-crc32"}
     return {name: value for name, value in found.headers.items() if name.lower() not in stale}
 

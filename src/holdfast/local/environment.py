@@ -70,7 +70,9 @@ def _start_with_own(thread: Any) -> None:
 
 @contextmanager
 def divided() -> Iterator[None]:
-    """Inside, `os.environ` can be a function's own."""
+    """Let `os.environ` be a function's own environment in that function's threads, inside the
+    block.
+    """
     original = os.environ
     os.environ = _Environment(original)  # noqa: B003  # replaced, not changed, and given back
     _threads.start = _start_with_own

@@ -84,7 +84,7 @@ def _read(path: Path) -> Json:
 
 
 def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
-    """Raises RequestError HF282 for a prefix that is not an address."""
+    """Draw the picture. Raises RequestError HF282 for a link prefix that is not an address."""
     if link_prefix and not link_prefix.startswith(_LINKS):
         raise RequestError(
             "HF282",

@@ -38,7 +38,7 @@ from holdfast.local.wall import AwsResponse, Door, header_text, quiet_session, r
 LOCK: Final = threading.RLock()
 # Notified of every message that is put into any queue. moto puts them there with the lock held.
 _message_came: Final = threading.Condition(LOCK)
-_POLL_SECONDS: Final = 0.05  # a delayed message shows itself by the clock alone
+_POLL_SECONDS: Final = 0.05  # no signal announces that a delayed message is visible, so poll
 
 # The position of the argument in `Table.query`, which moto calls with positions; counted after the
 # partition key.
@@ -110,7 +110,7 @@ def answer_of_moto(request: AWSPreparedRequest) -> AwsResponse:
 
 @contextmanager
 def _on_stage() -> Iterator[None]:
-    """Inside, it is moto that acts in this thread."""
+    """Mark this thread's requests, inside the block, as sent by moto itself."""
     was_on = getattr(_playing, "is_on", False)
     _playing.is_on = True
     try:
@@ -120,7 +120,7 @@ def _on_stage() -> Iterator[None]:
 
 
 def _deliver_here(adapter: Any, request: requests.PreparedRequest, **named: Any) -> Any:
-    """Drops moto's own deliveries; requests of functions and tasks pass."""
+    """Refuse moto's own deliveries over HTTP; let requests of functions and tasks pass."""
     if not getattr(_playing, "is_on", False):
         return _deliver(adapter, request, **named)
     _logger.warning("%s", refusal(urlsplit(str(request.url)).netloc).message)

@@ -92,7 +92,8 @@ def trace_of(error: BaseException, archive: Archive) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, f in enumerate(frames) if f.filename.startswith(TASK_ROOT)), len(frames))
     return traceback.format_list(
-        [_shown(frame, archive) for frame in frames[first:]]  # ours, the runtime's part, are hidden
+        # hide our own frames, which stand for Lambda's runtime
+        [_shown(frame, archive) for frame in frames[first:]]
     )
 
 

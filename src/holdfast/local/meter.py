@@ -98,7 +98,9 @@ class Meter:
                 self._add_write(table, operation, request, answer, before)
 
     def _add_batch(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Each key is billed by itself, and a missing item as the smallest one."""
+        """Count a BatchGetItem: each key is billed by itself, and a missing item as the smallest
+        item.
+        """
         for name in self.tables.keys() & request["RequestItems"].keys():
             found = answer.get("Responses", {}).get(name, [])
             missing = len(request["RequestItems"][name]["Keys"]) - len(found)

@@ -82,7 +82,9 @@ def capacities_of_modules(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`seconds`: how long an attempt of each task runs. `workers`: how many run at once."""
+    """The load for `capacity`. `seconds`: how long an attempt of each task runs. `workers`: how
+    many workers run at once.
+    """
 
     starts_per_second: float
     seconds: Mapping[str, float]

@@ -35,13 +35,14 @@ from holdfast.local.meter import Meter
 JsonObject: TypeAlias = dict[str, Any]
 
 DUE_PREFIX: Final = "~due#"
-LOOK_DIGITS: Final = 15  # a due row's sort key begins with the moment at which it is due
+# the digits at the start of a due row's sort key: the time at which it is due
+LOOK_DIGITS: Final = 15
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
 SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
 ROUNDS_MAX: Final = 1_000_000
 STARTS_MAX: Final = 10  # invocations with starts at once: a third, as on AWS
-INVOCATIONS_MAX: Final = 32  # at once, when the clock is the system's
-IDLE_SECONDS: Final = 0.02  # a delayed message shows itself by the clock alone
+INVOCATIONS_MAX: Final = 32  # concurrent invocations when the clock is the system's
+IDLE_SECONDS: Final = 0.02  # no signal announces that a delayed message is visible, so poll
 FAILURES_KEPT_MAX: Final = 1_000
 
 _logger: Final = logging.getLogger(__name__)
@@ -191,8 +192,8 @@ class Pump:
             self._cloud.telling_of_messages(wake.set),
         ):
             while not stop.is_set():
-                # Cleared before the look, so that a message that arrives during the look is not
-                # missed.
+                # Clear the event before the queues are read, so that a message that arrives during
+                # the read is not missed.
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
@@ -258,7 +259,7 @@ class Pump:
         wanted += [moment for moment in letters if moment is not None]
         if not wanted:
             return None
-        # One sweep a minute, however much it has left undone.
+        # Sweep at most once a minute, even if the last sweep has left rows.
         earliest = max(min(wanted), self._swept_ms + 1, 0)
         return -(-earliest // SWEEP_MS) * SWEEP_MS
 

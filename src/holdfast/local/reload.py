@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-#: Set for the process that serves, to the number of the one that watches.
+#: The environment variable of the serving process with the id of the process that watches the
+#: files.
 WATCHER: Final = "HOLDFAST_RELOAD_WATCHER"
 LOOK_SECONDS: Final = 0.3
-#: The serving process drains first.
+#: How long the serving process may take to finish its handlers.
 END_SECONDS: Final = 60
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "cdk.out"})
 

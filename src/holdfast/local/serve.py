@@ -166,7 +166,7 @@ def _too_large(bytes_max: int) -> RequestError:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # a burst of clients is not to be turned away
+    request_queue_size = 128  # accept a burst of clients
 
     def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
         self.stack, self.lines = stack, lines
@@ -216,7 +216,9 @@ class _Request(BaseHTTPRequestHandler):
             self._answer_problem(500, HoldfastBug(f"the API failed with {type(error).__name__}"))
 
     def _health(self, _body: bytes) -> tuple[int, bytes]:
-        """200: the stack stores and works. 503: it is ending, or its file cannot be written."""
+        """Return 200 when the stack stores and works, 503 when it is ending or its file cannot be
+        written.
+        """
         status = "draining" if self.server.is_draining else "ok"
         found: dict[str, Any] = {"status": status}
         try:
@@ -322,7 +324,7 @@ class _Request(BaseHTTPRequestHandler):
         text = self.headers.get("Content-Length", "0")
         if not (text.isascii() and text.isdigit()):
             raise RequestError("HF279", "Content-Length is not a number")
-        # Compared as text first: the number could be longer than Python likes to convert.
+        # Compare the text's length first: Python refuses to convert a very long number.
         if len(text) > 18 or int(text) > bytes_max:
             raise _too_large(bytes_max)
         return int(text)
@@ -360,4 +362,4 @@ class _Request(BaseHTTPRequestHandler):
         return "holdfast"
 
     def log_message(self, *_: Any) -> None:
-        """Requests are not logged: paths hold business keys."""
+        """Log no requests, because paths contain business keys."""

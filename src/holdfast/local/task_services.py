@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class TaskServices:
-    """`take_event` receives the events that are put on the bus `holdfast`."""
+    """The AWS services of tasks. `take_event` receives the events that tasks put on the bus
+    `holdfast`.
+    """
 
     def __init__(self, clock: Callable[[], int], take_event: Callable[[str], Any]) -> None:
         self._clock = clock

@@ -24,7 +24,9 @@ _ABOVE_ROW: Final = 14.0
 
 
 def arrange(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Arranged:
-    """`start`: the box on top. At least one box; links may form loops."""
+    """Place the boxes and route the links. `start`: the box on top. There is at least one box;
+    links may form loops.
+    """
     ranks = rank(boxes, links, start)
     rows = build_rows(boxes, links, ranks)
     middles = place_columns(rows, _straight(rows, links, ranks.spine))
@@ -137,7 +139,9 @@ class _Grid:
         return self.edges[gap - 1][1] if gap > 0 else 0.0
 
     def _y(self, pin: Pin) -> float:
-        """A column reaches through its row; a box ends where it ends."""
+        """Return the height of a pin: a column reaches through its whole row, a box ends at its own
+        edge.
+        """
         item = self.rows.items[pin.item]
         top, bottom = self.edges[item.row]
         if pin.side == "top":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-#: x to the right, y downwards, in pixels at full size.
+#: A point: x to the right, y downwards, in pixels at full size.
 Point: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`is_aside`: kept to the right of the way that is taken when all goes well."""
+    """A box to place. `is_aside`: place it to the right of the path without errors."""
 
     width: float
     height: float

@@ -24,7 +24,9 @@ _WORD_PADDING: Final = 14.0
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:
-    """`corner`: the upper left one, within the machine around it. `frames` lie within the node."""
+    """A placed state. `corner`: its upper left corner, within the machine around it. `frames` lie
+    within the node.
+    """
 
     node: DrawnState
     corner: Point
@@ -51,7 +53,7 @@ class PlacedFrame:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEdge:
-    """`edge` None: from the dot where the machine starts."""
+    """A placed edge. `edge` None: the line from the dot where the machine starts."""
 
     edge: DrawnEdge | None
     words: Words
@@ -60,7 +62,7 @@ class PlacedEdge:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMachine:
-    """`start`: the corner of the dot that leads to the state `first`."""
+    """A placed machine. `start`: the corner of the dot that leads to the state `first`."""
 
     first: str
     start: Point

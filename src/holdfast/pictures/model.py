@@ -69,7 +69,9 @@ class DrawnEdge:
 
 @dataclass(frozen=True, slots=True)
 class DrawnDefinition:
-    """`edges` hold one edge for two states and a kind, however many rules lead that way."""
+    """A machine to draw. `edges` have one edge for two states and a kind, however many rules lead
+    from one to the other.
+    """
 
     start: str
     nodes: tuple[DrawnState, ...]
@@ -78,7 +80,7 @@ class DrawnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`remarks` are about the whole machine: its timeout, its language."""
+    """A picture's content. `remarks` are about the whole machine: its time-out, its language."""
 
     title: str
     remarks: tuple[str, ...]

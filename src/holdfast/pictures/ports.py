@@ -16,7 +16,7 @@ WORD_GAP: Final = 12.0
 _MARGIN: Final = 22.0
 #: How much of a word may be right of its box's last port: the margin and a part of the gap.
 _OVERHANG: Final = 26.0
-#: Nearer than this, two lines look like one.
+#: Two lines at a smaller distance look like one.
 _NEAR: Final = 5.0
 _ALIGNED: Final = 1.0
 
@@ -52,7 +52,7 @@ def _place(
     known: tuple[Sequence[float], Mapping[Pin, float]],
     places: dict[Pin, float],
 ) -> None:
-    """`pairs`: pins of boxes, each with the pin that its line comes from or goes to."""
+    """Place pins. `pairs`: pins of boxes, each with the pin at the other end of its line."""
     middles, words = known
     wishes: dict[Pin, list[float]] = defaultdict(list)
     for pin, other in pairs:

@@ -10,7 +10,9 @@ from holdfast.pictures.graph import Box, Link
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """`rows`: by box. `back`: positions of links that lead upwards or stay. `spine`: boxes."""
+    """The ranks of a graph. `rows`: the row of each box. `back`: the positions of links that lead
+    upwards or stay. `spine`: its boxes.
+    """
 
     rows: tuple[int, ...]
     back: frozenset[int]

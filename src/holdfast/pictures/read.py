@@ -56,7 +56,9 @@ def read_drawing(
     title: str = "",
     limits: DrawnLimits = NO_DRAWN_LIMITS,
 ) -> Drawing:
-    """`title` "": the definition's Comment. Raises WorkflowError HF104."""
+    """Read the drawing of a definition. `title` "": take the definition's Comment. Raises
+    WorkflowError HF104.
+    """
     if depth_of(definition) > DEPTH_MAX:
         _refuse("/", f"is nested deeper than {DEPTH_MAX} levels", "flatten it")
     top = _checked(definition, "", set())
@@ -290,7 +292,9 @@ def _lines(kind: NodeKind, state: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _after(state: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
-    """A line can only wait for an earlier one; anything else is not drawn."""
+    """Return the branches that each branch waits for. A branch can only wait for an earlier one;
+    others are not drawn.
+    """
     found = state.get("Holdfast")
     listed = found.get("After") if isinstance(found, dict) else None
     if state["Type"] != "Parallel" or not isinstance(listed, list):

@@ -29,7 +29,7 @@ class UndoPart:
 
 @dataclass(frozen=True, slots=True)
 class DrawnDeadline:
-    """`after`: the time, in words. `next` "": nothing handles it."""
+    """A block's deadline. `after`: its time, in words. `next` "": no handler catches it."""
 
     states: frozenset[str]
     begin: str

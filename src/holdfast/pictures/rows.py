@@ -101,7 +101,7 @@ class _Builder:
                 self.items.append(RowItem(row, lane, *link.label, link=position))
                 text = len(self.items) - 1
                 way += [Pin(text, "top", 0), Pin(text, "bottom", 0)]
-                # Until its text it is a line of its own.
+                # The line from the box to its text box joins no other line.
                 way[0] = Pin(link.source, "bottom", -1 - position)
                 row += 1
             for between in range(row, end):

@@ -10,7 +10,7 @@ from holdfast.pictures.model import DrawnState
 from holdfast.pictures.text import cut, shown, width, wrap
 
 TextClass: TypeAlias = Literal["name", "detail", "source"]
-#: By class: the size of the font and the height of a line, in pixels.
+#: For each class of text, the size of the font and the height of a line, in pixels.
 FONT: Final[dict[TextClass, tuple[float, float]]] = {
     "name": (13.0, 17.0),
     "detail": (11.0, 15.0),

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 #: The symbols of a product, sorted; () is the constant term.
 Term: TypeAlias = tuple[str, ...]
 
-TERMS_MAX: Final = 24  # of one formula: a longer one is not readable
+TERMS_MAX: Final = 24  # the most terms of one formula; a longer one is not readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Amount:
         return " + ".join(_product(factor, term) for term, factor in ordered) or "0"
 
 
-#: None: no bound is known.
+#: A bound; None when no bound is known.
 Bound: TypeAlias = Amount | None
 
 ZERO: Final = Amount()

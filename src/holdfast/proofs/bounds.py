@@ -157,7 +157,7 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
     works.
     """
     if kind == "activity":
-        return None  # see `has_timeout`
+        return None  # `has_timeout` explains the case
     if "TimeoutSecondsPath" in state:
         return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
     if "TimeoutSeconds" in state:
@@ -246,7 +246,7 @@ def _iteration(state: StateJson, lane: Worst) -> Worst:
 
 def _of_items(state: StateJson, one: Worst, counters: Counters) -> Worst:
     count = _items(state, counters)
-    # Side by side or one after the other: all of them one by one is the longest it can take.
+    # The worst case is one iteration after the other, whatever MaxConcurrency allows.
     return Worst(*(times(count, getattr(one, measure)) for measure in MEASURES))
 
 

@@ -26,7 +26,9 @@ _OWN_TASK: Final = "holdfast:task:"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`name` is a limit or "workers"; `part` 1.0 is all of it. `change`: what makes room."""
+    """The use of one capacity. `name`: a limit or "workers". `part`: 1.0 is all of it. `change`:
+    the setting that gives more.
+    """
 
     name: str
     part: float
@@ -36,7 +38,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`uses` are the tightest first. `unknown`: tasks whose run time was not given."""
+    """The capacity at a rate. `uses`: the tightest first. `unknown`: tasks whose run time was not
+    given.
+    """
 
     workflow: str
     starts_per_second: float

@@ -28,7 +28,7 @@ from holdfast.proofs.expressions import (
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 from holdfast.proofs.paths import LoopRounds, Paths
 
-_DEPTH_MAX: Final = 8  # variables that are given the value of a variable
+_DEPTH_MAX: Final = 8  # the length of a chain of variables that get each other's values
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class Counters:
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
-            # Other changes in the same direction only bring it nearer to its limit.
+            # Ignore other changes in the same direction: they only bring the variable nearer to its
+            # limit.
             before = [
                 value
                 for edge, value in given
@@ -79,7 +80,9 @@ class Counters:
         return None
 
     def _count(self, counter: _Counter, starts: list[Json], part: frozenset[GraphNode]) -> Bound:
-        """ceil((limit - start) / step) at most, by the worst start and limit."""
+        """Return a bound of the rounds: ceil((limit - start) / step), for the worst start and
+        limit.
+        """
         name = min(node.state for node in part)
         return most(
             self._distance(counter, operator, limit, start) or symbol(f"rounds({name})")

@@ -38,7 +38,7 @@ Location: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class ProofFinding:
-    """`state` is the state's name, `location` its place in the definition."""
+    """One finding. `state` is the state's name, `location` its place in the definition."""
 
     code: str
     severity: Severity

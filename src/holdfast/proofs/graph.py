@@ -28,7 +28,7 @@ class GraphNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphEdge:
-    """`kind`: "next", "rule", "default", "catch", "undo" or "deadline"."""
+    """An edge between states. `kind`: "next", "rule", "default", "catch", "undo" or "deadline"."""
 
     source: GraphNode
     target: GraphNode
@@ -39,7 +39,9 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class RetryBound:
-    """`attempts_max` retries; the n-th waits `interval x rate^n` seconds, at most the cap."""
+    """The bound of a retrier: `attempts_max` retries, of which the n-th waits `interval x rate^n`
+    seconds, at most the cap.
+    """
 
     errors: tuple[str, ...]
     attempts_max: int
@@ -60,7 +62,9 @@ class RetryBound:
 
 @dataclass(frozen=True)
 class MachineLevel:
-    """`around` is the level and state that this one is in; None for the machine."""
+    """One level of a machine. `around` is the level and state that contain this level; None for the
+    outermost.
+    """
 
     path: str
     start: str
@@ -106,7 +110,7 @@ class MachineLevel:
 
 
 def levels_of(document: StateJson) -> list[MachineLevel]:
-    """Outer levels first. The document has validated."""
+    """Return the levels of a validated document, outer levels first."""
     extension = document.get("Holdfast", {})
     return list(_levels(document, "", language_of(document, "JSONPath"), extension, None))
 
@@ -191,7 +195,9 @@ def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
 
 
 def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
-    """A rule is asked only when those before it are false; after one that is always true, none."""
+    """Yield the edges of a Choice. A rule is evaluated only when all earlier rules are false, and
+    none after a rule that is always true.
+    """
     before: list[LimitComparison | str] = []
     for rule in state["Choices"]:
         condition = rule.get("Condition")

@@ -16,7 +16,7 @@ from holdfast.proofs.paths import components
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
-    """`rounds` None: no bound is known. `waits`: every round contains a wait."""
+    """A loop. `rounds` None: no bound is known. `waits`: every round contains a wait."""
 
     level: MachineLevel
     state: str

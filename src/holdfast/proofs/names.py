@@ -99,8 +99,8 @@ def _assigned_around(level: MachineLevel | None) -> set[str]:
 
 
 def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFinding]:
-    """Yield names that have a value around the branch; a name without one there is only
-    used twice.
+    """Find names that hide a variable around the branch. A name without a value there is only used
+    twice, which is no problem.
     """
     for name, given in level.assigned().items():
         if name in outer:

@@ -36,8 +36,8 @@ Locate = Callable[[str, str], SourceLocation]
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """`findings` are the gravest first, then in the order of the definition. `limits`: the limits
-    of each state whose task has some, in words.
+    """The result of all proofs. `findings` are the gravest first, then in the order of the
+    definition. `limits`: the limits of each state whose task has some, in words.
     """
 
     name: str
@@ -137,7 +137,14 @@ def to_json(proofs: Proofs) -> dict[str, Any]:
         "usd_per_1000_on_step_functions": _shown(costs.step_functions),
         "loops": [{"state": loop.state, "rounds": _shown(loop.rounds)} for loop in proofs.loops],
         "waits": [{"state": wait.state, "bounded_by": wait.bounded_by} for wait in proofs.waits],
+        **({"bounds_of": "one round"} if _goes_on_as_new(proofs) else {}),
     }
+
+
+def _goes_on_as_new(proofs: Proofs) -> bool:
+    """Return True when the execution may begin again, so that its bounds are those of a round."""
+    states = (state for level in proofs.levels for state in level.states.values())
+    return any(state.get("Resource") == "holdfast:again" for state in states)
 
 
 def _shown(bound: Bound) -> str | None:
@@ -160,6 +167,8 @@ def _lines(proofs: Proofs, locate: Locate) -> Iterator[tuple[str, str]]:
             ),
         )
     yield "undo", _undo(proofs, locate)
+    if _goes_on_as_new(proofs):
+        yield "again", "it may go on as new: history, cost and time are those of one round"
     yield "history", _history(proofs)
     yield "cost", _cost(proofs.costs)
     yield "time", _time(proofs)

@@ -22,7 +22,9 @@ FactsByTask = Mapping[str, TaskFacts]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """`task` takes back `step`; None: one of `steps`. `between` may fail before it counts."""
+    """One registered undo: `task` undoes `step`; if that is None, one of `steps`. A state in
+    `between` may fail before the registration.
+    """
 
     level: MachineLevel
     state: str

@@ -15,8 +15,8 @@ _KEY: Final = "idempotency_key"
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """`uses_key`: the function, or a helper of its module, reads the idempotency key. `limits`: the
-    limits and the batch of the task, in words.
+    """The facts about a task. `uses_key`: its function, or a helper of its module, reads the
+    idempotency key. `limits`: the limits and the batch of the task, in words.
     """
 
     name: str
@@ -52,7 +52,9 @@ def _limits_of(task: Task[..., Any]) -> tuple[str, ...]:
 
 
 def _uses_key(function: Any) -> bool:
-    """Follows the names that the code loads to other functions of the same module."""
+    """Return True when the function reads the idempotency key, itself or through functions of its
+    module that it names.
+    """
     start = inspect.unwrap(function) if callable(function) else function
     pending, seen = [start], set[CodeType]()
     while pending:

@@ -26,7 +26,9 @@ _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """`where` names the API in messages. Errors of the API are raised as it gave them."""
+    """An API that a client talks to. `where` names it in messages. Errors of the API are raised
+    unchanged.
+    """
 
     carry: Carry
     where: str
@@ -149,7 +151,7 @@ class _Signer:
 
 
 class _StackApi:
-    """The carrier of requests to a deployed stack, which CloudFormation is asked for once."""
+    """Sends requests to a deployed stack, whose address it reads from CloudFormation once."""
 
     def __init__(self, name: str, token: Token | None) -> None:
         self._name = name

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Blocking(Protocol):
-    """It performs operations in the calling thread."""
+    """A client that performs operations in the calling thread."""
 
     def perform(self, operation: Operation[T], /) -> T: ...
 
@@ -30,7 +30,7 @@ class BlockingHandle(Blocking, Protocol):
 
 
 class Awaiting(Protocol):
-    """It performs operations while an event loop goes on."""
+    """A client that performs operations without blocking an event loop."""
 
     def perform(self, operation: Operation[T], /) -> Awaitable[T]: ...
 

@@ -172,7 +172,7 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
             faults = 0
             if found["status"] != "RUNNING" or (yield Now()) >= deadline:
                 return found
-        # The sleep ends at the deadline at the latest, so that the last query is made then.
+        # Sleep at most until the deadline, so that the last query runs at the deadline.
         yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 

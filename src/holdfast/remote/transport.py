@@ -25,12 +25,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from holdfast.errors import ServiceFault
 
-#: method, target, body -> status, body
+#: A function that sends a request (method, target, body) and returns status and body.
 Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
-#: method, URL, body -> headers that prove who sends the request
+#: A function of method, URL and body that returns the headers which prove the sender's identity.
 Sign: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
 
-TIMEOUT_SECONDS: Final = 35  # API Gateway gives up after 30
+TIMEOUT_SECONDS: Final = 35  # API Gateway itself ends a request after 30 seconds
 #: A function that Lambda has frozen for longer may hold a connection whose end it was never sent.
 IDLE_SECONDS_MAX: Final = 30
 IDLE_CONNECTIONS_MAX: Final = 10
@@ -133,7 +133,7 @@ class Connections:
     def _take(self) -> HTTPConnection:
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._close()  # of this process's copies alone: the parent's connections stay open
+            self._close()  # closes only this process's copies: the parent's connections stay open
         while (kept := self._pop()) is not None:
             connection, since = kept
             if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):

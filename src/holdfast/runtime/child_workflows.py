@@ -26,10 +26,10 @@ from holdfast.runtime.storage.log import Log
 if TYPE_CHECKING:
     from holdfast.runtime.commands.payloads import Types
 
-#: The class that a misfit at a task's boundary is, too: `dsl.tasks.InvalidArguments`.
+#: The error name of arguments that do not fit, as for tasks: `dsl.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-#: A task's own secret, too: the vault could not seal it, or not open it.
+#: The error when the vault could not seal or open a secret, as for a task's own secrets.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
@@ -60,7 +60,7 @@ class Workflows:
     types: Types
 
 
-#: Where nothing can be started no input is looked at.
+#: A process that can start no workflow. It never reads an input.
 NO_WORKFLOWS: Final = Workflows({}, Untyped())
 
 
@@ -81,8 +81,8 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Start the child. Return that it is started, or the reason why it cannot be. Repeated calls
-    give the same result.
+    """Start the child execution. Return the fact that it is started, or why it cannot be. Repeated
+    calls give the same result.
     """
     workflow = name_in(attempt.target)
     assert workflow is not None
@@ -110,7 +110,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
-    # A lane's start is sent again by a recovery of its parent; this one would be sent no more.
+    # Guard the start message: a parent's recovery sends a Map lane's start again, and would not
+    # send this one.
     yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}

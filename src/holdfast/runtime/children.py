@@ -44,7 +44,7 @@ NOTICE_PREFIX: Final = "k#"
 
 
 def notice_key(entry: int, lane: int) -> str:
-    """Return the key of a notice. Lane -1 sorts before the first."""
+    """Return the key of a notice. Lane -1 gives a key before that of the first lane."""
     return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
 
 
@@ -52,7 +52,7 @@ def notice_key(entry: int, lane: int) -> str:
 
 
 def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> NoResult:
-    """Sends the start of one lane. A lane that has begun, or ended, ignores it."""
+    """Send the start message of one lane. An execution that has begun or ended ignores it."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None, "it is owed by this very state"
@@ -123,7 +123,7 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # The worker of that log finds the damage and reports it
+        return True  # The worker that loads the damaged log reports it
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -185,11 +185,12 @@ def _lane_fields(
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
-    """Return the ends of children that the parent has not counted yet. A Map that waits has at
-    least one open lane.
+    """Return the reported ends of children that the parent's log does not have yet. A Map that
+    waits has at least one open lane.
     """
     lanes = children.open_lanes
-    # Only as far as lanes are open: a large Map has thousands of notices that are counted.
+    # Read at most as many notices as lanes are open: a large Map keeps thousands that its log
+    # already has.
     items: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
@@ -220,13 +221,15 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-#: The same id each time, so that a repeated stop counts once. It is older than every other request,
-#: so a child that was stopped or redriven since ignores it.
+#: Every stop of a child has this id, so that a repeated stop counts once. It is older than every
+#: other request, so a child that was stopped or redriven since ignores it.
 _CONTROL_ID: Final = "0" * 27
 
 
 def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
-    """Stops a child whose parent has stopped waiting. A child that has ended ignores it."""
+    """Stop a child execution that its parent no longer waits for. An ended child ignores the
+    stop.
+    """
     run = child_run(log.run, entry, number)
     fields = {"kind": inbox.PARENT}
     yield from send_control(log.tenant, run, _CONTROL_ID, now_ms, fields)
@@ -245,6 +248,6 @@ def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]
 
 
 def is_awaited(state: Execution, run: str) -> bool:
-    """The execution waits for that child, whether it has begun or not."""
+    """Return True when the execution waits for that child, whether the child has begun or not."""
     children = awaited(state.frames.values())
     return any(run == child_run(state.run, entry, number) for entry, number in children)

@@ -24,7 +24,7 @@ Item: TypeAlias = Mapping[str, str | int | bytes]
 TableName: TypeAlias = Literal["executions", "mail"]
 QueueName: TypeAlias = Literal["work", "single", "starts"]
 Handler: TypeAlias = Generator["Effect", Any, Any]
-#: Names one begun task of a handler: its entry and its attempt.
+#: The identity of one task that a handler has begun: its entry and its attempt.
 Ticket: TypeAlias = tuple[int, int]
 #: A handler that returns nothing, and one that returns a JSON object.
 NoResult: TypeAlias = Generator["Effect", Any, None]
@@ -116,7 +116,9 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class GetMany:
-    """Result: list[Item], those that exist, in any order, eventually consistent. At most 100."""
+    """Result: list[Item], the existing items among at most 100 keys, in any order, eventually
+    consistent.
+    """
 
     table: TableName
     keys: tuple[tuple[str, int | str], ...]
@@ -294,7 +296,7 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
-    #: The longest silence of a task that runs here.
+    #: The longest time between two heartbeats of a task that this process runs.
     heartbeat_seconds: int | None = None
     is_batch: bool = False
 
@@ -306,7 +308,9 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """`traceback`: the author's frames, of an exception in the author's code."""
+    """The task has failed. `traceback`: the author's frames, for an exception in the author's
+    code.
+    """
 
     error: str | None
     cause: str | None
@@ -315,7 +319,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskPending:
-    """A job that was asked for has not ended."""
+    """The polled job has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +365,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Result: None, after so long.
+    """Result: None, after this time has passed.
 
     For a caller that waits for an answer, and for the seconds until a limit's next token.
     """
@@ -391,7 +395,7 @@ class Deadline:
 
 
 class Labels(NamedTuple):
-    """What a measurement is about; "" where a label does not apply. All are names from code: of a
+    """The subject of a measurement; "" where a label does not apply. All are names from code: of a
     workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
     target, a limit, an operator's command. Values of executions are never labels.
     """
@@ -411,9 +415,7 @@ NO_LABELS: Final = Labels()
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Result: None. Adds `value` to the metric `name`; loses nothing but a number when it
-    is lost.
-    """
+    """Result: None. Adds `value` to the metric `name`. A lost measurement affects no execution."""
 
     name: str
     value: float

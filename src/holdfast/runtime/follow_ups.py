@@ -7,7 +7,7 @@ every follow-up may be done twice. Watchdog rows come before their commit: `watc
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
@@ -35,7 +35,7 @@ from holdfast.limits import (
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, question_events, questions, wait_rows
+from holdfast.runtime import children, inbox, messages, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -47,10 +47,12 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.gates import batches, dispense
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+
+if TYPE_CHECKING:
+    from holdfast.runtime.question_events import QuestionEvents
 
 
 def carry_out(
@@ -74,7 +76,8 @@ def carry_out(
                 yield from _join(log, command, now_ms)
             case OpenQuestion():
                 assert log.state is not None
-                yield from question_events.publish(log, command, wanted)
+                if wanted is not None:
+                    yield from wanted.publish(log, command)
                 yield from questions.open_row(log.tenant, log.state, command)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
@@ -138,7 +141,9 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
-    """The bytes are the same each time: a task that was taken and is offered again is refused."""
+    """Add the task to its activity's list. The item is the same each time: a poller cannot take a
+    task twice.
+    """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
     attempt = awaiting.attempt
@@ -157,7 +162,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """Return the wait that the command belongs to, in the state that requested it."""
+    """Return the wait that requested the command."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -243,7 +248,7 @@ def leave_list(log: Log) -> Generator[Effect, Any, None]:
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """An open execution keeps its name for as long as it keeps its log."""
+    """Extend the lifetime of the name row: an open execution keeps its name as long as its log."""
     assert log.state is not None
     if log.state.name is not None:
         key = keys.name(log.tenant, log.state.workflow, log.state.name)

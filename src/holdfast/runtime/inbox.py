@@ -83,12 +83,14 @@ def _no_number(name: str) -> None:
 
 
 def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer itself, of all that its item holds."""
+    """Return the fields of the answer itself, without the other attributes of its item."""
     return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
 
 
 def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
-    """The stored answer to one callback or human task, and its heartbeat."""
+    """Return the facts of the stored answer, and of the heartbeat, to one callback or human
+    task.
+    """
     inbox = keys.inbox(tenant, run)
     found: list[Fact] = []
     if awaiting.kind == "activity" and not awaiting.is_begun:
@@ -359,7 +361,7 @@ def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
 
 
 def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
-    """-> the stored result of an attempt that waits to be run in a batch."""
+    """Return the fact of the stored result of an attempt that waits to run in a batch."""
     if attempt.queued is None or not attempt.queued.is_batch:
         return []
     return (yield from answer_by_key(tenant, run, keys.answer(attempt.entry, attempt.attempt)))

@@ -194,7 +194,9 @@ def is_open_entry(record: Item) -> bool:
 
 
 def listing(tenant: str, state: Execution, now_ms: int) -> Item:
-    """The attributes by which a record is listed: when it opens the execution, and when it ends."""
+    """Return the attributes that list a record: the one that opens the execution, and the one that
+    ends it.
+    """
     return attributes_of(tenant, entry_of(state, now_ms))
 
 

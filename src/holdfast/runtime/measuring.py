@@ -1,4 +1,4 @@
-"""What the functions measure of executions, read from the events of a commit.
+"""Measurements of executions, read from the events of a commit.
 
 Everything here is in memory when a worker has stored a record, or when the sweeper has loaded a
 log, so a measurement costs no call. `Measure` adds up; one line is written at the end of the
@@ -37,7 +37,7 @@ _ACTIONS: Final = {
     "PriorityChanged": "priority",
     "ExecutionForked": "fork",
 }
-#: An error's name is a class of Python's or a name in a definition. A Fail state may compute it
+#: The form of an error name: a Python class or a name in a definition. A Fail state may compute it
 #: from data, which must not be logged: such a text is seldom a name.
 _ERROR_NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _NO_NAME: Final = "(not a name)"
@@ -54,7 +54,7 @@ def labels_of(state: Execution) -> Labels:
 
 
 def begun(state: Execution, asked_ms: int, now_ms: int) -> NoResult:
-    """Measure the start of an execution that was asked for at `asked_ms`."""
+    """Measure the start of an execution whose start was requested at `asked_ms`."""
     labels = labels_of(state)
     yield Measure(resources.METRIC_EXECUTIONS_STARTED, 1, labels=labels)
     yield _seconds(resources.METRIC_SCHEDULER_LAG, now_ms - asked_ms, labels)
@@ -143,14 +143,15 @@ def _frame_before(before: Execution | None, event: Event) -> Frame | None:
 
 
 def _since(waiting: WaitingFor, event: Event, labels: Labels) -> Iterator[Measure]:
-    """Measure how late an event came that the frame's wait had a time for."""
+    """Yield how late an event came, when the frame's wait had a due time for it."""
     match waiting:
         case Timer(_, due_ms) if event.type == "WaitStateExited":
             yield _seconds(resources.METRIC_TIMER_LAG, event.at_ms - due_ms, labels)
         case Attempt() if event.type == "Claimed":
             if event.holdfast["takeovers"] > waiting.takeovers:
                 yield Measure(resources.METRIC_LEASES_EXPIRED, 1, labels=labels)
-            # A lease that is handed on began in time, and a limit's wait has a metric of its own.
+            # Skip attempts with a lease, which began in time, and waits at a limit, which have
+            # their own metric.
             elif waiting.claim is None and waiting.queued is None:
                 yield _seconds(resources.METRIC_SCHEDULER_LAG, event.at_ms - waiting.due_ms, labels)
 

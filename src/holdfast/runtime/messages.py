@@ -30,7 +30,8 @@ WAKE_GRANT: Final = "wake.grant"
 TICK: Final = "tick"
 #: A nominal time of a schedule has come; it names no execution.
 SCHEDULE: Final = "schedule"
-#: Kinds of messages that belong to no execution. One that is lost is sent again by its own means.
+#: Kinds of messages that belong to no execution. The gate or the schedule itself sends a lost
+#: message again.
 OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE})
 #: The value of `wake.mail` for events: every open wait for an event reads its stored events.
 EVENT_MAIL: Final = "e"
@@ -38,7 +39,7 @@ EVENT_MAIL: Final = "e"
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The newest record and the newest snapshot that the sender knew of."""
+    """The newest record and the newest snapshot that the sender had read or written."""
 
     sequence: int
     snapshot: int
@@ -110,7 +111,9 @@ def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) ->
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:
-    """Raises NewerFormatError for a newer message, HoldfastBug for a message of another sender."""
+    """Return the message. Raises NewerFormatError for a newer message, HoldfastBug for a message of
+    another sender.
+    """
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
     found = body.get(FORMAT_FIELD)

@@ -30,7 +30,7 @@ from holdfast.sealed import hidden
 
 @dataclass(frozen=True, slots=True)
 class QuestionEvents:
-    """What the events of one stack say besides the question.
+    """The part of the events that is the same for all questions of one stack.
 
     `stack`: its name, because all stacks of an account share the default bus. `url`: where its
     forms are; "" for a stack without forms, whose events have no link. `keys` sign the link.
@@ -40,15 +40,11 @@ class QuestionEvents:
     url: str
     keys: Callable[[], SigningKeys]
 
-
-def publish(
-    log: Log, command: OpenQuestion, wanted: QuestionEvents | None
-) -> Generator[Effect, Any, None]:
-    """Publish that the question is open, unless its row says that this was done. `wanted` None: no
-    events.
-    """
-    if wanted is not None and not (yield from questions.has_row(log.tenant, log.run, command)):
-        detail = _detail(log, command, wanted)
+    def publish(self, log: Log, command: OpenQuestion) -> Generator[Effect, Any, None]:
+        """Publish that the question is open, unless its row says that this was done."""
+        if (yield from questions.has_row(log.tenant, log.run, command)):
+            return
+        detail = _detail(log, command, self)
         yield Publish(
             resources.QUESTION_SOURCE,
             resources.QUESTION_DETAIL_TYPE,

@@ -31,7 +31,7 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.sealed import hidden
 
-#: A title is shown in lists; the log has all of it.
+#: The length to which a row cuts a title: lists show the row, and the log has the whole title.
 _TITLE_CHARACTERS: Final = 300
 
 
@@ -39,8 +39,8 @@ _TITLE_CHARACTERS: Final = 300
 class Question:
     """One row. `own`: in a pointer the sort key of the question's own row, else "".
 
-    `claimed_by`: the person who works on it, "" for none. `delegated_to`: its present assignee, ""
-    when `assignee` is. `name`: that of the execution, "" for none.
+    A row of a question. `claimed_by`: the person who works on it, "" for none. `delegated_to`: its
+    present assignee, "" if that is `assignee`. `name`: the execution's name, "" for none.
     """
 
     sk: str

@@ -32,7 +32,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 
 _MINUTE_MS: Final = SWEEP_SECONDS * 1_000
 _AHEAD_MS: Final = SWEEP_AHEAD_SECONDS * 1_000
-#: Without a nominal time the row is read so often.
+#: The interval at which the sweeper reads the row of a schedule without a next nominal time.
 _HOUR_MS: Final = 3_600_000
 
 
@@ -57,8 +57,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """`is_code`: the code declares it. `paused_by`, `paused_ms`, `reason`: of the last pause or
-    resume. `rv`: the version of the item.
+    """A schedule as stored. `is_code`: the code declares it. `paused_by`, `paused_ms`, `reason`:
+    those of the last pause or resume. `rv`: the version of the item.
     """
 
     tenant: str
@@ -80,7 +80,9 @@ class StoredSchedule:
 
     @property
     def has_work_now(self) -> bool:
-        """Return True when nominal times wait for something else than their time."""
+        """Return True when nominal times wait for a running execution or a backfill, and not for
+        their time.
+        """
         waits = bool(self.progress.queued) or self.progress.backfill is not None
         return waits and not self.progress.is_paused
 

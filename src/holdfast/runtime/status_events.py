@@ -18,7 +18,8 @@ from holdfast.runtime.effects import Effect, Publish
 from holdfast.runtime.storage.codec import Record
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
-#: AWS keeps this source to itself: only a cloud that is all our own may say it.
+#: AWS reserves this source for its own events: only the local stack, which publishes to no bus of
+#: AWS, may use it.
 AWS_SOURCE: Final = "aws.states"
 OWN_SOURCE: Final = "holdfast.states"
 
@@ -45,7 +46,8 @@ def publish_folded(
     """Publish the events of a record that is stored with a snapshot; the state shows which they
     were.
 
-    A record that only renews a retried execution looks like one that retries it.
+    A record that only renews a retried execution cannot be told from the record of the retry, so
+    its event is sent again.
     """
     if state.is_ended and record.sequence == newest:
         yield from _tell(state, record.at_ms, source)

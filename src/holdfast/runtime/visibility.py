@@ -13,17 +13,19 @@ from holdfast.limits import LIMIT_MARGIN_MS, VISIBILITY_SECONDS
 
 
 class Holds:
-    """The messages of one batch, by id, that are at work. Mutable; lives for one invocation."""
+    """The messages of one batch, by id, that a worker processes. Mutable; lives for one
+    invocation.
+    """
 
     def __init__(self, receipts: Mapping[str, str], deadline_ms: int, now_ms: int) -> None:
-        #: The messages that have to be hidden again.
+        #: The receipts of messages whose visibility time-out must be extended.
         self.receipts = dict(receipts)
         self._deadline_ms = deadline_ms
         self._until_ms = dict.fromkeys(receipts, self._hidden_until_ms(now_ms))
 
     @property
     def deadline_ms(self) -> int:
-        """The end of the invocation, less a margin."""
+        """Return the time at which the invocation ends, less a margin."""
         return self._deadline_ms - LIMIT_MARGIN_MS
 
     def limit_ms(self, message_id: str) -> int:

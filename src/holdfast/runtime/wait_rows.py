@@ -40,10 +40,10 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.wait_text import IndexedWaits
 
-#: The attribute with the number of the record that a row belongs to.
+#: The attribute of a row with the number of its record.
 SEQUENCE: Final = "seq"
 _CHECKSUM: Final = "wc"
-#: Attributes of a list entry that a row may have to lose.
+#: Attributes of a list entry that an older row may have and a newer one may not.
 _PASSING: Final = (
     resources.LIST_WAITS,
     resources.LIST_WAITING_SINCE,
@@ -97,7 +97,9 @@ def drop_row(log: Log) -> Generator[Effect, Any, None]:
 
 
 def repair_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Write the row that a crashed worker left out. Costs a read when there is nothing to do."""
+    """Write the row that a crashed worker did not write. Costs a read when there is nothing to
+    do.
+    """
     assert log.state is not None
     if not log.indexed.has_row:
         return

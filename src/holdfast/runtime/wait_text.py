@@ -44,13 +44,15 @@ def read_subjects(text: str) -> list[Subject]:
 
 
 def needle(kind: WaitKind, target: str | None) -> str:
-    """Return what the text holds when the execution waits in this way. `target` None: for any."""
+    """Return the part of the text that says that the execution waits in this way. `target` None:
+    for any target.
+    """
     beginning = f"[{_json(kind.value)},"
     return beginning if target is None else f"{beginning}{_json(target[:TARGET_CHARACTERS_MAX])},"
 
 
 def error_needle(error: str) -> str:
-    """Return what the text holds when the last failure of a wait has this error."""
+    """Return the part of the text that says that the last failure of a wait has this error."""
     return f",{_json(error[:ERROR_CHARACTERS_MAX])}]"
 
 

@@ -45,7 +45,9 @@ class WaitFilter:
     until_ms: int | None = None
 
     def conditions(self) -> tuple[Condition, ...]:
-        """Return what DynamoDB tests. An execution with several waits may pass it and not fit."""
+        """Return what DynamoDB tests. An execution with several waits may meet the conditions
+        without one wait that meets all.
+        """
         found = []
         if self.kind is not None:
             needle = wait_text.needle(self.kind, self.target)

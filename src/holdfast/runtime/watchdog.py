@@ -51,7 +51,9 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """Return the row. `sequence` is its record, which a frozen worker may write later."""
+    """Return the row. `sequence` is the record that the row announces; a frozen worker may write
+    the record later.
+    """
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
@@ -123,8 +125,8 @@ def next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """Return True when a worker has the execution in hand, or should have: an attempt is leased,
-    due or waits for its function, a child must be stopped, or a record was full.
+    """Return True when a worker works on the execution, or should: an attempt is leased, due or
+    waits for its function, a child must be stopped, or a record was full.
     """
     if abandoned(state):
         return True

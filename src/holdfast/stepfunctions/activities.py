@@ -64,7 +64,9 @@ _QUERIES_PER_LOOK: Final = 20
 
 
 def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """An identical repeat gives the same answer; tags do not count for that (AWS docs)."""
+    """Create an activity. An identical repeated request gets the same answer, whatever its tags
+    (AWS docs).
+    """
     from holdfast.stepfunctions import settings, tags  # noqa: PLC0415  # polls need neither
 
     name = require_name(request["name"])
@@ -152,7 +154,7 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
 
 
 def _look(poll: Poll, now_ms: int) -> JsonResult:
-    """Return the answer when a task was found for this poll, else {}."""
+    """Return the poll's answer with the task that it has found, else {}."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
     for _ in range(_QUERIES_PER_LOOK):
@@ -168,14 +170,15 @@ def _look(poll: Poll, now_ms: int) -> JsonResult:
                     # item was stored after all.
                     return {}
                 if not is_damage(error):
-                    raise  # The stack refuses this code: no single task is at fault
+                    raise  # The stack refuses this code's formats: no single task is damaged
                 refused += 1
                 continue
             if task:
                 return task
         if refused < _ROWS_PER_LOOK:
             return {}
-        # These rows stay, because their logs may be restored: look behind them.
+        # The rows of damaged logs stay, because their logs may be restored: the next query starts
+        # behind them.
         after = str(rows[-1]["sk"])
     return {}
 
@@ -186,7 +189,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
         entry, attempt = int(row["entry"]), int(row["attempt"])
         due_ms = int(str(row["sk"]).partition("#")[0])
     if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
-        return {}  # R15: a retry; a first attempt is due since it was scheduled
+        return {}  # R15: a retry that is not due yet; a first attempt is due when scheduled
     waiting = yield from _open_wait(tenant, run, entry, attempt)
     if waiting is None:
         yield _drop(row)
@@ -214,7 +217,9 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
 
 
 def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, None]:
-    """Deletes the row last: as long as it exists, the next poll sends the wake."""
+    """Send the wake, then delete the row: after a crash in between, the next poll finds the row and
+    sends the wake again.
+    """
     yield Send((Message(messages.wake_mail(tenant, run, key)),))
     yield _drop(row)
 
@@ -226,7 +231,9 @@ def _drop(row: Item) -> Delete:
 def _open_wait(
     tenant: str, run: str, entry: int, attempt: int
 ) -> Generator[Effect, Any, Awaiting | None]:
-    """Return the task, unless it was taken, has ended or was tried again."""
+    """Return the wait of the task; None when a poller took the task, it has ended, or another
+    attempt replaced it.
+    """
     log = Log(tenant, run, "api", "")
     yield from log.load()
     frame = None if log.state is None else log.state.frame_of(entry)

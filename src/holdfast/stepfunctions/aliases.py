@@ -24,7 +24,9 @@ Routes: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def create_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """An identical repeat gives the same answer; the alias's machine is that of its versions."""
+    """Create an alias of its versions' machine. An identical repeated request gets the same
+    answer.
+    """
     machine, routes = yield from _require_routes(service, request["routingConfiguration"])
     now_ms = yield Clock()
     wanted = Alias(machine, request["name"], routes, now_ms, now_ms, request.get("description"))
@@ -91,7 +93,7 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
 
 
 def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """List aliases by name: of a machine, or those that route to one version of it."""
+    """List by name the aliases of a machine, or only those that route to one of its versions."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):

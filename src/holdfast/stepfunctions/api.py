@@ -69,7 +69,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
 }
 OPERATIONS: Final = {name: module for module, names in MODULES.items() for name in names}
 
-#: Members that are times, wherever they stand in a response.
+#: The names of members that are times, in any response.
 _TIMES: Final = {
     "creationDate",
     "updateDate",

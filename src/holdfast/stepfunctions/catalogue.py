@@ -256,7 +256,9 @@ def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """Return a text of the definition with this hash; None for a workflow's, which has no text."""
+    """Return a stored text of the definition with this hash; None for a workflow's definition,
+    which has no text.
+    """
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)
     return _text(items[0]) if items else None
 

@@ -112,7 +112,8 @@ def _of_workflow(
     StateMachineTypeNotSupported with a parent.
     """
     if parent is not None:
-        # The end of a workflow is its output; such a task expects a description.
+        # A workflow reports its output to its parent, and a nested Step Functions task expects a
+        # description.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
@@ -234,7 +235,7 @@ def refusal(state: Execution | None, since_ms: int) -> str | None:
 
 
 def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """The stop is stored. An execution that ends first keeps its own status."""
+    """Store a stop. An execution that ends before it reads the stop keeps its own status."""
     found = yield from require_execution(service, request["executionArn"])
     if found.state is not None and found.state.stopped_ms is not None:
         return {"stopDate": found.state.stopped_ms}

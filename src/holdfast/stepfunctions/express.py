@@ -46,7 +46,7 @@ Waits = Generator[Effect, Any, None]
 
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
-# … and memory to 64 MB; the memory of a single run here is not measured
+# AWS pricing: memory is rounded up to 64 MB; a single run's memory is not measured here
 BILLED_MEMORY_MB: Final = 64
 
 
@@ -121,7 +121,9 @@ def _billed(duration_ms: int) -> dict[str, int]:
 
 @dataclass
 class ExpressRun:
-    """One run, from its start to its end or to `until_ms`. `begun`: tickets by time-out."""
+    """One run of an express execution, from its start to its end or to `until_ms`. `begun`: the
+    time-out of each running task.
+    """
 
     tenant: str
     program: Program
@@ -132,7 +134,8 @@ class ExpressRun:
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
         """Return the state at the end. A state that has not ended means a time-out."""
-        # The caller waits for this process, which may end sooner than a run.
+        # The caller waits for this process, and the invocation may end before the run's five
+        # minutes.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
@@ -176,7 +179,7 @@ class ExpressRun:
         )
 
     def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
-        """Waits for the first of a result, a timer and a time-out."""
+        """Wait until a task's result, a timer or a time-out comes, and return its facts."""
         until_ms = min([self.until_ms, *self.begun.values(), *self._dues(state)])
         if not self.begun:
             yield Pause(max(0, until_ms - now_ms))
@@ -198,7 +201,9 @@ class ExpressRun:
         return due
 
     def _timed_out(self, now_ms: int) -> list[Fact]:
-        """A result that comes after its time-out finds its ticket gone, and is dropped."""
+        """Return the facts of attempts that have timed out, and drop their tickets, so that late
+        results are ignored.
+        """
         late = [ticket for ticket, deadline_ms in self.begun.items() if deadline_ms <= now_ms]
         for ticket in late:
             del self.begun[ticket]

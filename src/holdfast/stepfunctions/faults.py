@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.runtime.storage.json_values import printable
 
-HTTP_STATUS = 400  # the JSON protocol answers every fault of the caller so
+HTTP_STATUS = 400  # the JSON protocol's status for every fault of the caller
 
 
 class StatesFault(Exception):  # noqa: N818
@@ -19,7 +19,7 @@ class StatesFault(Exception):  # noqa: N818
     """
 
     def __init__(self, code: str, message: str, **extra: Any) -> None:
-        # The message repeats the refused value, and half of a surrogate pair could not be sent.
+        # The message repeats the refused value, in which a lone surrogate could not be encoded.
         self.message = printable(message)
         super().__init__(self.message)
         self.code = code
@@ -65,7 +65,9 @@ def resource_not_found(arn: str) -> StatesFault:
 
 
 def no_such_reference() -> StatesFault:
-    """An alias that is not there, or a version that an alias should route to."""
+    """Return the error for a missing alias, or for a missing version that an alias should route
+    to.
+    """
     return StatesFault("ResourceNotFound", "Request references a resource that does not exist.")
 
 

@@ -76,7 +76,7 @@ def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> 
 def _machine(
     service: Service, found: FoundExecution
 ) -> Generator[Effect, Any, StateMachine | None]:
-    """Return the machine. One that was made after the start, with the same name, is another."""
+    """Return the machine; None for a machine of the same name that was created after the start."""
     machine = yield from find_machine(service, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 

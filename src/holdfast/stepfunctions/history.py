@@ -30,7 +30,7 @@ _DATA: Final[Mapping[str, str | None]] = {
     "assignedVariables": "assignedVariablesDetails",
     "parameters": None,
 }
-#: Events that AWS has no details for; every other event has some, if only {}.
+#: Events for which AWS has no details member; every other event has one, at least {}.
 WITHOUT_DETAILS: Final = frozenset(
     {
         "LambdaFunctionStarted",

@@ -42,7 +42,9 @@ DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxR
 
 
 def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """An identical repeat gives the same answer; role and tags do not count for that (AWS docs)."""
+    """Create a machine. An identical repeated request gets the same answer, whatever its role and
+    tags (AWS docs).
+    """
     name = require_name(request["name"])
     refuse_name_of_workflow(service, name)
     require_role_arn(request["roleArn"])

@@ -22,13 +22,13 @@ from holdfast.stepfunctions.faults import resource_not_found, validation
 from holdfast.stepfunctions.finding import require_execution
 from holdfast.stepfunctions.pages import page
 
-#: How a map run ends, by the event that says so.
+#: The status with which a map run ends, by the type of its last event.
 _ENDS: Final[Mapping[str, str]] = {
     "MapRunSucceeded": "SUCCEEDED",
     "MapRunFailed": "FAILED",
     "MapRunAborted": "ABORTED",
 }
-#: How AWS counts an execution, by its status.
+#: The counter of a map run that AWS increases for an execution, by the execution's status.
 _COUNTED: Final[Mapping[str, str]] = {
     "SUCCEEDED": "succeeded",
     "FAILED": "failed",
@@ -45,7 +45,7 @@ class MapRunProgress:
 
     arn: str
     frame: str
-    event: int  # the id of that which began it
+    event: int  # the id of the event that began the map run
     started_ms: int
     concurrency: int
     tolerated_count: int
@@ -62,7 +62,8 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Jso
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
     scope = f"map runs#{found.run}"
-    # By what TTL and a run that begins meanwhile leave as it is: a place in the list moves.
+    # Page by the run's event id: TTL and new runs do not change it, while a position in the list
+    # moves.
     shown, token = page(
         service, request, runs, scope, lambda run: f"{run.event:09d}", is_descending=True
     )

@@ -52,7 +52,7 @@ def page(
 
 
 def _fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
-    """Return as many as an answer holds, and at least one: the caller asks for the next page."""
+    """Return as many rows as fit an answer, and at least one, so that every page makes progress."""
     total_bytes = 0
     for number, one in enumerate(wanted):
         total_bytes += bytes_of(one)

@@ -12,7 +12,7 @@ from holdfast.asl.program import Json
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
-# How the parser works, and links back into the tree.
+# Attributes of the parser's own work, and links back into the tree.
 _NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
 _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 

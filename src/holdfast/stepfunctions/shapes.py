@@ -18,7 +18,7 @@ from holdfast.stepfunctions.faults import StatesFault
 
 RequestShape: TypeAlias = Mapping[str, Any]
 
-#: The shape of what executions carry; its bound is the payload limit, which a stack may lift.
+#: The shape of an execution's data. Its bound is the payload limit, which a stack may lift.
 PAYLOAD_SHAPE: Final = "SensitiveData"
 MODEL_PATH: Final = "stepfunctions/2016-11-23/service-2"
 _JAVA_TYPES: Final = {
@@ -66,7 +66,8 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    # Given by its whole path: the loader's own search would read every service's folder first.
+    # Load the model by its whole path: the loader's own search would first list every service's
+    # folder.
     model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 

@@ -64,7 +64,7 @@ def json_problem(text: str) -> str | None:
         pass
     else:
         return None
-    # Only for the words of a refusal: a request with valid JSON does not pay for this import.
+    # Import here, only for the text of a refusal: a request with valid JSON does not need it.
     from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json  # noqa: PLC0415
 
     try:

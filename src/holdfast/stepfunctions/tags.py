@@ -20,7 +20,7 @@ TAGS_MAX: Final = 50  # Step Functions quota: tags of one resource
 
 
 def tag_resource(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """A tag that is there gets the new value and keeps its place."""
+    """Set tags. An existing tag gets the new value and keeps its place."""
     yield from _change(service, request["resourceArn"], lambda tags: merged(tags, request["tags"]))
     return {}
 

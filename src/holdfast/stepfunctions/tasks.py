@@ -85,7 +85,7 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
         return (yield PutIfAbsent(tables.MAIL, item)) is None
-    if "rv" not in found:  # written by code that did not count them
+    if "rv" not in found:  # an earlier release wrote items without a version number
         yield Put(tables.MAIL, item)
         return True
     seen = int(found["rv"])
@@ -107,7 +107,9 @@ def _require_token(
 
 
 def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -> JsonResult:
-    """The first answer counts. The same answer wakes again while the wait is open (R12)."""
+    """Store the answer. Only the first answer counts; the same answer again sends another wake
+    while the wait is open (R12).
+    """
     more: Item = {"act": 1} if waiting == "activity" else {}
     if not (yield from store_answer(token, now_ms, given, more)):
         raise _timed_out()

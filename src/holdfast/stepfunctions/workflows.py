@@ -74,7 +74,7 @@ def own_name(run: str) -> str:
 
 
 def refuse_workflow(service: Service, arn: MachineArn) -> None:
-    """Raises ValidationException for an operation that would change a deployed workflow."""
+    """Refuse an operation that would change a deployed workflow. Raises ValidationException."""
     if arn.place == service.place and arn.name in service.workflows:
         raise validation(
             f"{arn.name} is a workflow of this stack's code, and not changed by this API: "
@@ -83,7 +83,7 @@ def refuse_workflow(service: Service, arn: MachineArn) -> None:
 
 
 def refuse_name_of_workflow(service: Service, name: str) -> None:
-    """Raises StateMachineAlreadyExists for the name of a deployed workflow."""
+    """Refuse the name of a deployed workflow. Raises StateMachineAlreadyExists."""
     if name in service.workflows:
         raise StatesFault(
             "StateMachineAlreadyExists",

@@ -12,7 +12,7 @@ from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -22,6 +22,7 @@ from holdfast.core.facts import (
     EventReceived,
     Fact,
     FailedWith,
+    Renewed,
     Started,
     StopRequested,
     Submitted,
@@ -53,7 +54,7 @@ from holdfast.testing.script import Diverged, Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS
 from holdfast.testing.timeline import Over, Timeline, Trace
 
-#: A tick for one timer: it is made due this much earlier, so that no other is due with it.
+#: A tick that fires one timer makes it due this much earlier, so that no other timer fires with it.
 _TICK_MS = 2
 _FOR_EVER_MS = 1 << 62
 #: The number of the place where the whole execution times out.
@@ -72,7 +73,7 @@ def run_compiled(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
-    """Follows the answers that a direct run was given."""
+    """Run the compiled workflow with the answers that the direct run has received."""
     timeline = Timeline(script)
     machines = _Machines(timeline)
     root: _Machine
@@ -266,13 +267,22 @@ class _Machine:
                 case (
                     Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions()
                 ):
-                    pass  # nothing outside of the execution ends these
+                    pass  # no external event ends these waits
                 case _:
                     assert_never(waiting)
         return found
 
+    def _again(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
+        def renew(_: Over) -> None:
+            data = self.workflow.normalise_input(attempt.arguments, SEALS)
+            self._offer(Renewed(attempt.entry, attempt.attempt, self._program, data))
+
+        return WaitingPlace(path, renew, "again", self.workflow.name, attempt.arguments)
+
     def _command(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         given: Any = attempt.arguments
+        if attempt.target == AGAIN:
+            return self._again(path, attempt)
         started = started_by(attempt.target)
         if started is None:
             place = WaitingPlace(path, None, "send", given["name"])
@@ -289,7 +299,8 @@ class _Machine:
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         task = self._timeline.script.tasks.get(attempt.target)
         arguments: Any = attempt.arguments
-        if task is not None:  # a call that leaves out a parameter is one with its default
+        # add the defaults of omitted parameters, so that both runs make the same call
+        if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
         return WaitingPlace(
             path=path,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
-from holdfast.api.harness import harness
+from holdfast.api.harness import ContinueAsNew, harness
 from holdfast.api.tasks import Retry, Task, Workflow
 from holdfast.asl.program import Retrier
 from holdfast.core.retry import delay_ms
@@ -82,8 +82,13 @@ class _Direct:
         execution = _Execution(line, None)
 
         def body() -> Any:
-            values = workflow.boundary.parse_arguments(given, SEALS)
-            return workflow.function(**values)
+            data: Any = given
+            while True:
+                values = workflow.boundary.parse_arguments(data, SEALS)
+                try:
+                    return workflow.function(**values)
+                except ContinueAsNew as again:
+                    data = self._renewed(workflow, again)
 
         line.body = body
         if workflow.timeout is not None:
@@ -95,6 +100,13 @@ class _Direct:
             execution.deadline = WaitingPlace(path, expire, "silent", timeout_ms=timeout_ms)
             self.timeline.begin(execution.deadline)
         return execution
+
+    def _renewed(self, workflow: Workflow[..., Any], again: ContinueAsNew) -> JsonValue:
+        """Return the input with which the workflow begins again."""
+        line = current_line.get()
+        given = to_json(workflow.bind(*again.given, **again.named))
+        self.lines.wait(line, WaitingPlace(line.path, None, "again", workflow.name, given))
+        return workflow.normalise_input(given, SEALS)
 
     def stop(self, execution: _Execution) -> None:
         self._stop(execution, "ABORTED")
@@ -211,7 +223,7 @@ class _Direct:
     def sleep_until(self, moment: datetime, /) -> None:
         if moment.tzinfo is None:
             raise ValueError(f"sleep_until({moment}) has no time zone")
-        # Rounded as the engine does it: parts below a millisecond are dropped.
+        # Round as the engine does: drop parts below a millisecond.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def send(self, name: str, data: object, /, *, key: str) -> None:
@@ -234,7 +246,7 @@ class _Direct:
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:
-            # It takes no time, but it is a Wait: a cancelled line ends here.
+            # This sleep takes no time, but it is a Wait state: a cancelled line ends here.
             self.lines.require_open(line)
             return
         arguments: JsonValue = {"seconds": duration_ms / 1_000}

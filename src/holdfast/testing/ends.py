@@ -23,7 +23,7 @@ class RunTimedOut(WaitTimeout):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`output` of a success as JSON; `error` and `cause` of a failure.
+    """The end of a run: `output` of a success as JSON; `error` and `cause` of a failure.
 
     `may_be_expression`: the error may be one that an expression raised.
     """

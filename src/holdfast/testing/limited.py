@@ -80,7 +80,9 @@ class _Gate:
 
 
 class LimitGates:
-    """The limits of one run. `replaced`: those that a test gives in place of declared ones."""
+    """The limits of one run. `replaced`: limits that a test gives in place of the declared
+    limits.
+    """
 
     def __init__(self, replaced: Iterable[Limit]) -> None:
         self._replaced = {limit.name: limit for limit in replaced}
@@ -103,12 +105,14 @@ class LimitGates:
         return now_ms
 
     def end(self, place: WaitingPlace) -> list[WaitingPlace]:
-        """The attempt has ended, or waits no longer. Return the attempts to ask for again."""
+        """Free the places of an attempt that has ended or was cancelled. Return the attempts to
+        admit again.
+        """
         again: list[WaitingPlace] = []
         for gate in self._gates_of(place):
             if place in gate.holders:
                 gate.holders.remove(place)
-            # Also when an attempt is cancelled that was asked for again and has not begun.
+            # Do this also for a cancelled attempt that had its turn and has not begun.
             again += gate.next_of_queue()
         return again
 

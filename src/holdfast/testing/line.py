@@ -15,7 +15,7 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: The value for the whole line, where a scope is expected.
+#: Stands for the whole line where the number of a scope is expected.
 WHOLE: Final = -1
 
 
@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(eq=False)
 class ControlLine:
-    """`body` gives its result; `on_end` is called at its end."""
+    """One line of control. `body` returns its result; `on_end` is called at its end."""
 
     path: RunPath
     body: Callable[[], Any]
@@ -65,7 +65,8 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: Its current wait: a place, branches, or a child execution besides its place.
+    #: The line's current wait: a place, a group of branches, or a child execution together with its
+    #: place.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

@@ -84,7 +84,7 @@ class ControlLines:
             line.on_end(line)
 
     def _turn(self, line: ControlLine) -> None:
-        """Lets others run until it is this line's turn."""
+        """Block this line's thread, and let other lines run, until it is this line's turn."""
         while True:
             following = self._choose(line)
             if following is line:
@@ -146,7 +146,7 @@ class ControlLines:
     # -- waiting -----------------------------------------------------------------------------------
 
     def wait(self, line: ControlLine, place: WaitingPlace) -> Over:
-        """Parks the line until the place is over; raises Cancelled."""
+        """Block the line until the wait at the place ends. Raises Cancelled in a cancelled line."""
         self.require_open(line)
         place.owner = lambda over: self._wake(line, over)
         line.place, line.over = place, None
@@ -184,7 +184,7 @@ class ControlLines:
             raise Cancelled
 
     def require_open(self, line: ControlLine) -> None:
-        """A line that has been cancelled begins nothing."""
+        """Raise Cancelled in a cancelled line, so that it begins no new work."""
         if self.failure is not None:
             raise Aborted
         if line.due(inspect.currentframe()) is not None:

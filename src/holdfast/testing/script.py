@@ -259,7 +259,9 @@ class Script:
         return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))
 
     def sent_answer(self, number: int, value: Any, place: WaitingPlace) -> ScriptedAnswer:
-        """`number`: of the event or answer with this value among all that are sent in the run."""
+        """Return the answer for a sent event or answer. `number`: its position among all that are
+        sent in the run.
+        """
         if number not in self._sent_answers:
             self._require_first(place, 1)
             output = _normalised(place, value)
@@ -311,7 +313,7 @@ def _scripted_result(task: Task[..., Any], result: Any) -> JsonValue:
 
 
 def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
-    """`outcome` with `default` where the script leaves a gap."""
+    """Return the outcome, with `default` where the script gives none."""
     match outcome:
         case Unscripted():
             return default

@@ -51,7 +51,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. `end` None: it could not follow the other run; `why` has the reason."""
+    """The record of one run. `end` None: the run could not follow the other run, and `why` has the
+    reason.
+    """
 
     end: End | None
     calls: list[Call]
@@ -184,12 +186,14 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                pass  # `finish` reports its end
+                pass  # `finish` reports the child's end
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
+            case "again":
+                self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
             case "send":
                 self._send(place)
             case "start":
@@ -199,7 +203,7 @@ class Timeline:
                 raise AssertionError("a published value is no wait")
 
     def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
-        """A child execution is over, now."""
+        """Record that a child execution ends at the present time."""
         self._push(self.now_ms, _Entry(place, answer))
 
     def _count(self, place: WaitingPlace) -> int:

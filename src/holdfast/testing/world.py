@@ -68,7 +68,7 @@ class Run(Generic[R]):
     @property
     def steps(self) -> list[str]:
         """The names of all tasks, child workflows, events and questions, as they began."""
-        return [call.name for call in self.calls if call.kind not in ("sleep", "publish")]
+        return [call.name for call in self.calls if call.kind not in ("sleep", "again", "publish")]
 
     @property
     def published(self) -> dict[str, Any]:
@@ -123,11 +123,11 @@ class World:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
 
     def stop(self, *, at: timedelta) -> None:
-        """Stops the execution, as an operator does."""
+        """Stop the execution `at` this time after the start, as an operator does."""
         self._stop = require_duration(at, "stop(at=…)")
 
     def run(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
-        """Runs it as Python and compiled. Raises Difference where the two are not alike."""
+        """Run the workflow as Python and compiled. Raises Difference when the two runs differ."""
         if not isinstance(workflow, Workflow):
             raise ScriptError(f"{workflow!r} is no workflow: world.run(a_workflow, its, arguments)")
         signature = inspect.signature(workflow.function)
@@ -158,7 +158,7 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        # Shown as reports show it: a test cannot know the sealed form of a secret.
+        # Hide secrets as reports do: a test cannot know the sealed form of a secret.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
         return Run(end, calls, ended, direct.result, compiled.end.error, script.unused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from holdfast import (ask, publish, send, start, wait_for_event, workflow)
+from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -43,3 +43,4 @@ def flow(order: Order, n: int) -> None:
     publish("done", n)
     send("done", n, key=order.id)
     start(flow, order, n)
+    return again(order, n)

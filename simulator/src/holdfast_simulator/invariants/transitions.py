@@ -93,7 +93,9 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
             *_FAILED,
         },
         "TaskUnknown": {"StepSkipped", "started", "succeeded", "Claimed", *_FAILED},
+        "ContinuedAsNew": {"entered"},
         "started": {
+            "ContinuedAsNew",
             "StepSkipped",
             "succeeded",
             "TaskSubmitted",

@@ -78,16 +78,16 @@ from holdfast.asl.jsonata.tree import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-_GROWING: Final = frozenset({"reduce"})  # can make a small value that is endless when written
+_GROWING: Final = frozenset({"reduce"})  # can build a small value whose text is endless
 # The kinds of nodes that may give `Many`, and attributes that callers of `node` handle.
 _UNSEEN: Final = frozenset({"function", "apply"})
 _NODES_PER_STEP: Final = 20
-_SCOPES_MAX: Final = 50  # a variable is looked for in all of them, which no step pays
+_SCOPES_MAX: Final = 50  # the search for a variable visits every scope, and no budget counts that
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
 def compile_closures(tree: Any, functions: frozenset[str]) -> CompiledExpression:
-    """-> the expression as closures. Raises UnsupportedNode."""
+    """Return the expression as closures. Raises UnsupportedNode."""
     compiler = _Compiler(tree, functions)
     node = compiler.node(tree)
     return CompiledExpression(node, frozenset(compiler.called), grows=compiler.grows)
@@ -225,7 +225,7 @@ class _Compiler:
         def first(frame: VariableScope, context: Any) -> Any:
             items = node(frame, context)
             if not items:
-                raise Declined  # The path then returns this very array, which no step takes apart
+                raise Declined  # The path returns this array unchanged, and no step flattens it
             return items
 
         return first
@@ -268,7 +268,8 @@ class _Compiler:
                 raise UnsupportedNode(expr.value)
 
     def _array(self, expressions: list[Any]) -> CompiledNode:
-        # An array inside `[…]` is joined in, unless it is written as an array right there.
+        # JSONata flattens an item of `[…]` that is an array, unless the item is itself written as
+        # `[…]`.
         items = tuple((self.node(item), is_array(item)) for item in expressions)
 
         def node(frame: VariableScope, context: Any) -> Any:
@@ -327,7 +328,9 @@ class _Compiler:
         return node
 
     def _effect(self, expr: Any) -> CompiledNode:
-        """A part of a block that is not its value: only here may a variable become a function."""
+        """Compile a part of a block other than its value: only here may a variable be bound to a
+        function.
+        """
         if expr.type == "bind" and expr.lhs.value in self._lambdas:
             checked(expr, "lhs", "rhs")
             return self._bound_to(expr, self._lambda(expr.rhs))

@@ -16,18 +16,18 @@ from holdfast.asl.jsonata.values import character_count, node_count
 BULK_MIN: Final = 64
 #: Reading this many characters of a text costs as much as one item.
 CHARACTERS_PER_ITEM: Final = 64
-ITEMS_PER_CALL: Final = 4  # of a built-in function, by a closure
-_COMPARED_PER_ITEM: Final = 512  # characters of two texts that are alike
-_TRIED_PER_ITEM: Final = 2_048  # places times characters of a part that is searched for
+ITEMS_PER_CALL: Final = 4  # the price of one call of a built-in function by a closure
+_COMPARED_PER_ITEM: Final = 512  # how many characters of two equal texts are compared for one item
+_TRIED_PER_ITEM: Final = 2_048  # how many comparisons of a text search cost one item
 # In a longer text a longer part is searched for in linear time: CPython's two-way search.
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
-_ITEMS_PER_PAIR: Final = 3  # of values in lists or objects that are compared
-_ITEMS_PER_COPY: Final = 4  # of a value in a list or an object
-ITEMS_PER_NODE: Final = 3  # to write down a number, or a value in a list or an object
-_ITEMS_PER_KEY: Final = 6  # to make a key of a value, for comparing it with others
+_ITEMS_PER_PAIR: Final = 3  # the price of comparing two values in lists or objects
+_ITEMS_PER_COPY: Final = 4  # the price of copying one value in a list or an object
+ITEMS_PER_NODE: Final = 3  # the price of writing a number, or a value in a list or an object
+_ITEMS_PER_KEY: Final = 6  # the price of a key that compares a value with others
 _PARSED_PER_ITEM: Final = 16
-_READ_BY_A_PICTURE: Final = 10  # items of a character
+_READ_BY_A_PICTURE: Final = 10  # the price of reading one character with a picture
 _DIGITS_CUBED_PER_ITEM: Final = 100
 _WRITTEN_PER_ITEM: Final = 8  # characters of JSON
 

@@ -27,10 +27,11 @@ from holdfast.asl.jsonata.regex import CompiledRegex, compile_regex, match_objec
 from holdfast.asl.jsonata.runtime import EvaluationRun
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson, Undefined, budget_error
 
-_COPIED_PER_ITEM: Final = 200  # half of them are copied, a hundred in the time of an item
-# Each may be there or not, and the library tries all.
+# for each item the library copies half of the others; a hundred copies cost one item
+_COPIED_PER_ITEM: Final = 200
+# The library tries every combination of present and absent optional parameters.
 _OPTIONAL_PARAMETERS_MAX: Final = 12
-_ITEMS_PER_ROW: Final = 20  # a row of a join (`@$x`) is a dict of its own
+_ITEMS_PER_ROW: Final = 20  # the price of one row of a join (`@$x`), which is a separate dict
 
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
@@ -73,7 +74,7 @@ def evaluate(tree: Any, run: EvaluationRun, moment: EvaluationMoment) -> StrictJ
     """The value of a syntax tree, within what `run` has left to spend. Raises JsonataError."""
     evaluator = _Evaluator(run, moment)
     before = getattr(Jsonata.CURRENT, "jsonata", None)
-    Jsonata.CURRENT.jsonata = evaluator  # where the library's functions look for their evaluator
+    Jsonata.CURRENT.jsonata = evaluator  # the library's functions read their evaluator here
     try:
         return exported(evaluator.run(tree, run.bindings))
     except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
@@ -118,7 +119,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
-        # Not super().__init__(): it parses, and puts itself into the thread's current instance.
+        # Do not call super().__init__(): it parses, and sets the thread's current instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME
@@ -149,7 +150,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             if size > costs.BULK_MIN:
                 self.charge(size)
             if times and isinstance(value, list) and _is_nested(value):
-                # A list of itself, twice, forty levels deep, is short and endless.
+                # A list that holds itself twice, forty levels deep, is small in memory and endless
+                # to visit.
                 self.charge(values.node_count(value) * times)
         elif isinstance(value, str) and len(value) * times > costs.BULK_MIN:
             self.charge(len(values.checked_text(value)) * times // costs.CHARACTERS_PER_ITEM)
@@ -175,7 +177,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if not self.is_function_like(proc):
-            raise JException("T1006", -1)  # the library also prints
+            # the library's own version of this error also prints to stdout
+            raise JException("T1006", -1)
         if isinstance(proc, CompiledRegex):
             return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None
         return super().apply_inner(proc, args, input, environment)
@@ -258,12 +261,12 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
                 return {}
             input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
         elif isinstance(input, list):
-            # For each item of a group the library copies those that are in it already.
+            # The library copies a group's earlier items for each further item.
             self.charge(len(input) ** 2 // _COPIED_PER_ITEM)
         return super().evaluate_group_expression(expr, input, environment)
 
     def reduce_tuple_stream(self, tuple_stream: Any) -> Any:
-        if isinstance(tuple_stream, list):  # copied as those of a group
+        if isinstance(tuple_stream, list):  # the library copies these items as it copies a group's
             self.charge(len(tuple_stream) ** 2 * len(tuple_stream[0]) // _COPIED_PER_ITEM)
         return super().reduce_tuple_stream(tuple_stream)
 
@@ -299,7 +302,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return super().evaluate_partial_application(expr, input, environment)
 
     def partial_apply_native_function(self, native: Any, args: Any) -> Any:
-        self.parser = Parser()  # it parses, and the shared parser may be in use
+        self.parser = Parser()  # this call parses, and the shared parser may be in use
         try:
             return super().partial_apply_native_function(native, args)
         finally:

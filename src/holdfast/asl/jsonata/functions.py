@@ -77,7 +77,7 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         self._cost = costs.of(name)
 
     def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
-        return args  # `call` does it, for every caller
+        return args  # `call` fits the arguments for every caller
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
         evaluation, cost = evaluator(), self._cost
@@ -110,7 +110,8 @@ def _sum(numbers: list[float] | None) -> float | None:
         return None
     total: float = 0
     for item in numbers:
-        # Not sum(): from Python 3.12 on it compensates rounding errors, which JavaScript does not.
+        # Do not use sum(): from Python 3.12 on it compensates rounding errors, and JavaScript does
+        # not.
         total = values.arithmetic("+", total, item)
     return total
 
@@ -254,7 +255,7 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
         raise JException("T0410", -1, 3, "range")
     end = int(last) + (1 if step > 0 else -1)
     numbers = range(int(first), end, int(step))
-    if numbers[values.RANGE_ITEMS_MAX :]:  # it may be too long for `len`
+    if numbers[values.RANGE_ITEMS_MAX :]:  # the range may be too long for `len`
         raise JException("D2014", -1, (last - first) / step)
     evaluator().charge(len(numbers))
     return Utils.create_sequence_from_iter(numbers)  # AWS: a range of one is a number

@@ -57,8 +57,10 @@ def _constant(text: str) -> CompiledNode:
 
 
 def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, Any]:
-    """Groups in the order of their first items, as all keys are known before the first value."""
-    items = items or [UNDEFINED]  # an object of nothing has its keys nevertheless
+    """Return the groups in the order of their first items: JSONata computes all keys before the
+    first value.
+    """
+    items = items or [UNDEFINED]  # without items the object still has its keys
     if len(items) > 1:
         frame.run.step(len(items) * len(pairs))
     groups: dict[str, tuple[int, list[Any]]] = {}

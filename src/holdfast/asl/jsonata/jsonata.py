@@ -105,7 +105,7 @@ def compile_expression(text: str) -> ParsedExpression:
 
 
 class _Expression:
-    """Closures first, where there are any; jsonata-python for the rest."""
+    """An expression that compiled closures evaluate if they can, and jsonata-python otherwise."""
 
     __slots__ = ("_compiled", "_interpret", "text", "tree")
 

@@ -12,7 +12,9 @@ from holdfast.asl.jsonata.values import UNDEFINED
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A function, the numbers of arguments it takes, which is a function, which may be a regex."""
+    """A built-in function: the numbers of arguments it takes, which argument is a function, which
+    may be a regex.
+    """
 
     call: Callable[..., Any]
     arities: tuple[int, ...]

@@ -106,7 +106,7 @@ def _distinct(run: EvaluationRun, value: Any) -> Any:
         return value
     run.charge(costs.distinct_items(value))
     found = values.distinct(value)
-    require(len(found) > 1)  # of a sequence it is the item, of an array an array
+    require(len(found) > 1)  # jsonata-python decides: a sequence gives its one item, an array stays
     return found
 
 

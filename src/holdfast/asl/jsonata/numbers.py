@@ -11,7 +11,7 @@ from jsonata import JException
 
 from holdfast.asl.jsonata import values
 
-_DIGITS_MAX: Final = 300  # ten to the power of it is a double
+_DIGITS_MAX: Final = 300  # ten to this power still fits a double
 _SYMBOL_CHARACTERS_MAX: Final = 10
 _SYMBOLS: Final = {
     "decimal-separator": ".",
@@ -189,7 +189,7 @@ def _write(value: float, layout: _Layout, symbols: Mapping[str, str]) -> str:
 
 
 def _scaled(number: float, digits: int) -> tuple[float, int]:
-    """A mantissa with so many digits before the point, and its exponent."""
+    """Return a mantissa with `digits` digits before the point, and its exponent."""
     if digits > _DIGITS_MAX:
         raise JException("D1001", -1, str(number))
     exponent = 0
@@ -203,7 +203,9 @@ def _scaled(number: float, digits: int) -> tuple[float, int]:
 
 
 def _grouped(digits: str, groups: tuple[int, ...], *, repeats: bool) -> str:
-    """`digits` with commas after the given numbers of digits, or after every so many."""
+    """Return `digits` with separators after the given numbers of digits; with `repeats`, after each
+    further group too.
+    """
     interval = math.gcd(*groups) if groups and repeats else 0
     if interval and groups == tuple(interval * at for at in range(1, len(groups) + 1)):
         groups = tuple(range(interval, len(digits), interval))

@@ -23,7 +23,7 @@ _PIECE: Final = re.compile(
 )
 _OUTSIDE: Final = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[A-Za-z0-9_]", r"\W": "[^A-Za-z0-9_]"}
 _INSIDE: Final = {r"\d": "0-9", r"\w": "A-Za-z0-9_", "[": r"\["}
-_CHARACTERS_PER_ITEM: Final = 8  # of a match and its groups
+_CHARACTERS_PER_ITEM: Final = 8  # how many characters of a match and its groups cost one item
 
 
 def python_pattern(source: str, *, multiline: bool) -> str:
@@ -49,7 +49,8 @@ def python_pattern(source: str, *, multiline: bool) -> str:
             # JavaScript has neither recursion nor inline flags. Recursion can exhaust the memory.
             raise JException("S0302", -1)
         elif piece == "{":
-            parts.append(r"\{")  # no count, so a text; `regex` would take it for a fuzzy match
+            # this brace begins no count, so it is text; `regex` would read a fuzzy match
+            parts.append(r"\{")
         else:
             parts.append(_OUTSIDE.get(piece, piece))
     return "".join(parts)
@@ -92,7 +93,7 @@ class CompiledRegex(TextPattern):
     def _found(self, text: str, allowance: Allowance) -> Iterator[Any]:
         matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
         while (match := _next_within(allowance, matches)) is not None:
-            # Each group is a text of its own: of a thousand each may hold the whole text.
+            # Charge for the text of every group: each of a thousand groups may hold the whole text.
             characters = sum(end - start for start, end in match.regs)
             allowance.charge(characters // _CHARACTERS_PER_ITEM)
             yield match
@@ -109,7 +110,7 @@ def _next_within(allowance: Allowance, matches: Iterator[Any]) -> Any:
         raise budget_error("spent too long in a regular expression") from None
     finally:
         spent = time.perf_counter() - begun
-        # No time at all would be no time-out.
+        # Keep a positive rest: `regex` would read zero as no time-out.
         allowance.regex_seconds_left = max(allowance.regex_seconds_left - spent, 1e-6)
 
 

@@ -185,11 +185,13 @@ def seen(items: list[Any]) -> Any:
 
 
 def as_item(result: Any) -> Any:
-    """A function's result for the built-in function that called it: a sequence is an array."""
+    """Return a function's result for the built-in function that called it, which reads a sequence
+    as an array.
+    """
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
-        raise Declined  # an array that turns into its item once it is looked at
+        raise Declined  # a sequence of one item, which becomes that item when it is read
     return result.items
 
 
@@ -214,7 +216,8 @@ def truth(value: Any, run: EvaluationRun) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        # A list of itself, twice, forty levels deep, is short and endless.
+        # A list that holds itself twice, forty levels deep, is small in memory and endless to
+        # visit.
         run.charge(1)
         for at, item in enumerate(value):
             if truth(item, run):
@@ -226,7 +229,7 @@ def truth(value: Any, run: EvaluationRun) -> bool:
 
 
 def text(value: Any, run: EvaluationRun) -> str:
-    """A value as `&` takes it."""
+    """Return the text of a value, as `&` joins it."""
     if type(value) is str:
         return value
     if value is UNDEFINED:

@@ -42,7 +42,8 @@ def _matches(matcher: Any, text: str, function: str) -> Iterator[TextMatch]:
     while found is not None:
         match = _custom_match(found, function)
         if not end <= match.start <= match.end:
-            raise JException("T1010", -1, function)  # it would make a text longer each time
+            # a match before the previous one's end would make the text longer each time
+            raise JException("T1010", -1, function)
         yield match
         found, end = call(found["next"]), match.end
 
@@ -54,7 +55,7 @@ def _custom_match(found: Any, function: str) -> TextMatch:
         or not Utils.is_numeric(found.get("start"))
         or not Utils.is_numeric(found.get("end"))
         or not is_function(found.get("next"))
-        # As a text a list of itself is endless.
+        # A list that holds itself would be endless as text.
         or any(isinstance(part, list | dict) for part in [found.get("match"), *found["groups"]])
     ):
         raise JException("T1010", -1, function)
@@ -124,7 +125,7 @@ def _occurrences(text: str, part: str) -> Iterator[TextMatch]:
     evaluator().charge(costs.searching_items(text, part))
     start = text.find(part)
     while start >= 0:
-        evaluator().charge(4)  # a million of them take a second
+        evaluator().charge(4)  # charge for each call: a million calls take a second
         yield TextMatch(part, start, start + len(part), [])
         start = text.find(part, start + len(part))
 

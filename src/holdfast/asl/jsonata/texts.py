@@ -33,7 +33,7 @@ class TextMatch:
 
 
 class Allowance(Protocol):
-    """The rest of an evaluation's budget: a pattern may be tried a thousand times."""
+    """The remaining budget of an evaluation, because one pattern may be tried a thousand times."""
 
     regex_seconds_left: float
 

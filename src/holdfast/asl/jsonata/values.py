@@ -35,8 +35,9 @@ VALUE_DEPTH_MAX: Final = 200
 EXPRESSION_CHARACTERS_MAX: Final = 32_768
 RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
-RESULT_CHARACTERS_MAX: Final = 16_777_216  # of all texts and keys in a result, each time they are
-REGEX_SECONDS_MAX: Final = 0.25  # of all regular expressions of an evaluation together
+# the characters of all texts and keys in a result, counted at each occurrence
+RESULT_CHARACTERS_MAX: Final = 16_777_216
+REGEX_SECONDS_MAX: Final = 0.25  # the time of all regular expressions of one evaluation together
 # The maximum length of a written number or time, also of one that is read
 PICTURE_CHARACTERS_MAX: Final = 1_000
 
@@ -45,7 +46,7 @@ POSITIONAL_MAX: Final = 1e21
 _POSITIONAL_MIN: Final = 1e-6
 _FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
 _EXACT_INTEGER_MAX: Final = 2**53
-_PLACES_MAX: Final = 320  # of a double, before or after the point
+_PLACES_MAX: Final = 320  # the most digits of a double before or after the point
 _DECIMAL_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([Ee][-+]?[0-9]+)?")
 _RADIX_NUMBER: Final = re.compile(r"0([xX][0-9A-Fa-f]+|[oO][0-7]+|[bB][01]+)")
 
@@ -267,7 +268,8 @@ def node_count(value: Any) -> int:
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
             return count
-        # Counted before they are gathered: a list of itself, many times over, is short and endless.
+        # Count the items before gathering them: a list that holds itself many times is small and
+        # endless.
         if count + sum(map(len, containers)) > VALUE_NODES_MAX:
             raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
         level = [item for node in containers for item in _items(node)]
@@ -341,7 +343,8 @@ def _identity(value: Any) -> Any:
     if isinstance(value, list):
         return "array", tuple(map(_identity, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # As a text: -1 and -2 have the same hash, and so have thousands of lists of them.
+        # Make the key a text: -1 and -2 have the same hash in Python, and so have thousands of
+        # lists of them.
         return "number", _number_key(tidy_number(value))
     return value
 
@@ -350,7 +353,7 @@ def _number_key(number: float) -> str:
     if type(number) is int and abs(number) >= POSITIONAL_MAX:
         try:
             rounded = float(number)
-        except OverflowError:  # equal to no float
+        except OverflowError:  # such an int equals no float
             return repr(number)
         return repr(rounded if rounded == number else number)
     return repr(number)

@@ -89,7 +89,7 @@ def _value(scope: PathScope, path: Path) -> StrictJson:
 
 
 def _is_present(scope: PathScope, path: Path) -> bool:
-    """An indefinite path is present where it leads to something."""
+    """Return True when the path leads to a value; an indefinite path must lead to at least one."""
     try:
         found = scope.find(path)
     except PathMissing:
@@ -136,8 +136,8 @@ _KINDS: Final[Mapping[str, Callable[[StrictJson], bool]]] = {
 def _measured(
     measure: _Measure, compare: _Compare
 ) -> Callable[[StrictJson], Callable[[StrictJson], bool]]:
-    """Return a test that compares the measures of both sides. A value of another kind measures None
-    and equals nothing.
+    """Return a test that compares the measures of both sides. A value of another kind has the
+    measure None, which equals no other measure.
     """
 
     def with_operand(operand: StrictJson) -> Callable[[StrictJson], bool]:

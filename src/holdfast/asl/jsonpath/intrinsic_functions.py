@@ -51,7 +51,9 @@ class IntrinsicMisuse(Exception):  # noqa: N818  # becomes a StateError, where t
 
 @dataclass(frozen=True, slots=True)
 class IntrinsicFunction:
-    """`count_max` None: any number of arguments. `is_template`: the first keeps its escapes."""
+    """One function. `count_max` None: any number of arguments. `is_template`: the first argument
+    keeps its escapes.
+    """
 
     name: str
     count_min: int

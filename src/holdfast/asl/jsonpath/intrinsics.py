@@ -48,7 +48,9 @@ _Argument: TypeAlias = Callable[[PathScope], StrictJson]
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """`paths` are all that it reads, in the order in which they are written."""
+    """An intrinsic function's call. `paths` are all paths that it reads, in the order of the
+    text.
+    """
 
     text: str
     paths: tuple[Path, ...]
@@ -69,7 +71,7 @@ class Intrinsic:
 
 @lru_cache(maxsize=_CACHED_CALLS_MAX)
 def compile_intrinsic(text: str) -> Intrinsic:
-    """Raises PathSyntaxError, also for a function that does not exist."""
+    """Compile a call. Raises PathSyntaxError, also for a function that does not exist."""
     if len(text) > _CHARACTERS_MAX:
         raise PathSyntaxError(text, f"is longer than {_CHARACTERS_MAX:,} characters")
     parser = _Parser(text)

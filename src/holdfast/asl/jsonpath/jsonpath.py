@@ -59,7 +59,9 @@ class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePat
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`root` is "$", "$$" or the name of a variable. `find` reads the value that the root has."""
+    """A compiled path. `root` is "$", "$$" or the name of a variable. `find` reads the value that
+    the root has.
+    """
 
     text: str
     root: str
@@ -147,7 +149,9 @@ def _compile_parsed(text: str) -> Path:
 
 @lru_cache(maxsize=_CACHED_PATHS_MAX)
 def compile_reference(text: str) -> ReferencePath:
-    """The path of a ResultPath. Raises PathSyntaxError, also for a path that is not definite."""
+    """Compile the path of a ResultPath. Raises PathSyntaxError, also for a path that is not
+    definite.
+    """
     path = compile_path(text)
     if not path.is_input or path.keys is None:
         raise PathSyntaxError(text, "must name one place of the input")

@@ -71,7 +71,7 @@ class _Walk:
             raise PathBudgetError(reason) from None
         finally:
             spent = time.perf_counter() - begun
-            # No time at all would be no time-out.
+            # Keep a positive rest: `regex` would read zero as no time-out.
             self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 
@@ -270,7 +270,9 @@ def _comparison(left: Operand, sign: str, right: Operand) -> _Test:
 
 
 def _matching(read: _Read, pattern: FilterPattern) -> _Test:
-    """Java's `matches`: the whole text. The engine is one that can be stopped."""
+    """Return True when the pattern matches the whole text, as Java's `matches`. The regex engine
+    supports a time-out.
+    """
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, and rare
 
     if _NOT_JAVA.search(pattern.source):

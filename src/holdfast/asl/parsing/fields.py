@@ -35,7 +35,7 @@ class StateFields(Protocol):
         ...
 
     def value(self, name: str) -> Template | None:
-        """A number or text that may be worked out: Seconds, or SecondsPath."""
+        """Return a field whose number or text may be computed: Seconds, or SecondsPath."""
         ...
 
     def items(self) -> Template | None: ...
@@ -78,7 +78,7 @@ class JsonataFields:
         return self.value("Assign")
 
     def pass_result(self) -> Template | None:
-        return None  # its Output is not made of what Assign is made of
+        return None  # here Output and Assign are computed from different values
 
     def value(self, name: str) -> Template | None:
         return _template(self.state, name, self.where)
@@ -86,7 +86,7 @@ class JsonataFields:
     def items(self) -> Template | None:
         if "Items" not in self.state:
             return None
-        # A distributed Map goes over the fields of an object, too.
+        # A distributed Map also iterates over the fields of an object.
         is_inline = config_of(self.state).get("Mode") != "DISTRIBUTED"
         return compile_template(self.state["Items"], f"{self.where}/Items", is_typed=is_inline)
 

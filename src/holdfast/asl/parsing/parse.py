@@ -114,7 +114,7 @@ def definition_hash(document: Json) -> str:
 
 
 def parse_definition(document: Json) -> Program:
-    """Raises `DefinitionError` naming the place of every problem."""
+    """Read a definition. Raises `DefinitionError`, which names the place of every problem."""
     # A worker, whose definitions were all validated before, must not pay for the import.
     from holdfast.asl.validation.validate import diagnose_to_run  # noqa: PLC0415
 

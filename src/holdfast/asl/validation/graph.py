@@ -16,7 +16,8 @@ _PROCESSORS: Final = ("ItemProcessor", "Iterator")
 
 
 def check_graph(scope: RuleScope, machine: Mapping[str, Any], *, is_to_run: bool) -> None:
-    """Everything about names and transitions of a definition whose shape was looked at before.
+    """Yield every problem of names and transitions in a definition whose shape was checked
+    before.
 
     `is_to_run`: a state that is never reached, and a machine that never ends, run all the same.
     """

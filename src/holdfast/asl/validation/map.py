@@ -10,7 +10,7 @@ from holdfast.asl.validation import paths, values
 from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
 
 LABEL_CHARACTERS_MAX: Final = 40
-ITEMS_MAX: Final = 100_000_000  # AWS's bound of MaxItems
+ITEMS_MAX: Final = 100_000_000  # the greatest MaxItems that AWS accepts
 
 _READERS: Final = ("s3:getObject", "s3:listObjectsV2")
 _WRITERS: Final = ("s3:putObject",)

@@ -25,7 +25,9 @@ def path(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def reference(*, context: bool = False) -> FieldCheck:
-    """A path to exactly one place of the input or a variable; `context`: `$$.…` will do as well."""
+    """A path to exactly one place of the input or a variable; `context`: a path of the context
+    object, `$$.…`, is allowed too.
+    """
 
     def check(scope: RuleScope, value: Any, location: str) -> None:
         if not isinstance(value, str):

@@ -62,7 +62,7 @@ FieldCheck: TypeAlias = Callable[[RuleScope, Any, str], None]
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """`language`: the only one that has this field."""
+    """`language`: the only query language with this field."""
 
     check: FieldCheck
     language: Language | None = None

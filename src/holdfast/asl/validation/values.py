@@ -75,7 +75,7 @@ def one_of(*choices: str) -> FieldCheck:
 def integer(
     least: int, most: int | None = STATE_SECONDS_MAX, *, jsonata: bool = False
 ) -> FieldCheck:
-    """`jsonata`: in a JSONata state an expression will do."""
+    """`jsonata`: a JSONata state may have an expression instead."""
 
     def check(scope: RuleScope, value: Any, location: str) -> None:
         if isinstance(value, str) and jsonata and scope.is_jsonata:

@@ -86,11 +86,11 @@ class Assembler:
         return len(self._states)
 
     def names_since(self, size: int) -> list[str]:
-        """The states that were added since there were so many."""
+        """Return the names of the states that were added after the first `size`."""
         return list(itertools.islice(self._states, size, None))
 
     def place(self, label: Label) -> None:
-        """`label` is where the next state is."""
+        """Place `label` at the state that is added next."""
         self._pending.append(label)
 
     def jump(self, label: Label) -> None:
@@ -101,7 +101,7 @@ class Assembler:
         self._pending = []
 
     def add(self, origin: SourcePlace, name: str, state: dict[str, Any]) -> str:
-        """A state after which the next one follows; gives its name."""
+        """Add a state that continues with the state added next, and return its name."""
         following = Label()
         given = self.end(origin, name, {**state, "Next": following})
         self._pending = [following]

@@ -94,7 +94,7 @@ class Emitter:
 
     @property
     def catchers(self) -> list[dict[str, Any]]:
-        """The `Catch` of a state at this point, the same for all that no other region divides."""
+        """Return the `Catch` of a state at this point; states in the same regions share it."""
         if self._catchers is None:
             self._catchers = catchers(self.regions)
         return self._catchers

@@ -24,7 +24,9 @@ class TryRegion:
 
 @dataclass(slots=True)
 class UndoRegion:
-    """`is_used` once something inside can fail; `tasks` are those registered so far."""
+    """A `compensating` block around a point. `is_used`: a state inside can fail. `tasks`: the undo
+    tasks registered so far.
+    """
 
     compensate: Compensate
     label: Label = field(default_factory=Label)
@@ -97,7 +99,9 @@ def final_route(region: FinalRegion, error: Any) -> ErrorRoute:
 
 
 def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
-    """The extension by which a stop runs the undo: a Catch for what no state raises."""
+    """Return the extension that makes a stop run the undo. It has the parts of a Catch, for an
+    error that no state raises.
+    """
     assign = {region.compensate.failure: ERROR_OUTPUT, region.compensate.left: region.start}
     return {"States": inside, "Begin": region.label, "End": undone, "Assign": assign}
 
@@ -135,7 +139,7 @@ def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
     """The `Catch` of a state at this point."""
     found = []
     for route in routes(regions, ERROR_OUTPUT):
-        # ASL wants States.ALL alone.
+        # ASL allows no other name beside States.ALL.
         names = [error_names.ALL] if route.is_total else list(route.names)
         catcher: dict[str, Any] = {"ErrorEquals": names}
         if route.assign:

@@ -127,7 +127,7 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     emitter.machine.tasks.add(task.name)
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
-    # A stop may come where nothing can fail.
+    # Mark the undo as used also when no state can fail: a stop may come.
     region.is_used = region.label.is_used = True
     step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
     longer = FunctionCall("append", (Variable(statement.steps), ArrayOf((step,))))

@@ -37,6 +37,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.ir import (
     Action,
+    Again,
     Ask,
     Assign,
     Publish,
@@ -101,6 +102,9 @@ class StepEmitter:
                 return workflow_state(self.machine, call)
             case StartWorkflow() as start:
                 return start_state(self.machine, start)
+            case Again(arguments):
+                renewed = {"Resource": "holdfast:again", "Arguments": template(arguments.query)}
+                return "again", {"Type": "Task", **renewed}
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}

@@ -93,7 +93,7 @@ def _defaults(node: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 def _default(expressions: Expressions, call: ast.Call, called: Called, name: str) -> TypedQuery:
-    """Python computes a default once, at the `def`. So it is a constant here."""
+    """Return the value of a default as a constant: Python computes it once, at the `def`."""
     unit = called.unit
     if not called.is_local:
         default: Any = inspect.signature(unit.function).parameters[name].default

@@ -107,7 +107,7 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
             message = "the middle of this chain of comparisons may fail"
             help_ = "give it a name on a line of its own, or join two comparisons with `and`"
             return unit.refused(node, "HF002", message, help_)
-        # The middle is written twice: it cannot fail and has no effect.
+        # Write the middle operand of `a < b < c` twice: it cannot fail and has no effect.
         left = right
         right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))

@@ -142,7 +142,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
     )
 
 
-#: Equal values have equal texts; "1.0" and "1.00", or two time zones, have not.
+#: Types whose equal values have equal texts. Decimals ("1.0", "1.00") and times in two zones do
+#: not.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
@@ -252,7 +253,7 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
         return _refused_equality(unit, node, item.type, element)
     if all(_is_scalar(type_) for type_ in (item.type, element)):
         return TypedQuery(Binary("in", item.query, of.query), BOOL)
-    # JSONata's `in` looks at scalars only, and not at null.
+    # JSONata's `in` compares only scalars, and never null.
     return TypedQuery(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
 
 

@@ -171,7 +171,7 @@ class Expressions:
     def of_helper(
         self, unit: Unit, scope: VariableScopeNames, environment: Environment
     ) -> Expressions:
-        """Return the expressions of the body of a helper that is called here."""
+        """Return the expressions of a helper's body, for a call at this place."""
         return Expressions(unit, scope, environment, place=self.place)
 
     def inside(self, place: str) -> Expressions:

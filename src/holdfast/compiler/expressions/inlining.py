@@ -143,7 +143,7 @@ class _Body:
         return _held([(variable, value)], body)
 
     def _chosen(self, node: ast.If, rest: Sequence[ast.stmt]) -> TypedQuery:
-        """The statements after an `if` belong to the arm that does not return."""
+        """Lower an `if`: the statements after it continue the arm that does not return."""
         test = self.expressions.truth(node.test)
         arms = []
         for body, is_true in ((node.body, True), (node.orelse, False)):

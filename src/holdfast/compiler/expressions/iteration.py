@@ -139,7 +139,7 @@ def _range(lowering: Lowering, arguments: list[ast.expr]) -> TypedQuery:
 
 
 def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]) -> TypedQuery:
-    """`range(9, 0, -3)`: as many steps as there are, each times its number."""
+    """Lower `range(9, 0, -3)`: number the steps from 0, and multiply each number by the step."""
     first, last, step = (require_int(lowering, argument) for argument in arguments)
     if is_refused(first.type, last.type, step.type):
         return TypedQuery(ArrayOf(()), ListOf(REFUSED))

@@ -87,7 +87,9 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
 
 
 def _is_path(query: QueryTree) -> bool:
-    """`$order.id`: as quickly read twice as held."""
+    """Return True for a path such as `$order.id`, which is as cheap to read twice as to hold in a
+    variable.
+    """
     return isinstance(query, Variable) or (isinstance(query, FieldOf) and _is_path(query.base))
 
 
@@ -209,7 +211,7 @@ def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
 
 
 def _copy(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    """Values are snapshots: a copy is the value."""
+    """Return the value itself: values never change, so a copy equals the value."""
     is_tuple = isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
     if arguments or is_tuple:
         return None

@@ -19,7 +19,7 @@ class _Point(Protocol):
 def narrow(
     point: _Point, environment: Environment, test: ast.expr, *, is_true: bool
 ) -> Environment:
-    """`environment` where `test` was true, or false."""
+    """Return the environment at a place where `test` was true, or false."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return narrow(point, environment, operand, is_true=not is_true)
@@ -72,7 +72,9 @@ def _of_class(
 def _tagged(
     environment: Environment, subject: ast.expr, name: str, tag: str, *, is_true: bool
 ) -> Environment:
-    """`if payment.kind == "card"` says which member of a union `payment` is."""
+    """Narrow a union by a constant field: `if payment.kind == "card"` shows which member `payment`
+    is.
+    """
     path = path_of(subject)
     known = None if path is None else type_at(environment, path)
     if path is None or not isinstance(known, Union):

@@ -87,7 +87,7 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
-#: A test that is as long is easier to read of a name.
+#: A help text shows `x` in place of a tested expression of this length, to stay readable.
 _LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -308,7 +308,8 @@ def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
-        # Always true, once it has a value; finding the value may fail.
+        # The truth is always true, but computing the value may fail, so the query still evaluates
+        # it.
         query = Block("_v", value.query, query)
     return TypedQuery(query, BOOL, value.fails)
 

@@ -191,7 +191,7 @@ def _reverse_flag(node: ast.Call) -> bool | None:
 
 
 def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery]:
-    """`min` and `max`, of one list or of several values."""
+    """Return the rule of `min` or `max`, for one list or for several values."""
 
     def rule(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if not node.args or any(word.arg not in ("key", "default") for word in node.keywords):

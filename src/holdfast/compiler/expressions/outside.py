@@ -17,7 +17,7 @@ from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
 from holdfast.compiler.types.types import DURATION
 
-#: Doubles hold every integer up to here.
+#: The greatest integer up to which a double holds every integer exactly.
 INTEGER_MAX: Final = 2**53
 
 

@@ -199,7 +199,8 @@ def render(query: QueryTree) -> str:
         case Constant(value):
             return _string_text(value) if isinstance(value, str) else _json_text(value)
         case ItemOf(ItemOf() as base, index):
-            # A second predicate would look at the list that the first one found the item in.
+            # Without parentheses JSONata would apply the second index to the list of the first
+            # index, and not to the item.
             return f"({render(base)})[{render(index)}]"
         case ItemOf(base, index):
             return f"{_inside(base, _ATOM)}[{render(index)}]"
@@ -337,7 +338,7 @@ def hold(value: QueryTree, build: Callable[[QueryTree], QueryTree], name: str = 
 
 
 def guard(value: QueryTree, message: str) -> QueryTree:
-    """`value`, or an error where JSONata would answer with nothing."""
+    """Return `value` guarded: an error with this message where JSONata would give undefined."""
     return hold(
         value, lambda held: Conditional(FunctionCall("exists", (held,)), held, failure(message))
     )

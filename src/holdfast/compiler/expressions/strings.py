@@ -111,7 +111,9 @@ def _without_suffix(
 
 
 def _strip(pattern: str) -> MethodRule:
-    """`pattern` is for `%s`, a class of characters; without an argument that is white space."""
+    """Return the rule of a strip method. `pattern` has `%s` for the stripped class of characters;
+    without an argument that is white space.
+    """
 
     def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
         match arguments:
@@ -128,7 +130,9 @@ def _strip(pattern: str) -> MethodRule:
 
 
 def _is_plain(text: str) -> bool:
-    """Other characters are two units of UTF-16, and would be two characters of a class."""
+    """Return True when every character is one UTF-16 unit: other characters would count as two in a
+    character class.
+    """
     return all(ord(character) < 0x10000 for character in text)
 
 
@@ -166,7 +170,7 @@ def _words(text: QueryTree) -> QueryTree:
 def _splitlines(
     value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
 ) -> MethodResult | None:
-    """The end of the last line begins no further one."""
+    """Lower `splitlines`: a line end at the end of the text begins no further line."""
     if arguments:
         return None
     ended = FunctionCall("replace", (value, Regex(f"(?:{_LINE_ENDS})$"), _EMPTY))
@@ -232,7 +236,7 @@ def _just(sign: int) -> MethodRule:
 
 
 def _zfill(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    """Zeros go between a sign and the rest."""
+    """Lower `zfill`: the zeros go between a sign and the digits."""
     match arguments:
         case (TypedQuery(Constant(int(width)), _, _),) if width > 0:
             pass
@@ -280,6 +284,8 @@ def as_int(text: QueryTree) -> QueryTree:
 
 
 def _in_range(number: QueryTree) -> QueryTree:
-    """Beyond 2**53 a JSON number is not the integer that the text says."""
+    """Return the number, or an error beyond 2**53, where a double is not exactly the integer in the
+    text.
+    """
     is_exact = Binary("<", FunctionCall("abs", (number,)), Constant(2**53))
     return Conditional(is_exact, number, failure("ValueError: the integer is beyond 2**53"))

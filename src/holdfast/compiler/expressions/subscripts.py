@@ -82,7 +82,9 @@ def _index_help(text: str, type_: Type) -> str:
 
 
 def _character(text: QueryTree, place: QueryTree, message: str) -> QueryTree:
-    """JSONata takes a place before the beginning for the beginning."""
+    """Return one character of a text, guarded: JSONata would read an index before the beginning as
+    the beginning.
+    """
 
     def at(held: QueryTree, position: QueryTree) -> QueryTree:
         size = FunctionCall("length", (held,))
@@ -162,7 +164,9 @@ def _text_slice(text: QueryTree, low: QueryTree | None, high: QueryTree | None) 
 def _list_slice(
     items: QueryTree, element: Type, low: QueryTree | None, high: QueryTree | None
 ) -> QueryTree:
-    """The bounds are evaluated before the items are looked at, for there may be none."""
+    """Lower a slice of a list. Evaluate the bounds first, because an empty list would never
+    evaluate them.
+    """
     if low is None and high is None:
         return items
     if low is None:

@@ -70,7 +70,8 @@ def uneven_failure() -> QueryTree:
     return failure("ValueError: the arguments of zip() have different lengths")
 
 
-# A `for` over a strict zip goes through what there is, and fails where the shortest list ends.
+# As in Python, a `for` over a strict zip runs its body up to the end of the shortest list, then
+# fails.
 
 
 def strict_zip(lowering: Lowering, node: ast.expr) -> ast.Call | None:

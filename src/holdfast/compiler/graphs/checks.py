@@ -47,7 +47,7 @@ _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
 
 def check_dag(graph: GraphModel) -> None:
-    """Raises CompileErrors with everything that is refused."""
+    """Check a graph. Raises CompileErrors with everything that is refused."""
     refused = [*_shape(graph)]
     if not refused:
         refused = [*_cycles(graph)]

@@ -47,7 +47,9 @@ class Emitted:
 
 
 def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
-    """`plan`: of a graph that was checked. `errors`: the error classes that it can meet."""
+    """Compile a checked graph. `plan`: its order. `errors`: the error classes that its steps may
+    raise.
+    """
     emitting = _Emitting(graph, MachineParts(errors))
     states = emitting.machine_of(
         _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)

@@ -45,7 +45,7 @@ _STEP: Final = ("id", "type", "depends_on", "arguments", "timeout_seconds", "ret
 _APPROVAL: Final = (
     *("id", "type", "depends_on", "assignee_role", "title", "notification", "timeout_seconds"),
 )
-#: Fields of a retry -> whether they are durations.
+#: The fields of a retry; True for a duration.
 _RETRY: Final[Mapping[str, bool]] = {
     "max_attempts": False,
     "interval_seconds": True,

@@ -50,7 +50,9 @@ class Input:
 
 
 def inputs_of(graph: GraphModel) -> Mapping[str, Input]:
-    """The fields that are names; others are refused elsewhere."""
+    """Return the input's fields whose names are valid; the checks of the graph refuse the
+    others.
+    """
     return {
         field: _input(uses)
         for field, uses in _uses(graph).items()

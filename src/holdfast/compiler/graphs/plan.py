@@ -56,7 +56,8 @@ from typing import Final, TypeAlias
 
 Plan: TypeAlias = "SingleStep | Chain | Fork | Core"
 
-#: Forks in forks: JSON has a limit, and deeper ones make a core. Twice this is never exceeded.
+#: The depth of forks in forks, because JSON's nesting is limited: deeper ones become a core. No
+#: plan exceeds twice this depth.
 _NESTING_MAX: Final = 12
 
 
@@ -161,7 +162,9 @@ def _last_of(plan: Plan) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseWait:
-    """`step` waits for `other`, on which it does not depend."""
+    """A wait that the graph does not need: `step` waits for `other`, on which it does not
+    depend.
+    """
 
     step: int
     other: int
@@ -299,7 +302,9 @@ def _parts(graph: Graph) -> _Parts:
 
 
 def _contracted(graph: Graph) -> _Parts:
-    """Sequences and forks made one part each, until there are none."""
+    """Return the parts after each sequence and each fork was replaced by one part, until none is
+    left.
+    """
     parts = _parts(graph)
     size = 0
     while size != len(parts.plans):

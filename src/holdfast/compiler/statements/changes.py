@@ -70,7 +70,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
 
 
 def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> None:
-    """`xs += vs` for a list."""
+    """Lower `xs += vs` for a list."""
     _extend(statements, node, node.target, name, statements.value(node.value))
 
 

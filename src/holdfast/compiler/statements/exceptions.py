@@ -71,7 +71,7 @@ def _handler(
     body = statements.block(node.body)
     flow.handlers.pop()
     if node.name is not None and flow.environment is not None:
-        # Python deletes the name here.
+        # Python deletes the name of the caught error at the end of the handler.
         flow.environment = flow.environment.without(node.name)
     if not classes:
         return None

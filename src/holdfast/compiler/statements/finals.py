@@ -95,7 +95,9 @@ def _then(statements: Statements, way: Way, failure: str, origin: SourcePlace) -
 
 
 def _refuse_jumps(statements: Statements, node: ast.Try) -> bool:
-    """Jumps that would swallow the error on its way."""
+    """Refuse jumps out of a `finally` body, because they would drop the error that passes through
+    it.
+    """
     found = [jump for part in node.finalbody for jump in _jumps(part, is_in_loop=False)]
     for jump in found:
         if isinstance(jump, ast.Raise):
@@ -123,7 +125,8 @@ def _jumps(node: ast.AST, *, is_in_loop: bool) -> Iterator[ast.stmt]:
             for inner in orelse:
                 yield from _jumps(inner, is_in_loop=is_in_loop)
         case ast.ExceptHandler(body=body):
-            # Here `raise` is about the error that was caught.
+            # In a nested handler a bare `raise` is allowed: it raises the error that the handler
+            # caught.
             for inner in body:
                 found = _jumps(inner, is_in_loop=is_in_loop)
                 yield from (jump for jump in found if not isinstance(jump, ast.Raise))

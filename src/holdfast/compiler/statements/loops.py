@@ -43,7 +43,8 @@ from holdfast.errors import HoldfastBug
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: Types only grow, and not beyond `types.bounded`; the bound turns a mistake of ours into an error.
+#: The bound of rounds. Types only grow, up to `types.bounded`, so only a bug of the compiler
+#: reaches it.
 _ROUNDS_MAX: Final = 100
 
 _Values = tuple[tuple[str, TypedQuery], ...]

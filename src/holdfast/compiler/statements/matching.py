@@ -39,7 +39,7 @@ def lower_match(statements: Statements, node: ast.Match) -> None:
 
 
 def _subject(statements: Statements, node: ast.Match) -> Subject:
-    """Evaluated once; a name, or a field of one, is its own variable."""
+    """Return the subject, evaluated once; a name, or a field of a name, needs no new variable."""
     value = statements.value(node.subject)
     path = path_of(node.subject)
     root = None if path is None else path.split(".", 1)[0]
@@ -66,7 +66,7 @@ def _cases(statements: Statements, node: ast.Match, subject: Subject, number: in
     assert before is not None
     found = _found(statements, subject, case)
     if found is None:
-        # Refused: the cases are looked into all the same.
+        # The subject was refused: lower the cases anyway, to report their refusals too.
         statements.block(case.body)
         after = flow.environment
         flow.environment = before

@@ -13,6 +13,7 @@ from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.statements.results import leaving, lower_result
 from holdfast.compiler.steps.task_arguments import can_fit, is_bool_for_number
 from holdfast.compiler.types.types import (
+    NEVER,
     NONE,
     REFUSED,
     UNKNOWN,
@@ -53,7 +54,8 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
             flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
         returned = statements.protected(returned, node, "returned")
         statements.emit(Return(statements.origin(node), returned))
-    if value is not None and type_ is not None and statements.scope.parent is None:
+    is_over = type_ is None or type_ == NEVER
+    if value is not None and type_ is not None and not is_over and statements.scope.parent is None:
         _check(statements.unit, value, type_)
     flow.returned.append(REFUSED if type_ is None else type_)
     flow.environment = None

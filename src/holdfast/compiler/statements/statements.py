@@ -73,6 +73,7 @@ from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.ir import (
     Action,
+    Again,
     Assign,
     Break,
     Continue,
@@ -134,7 +135,7 @@ class Statements:
         self.scope = scope
         self.flow = flow
         self.outer = outer
-        #: In the body of a helper: what its `return`s give.
+        #: In the body of a helper: the value that its `return` statements give.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
         self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
@@ -265,8 +266,21 @@ class Statements:
         if found is None:
             return None
         action, type_ = found
+        if isinstance(action, Again) and not (targets is None and self.may_go_on_as_new):
+            message = "a workflow goes on as new with `return again(…)`, outside of `try`,"
+            message += " `compensating`, branches and helpers"
+            self.unit.refuse(node, "HF087", message, f"return {self.unit.text(node)}")
+            return None
         self._pending.append(StepStatement(self.origin(whole), action, targets))
         return type_
+
+    @property
+    def may_go_on_as_new(self) -> bool:
+        """Return True where nothing around this point has to be left first: the whole execution is
+        here, and no undo, handler or `finally` waits for its end.
+        """
+        is_whole = self.scope.parent is None and self.result is None
+        return is_whole and not self.flow.protections and not self.flow.finals
 
     def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
         return self._lower_step(node, self.durable(node))

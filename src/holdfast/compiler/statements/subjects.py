@@ -39,7 +39,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CaseMatch:
-    """`test` None: always. `type`: of the subject afterwards. `covers`: what cannot come again."""
+    """The match of a case. `test` None: it always matches. `type`: the subject's type afterwards.
+    `covers`: the values that no later case gets.
+    """
 
     test: TypedQuery | None
     type: Type
@@ -71,7 +73,7 @@ def atoms_of(type_: Type) -> Iterable[Atom]:
 
 
 def without(type_: Type, covered: frozenset[Atom]) -> Type:
-    """`type_` once the values in `covered` are gone."""
+    """Return the type without the values in `covered`."""
     kept: list[Type] = []
     for member in members_of(type_):
         left = [atom for atom in atoms_of(member) if atom not in covered]

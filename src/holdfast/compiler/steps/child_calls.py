@@ -10,10 +10,10 @@ from holdfast.api.surface import Workflow
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf, literal
-from holdfast.compiler.ir import Action, RunWorkflow, StartWorkflow
+from holdfast.compiler.ir import Action, Again, RunWorkflow, StartWorkflow
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
-from holdfast.compiler.types.types import STR, Type
+from holdfast.compiler.types.types import NEVER, STR, Type
 
 #: The errors for a wrong value, and those of pydantic for an annotation.
 _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
@@ -32,6 +32,13 @@ def lower_start(
 ) -> tuple[Action, Type]:
     """Lower `start(workflow, …)`, whose result is the id of the execution."""
     return StartWorkflow(workflow, _filled(expressions, node, workflow, given)), STR
+
+
+def lower_again(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
+) -> tuple[Action, Type]:
+    """Lower `return again(…)`, after which nothing follows."""
+    return Again(_filled(expressions, node, workflow, given)), NEVER
 
 
 def _filled(

@@ -13,7 +13,7 @@ from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
 from holdfast.errors import WorkflowError
 
-#: By identity: comparing would run the author's code.
+#: The functions by identity, because a comparison would run the author's code.
 _STEPS: Final = frozenset(
     map(
         id,
@@ -26,6 +26,7 @@ _STEPS: Final = frozenset(
             surface.wait_for_event,
             surface.ask,
             surface.publish,
+            surface.again,
             surface.send,
             surface.start,
         ),

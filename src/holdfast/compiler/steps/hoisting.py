@@ -123,7 +123,9 @@ def _written(node: ast.expr) -> ast.expr:
 
 
 def has_durable(hoister: Hoister, node: ast.expr) -> bool:
-    """Asked for each expression around the node, and again in each round of a loop."""
+    """Return True when the node contains a durable call. The result is cached: each enclosing
+    expression and each round of a loop asks again.
+    """
     if isinstance(node, ast.Name | ast.Constant):
         return False
     known = hoister.unit.with_durable

@@ -36,7 +36,7 @@ def logger_of(unit: Unit, node: ast.AST) -> str | None:
             return None
     if isinstance(found, ModuleType):
         return "root" if found.__name__ == "logging" else None
-    # By name, because a logger is a thing of the outside world that no compiler imports.
+    # Compare class names, because the compiler must not import the libraries of the loggers.
     kinds = {f"{cls.__module__}.{cls.__name__}" for cls in type(found).__mro__}
     return None if kinds.isdisjoint(_LOGGERS) else str(found.name)
 

@@ -15,7 +15,7 @@ from holdfast.compiler.ir import Action, TaskAction
 from holdfast.compiler.signatures import match_call, signature_of
 from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
-from holdfast.compiler.steps.child_calls import lower_child_call, lower_start
+from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
 from holdfast.compiler.steps.durable import find_outside
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
@@ -62,6 +62,10 @@ class Steps:
             return lower_child_call(self.expressions, node, function, given)
         if function is surface.start:
             return self._start(node)
+        if function is surface.again:
+            workflow = self.expressions.unit.workflow
+            given = self._arguments(node, workflow, 0)
+            return lower_again(self.expressions, node, workflow, given)
         found = match_call(self.expressions.unit, node, function)
         if found is None:
             raise StepRefused

@@ -46,7 +46,9 @@ def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Typ
 
 
 def _not_negative(duration: TypedQuery) -> TypedQuery:
-    """A negative time continues at once. A Wait would fail, and could not be caught."""
+    """Return the duration, at least 0: as in Python a negative time continues at once. A Wait with
+    one would fail, uncatchably.
+    """
     if isinstance(duration.query, Constant):
         return duration
     query = FunctionCall("max", (ArrayOf((Constant(0), duration.query)),))
@@ -69,7 +71,9 @@ def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Actio
 
 
 def _with_offset(text: QueryTree) -> QueryTree:
-    """A timestamp needs an offset. A Wait could not catch the error, an expression can."""
+    """Return the timestamp, or an error when it has no offset: no Catch could handle a Wait's own
+    error.
+    """
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
     has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))

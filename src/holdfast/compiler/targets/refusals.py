@@ -23,6 +23,7 @@ _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
+_NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
     "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
@@ -138,6 +139,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         message = "the workflow's own timeout ends it on Step Functions at once, and undoes nothing"
         yield refuse(None, message, _TIMEOUT)
     for _, name, state in _states(definition, ""):
+        if state.get("Resource") == "holdfast:again":
+            yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         for word in state.get("Holdfast", {}):
             if word != _PUBLISH:
                 yield refuse(name, *_LANES[word])

@@ -106,7 +106,7 @@ class Rewriting:
         return {**kept, "States": _reached(states, machine["StartAt"])}
 
     def _state(self, name: str, state: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """The state, and those that it needs behind it."""
+        """Return the rewritten state, and the states that AWS needs after it."""
         kept = {key: value for key, value in state.items() if key != "Holdfast"}
         match kept["Type"]:
             case "Task" if kept["Resource"].startswith("holdfast:workflow:"):
@@ -122,7 +122,9 @@ class Rewriting:
         return {name: _with_texts_of_errors(kept)}
 
     def _processor(self, processor: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """Inside a second Map the context has only its own index: the outer one is kept."""
+        """Keep the index of an outer Map in a variable: inside a nested Map the context has only
+        the inner index.
+        """
         if not any(inner.get("Type") == "Map" for inner in _objects(processor["States"])):
             return self._machine(processor, (*lanes, "$states.context.Map.Item.Index"))
         variable = _unused("iteration", self._variables)
@@ -154,6 +156,8 @@ class Rewriting:
                 return _retried(
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
+            case "again":
+                return state  # refused: see `refusals`
             case "start":
                 machine = self._placeholder("workflow", target, target)
                 given = {"StateMachineArn": machine, "Input": state["Arguments"]}

@@ -44,7 +44,9 @@ class Exported:
 
 
 def to_step_functions(compiled: CompiledWorkflow, source: Source) -> Exported:
-    """Raises CompileErrors: HF064 for what only the engine can run, HF065 for limits of AWS."""
+    """Export a workflow for AWS. Raises CompileErrors: HF064 for constructs that only the engine
+    can run, HF065 for limits of AWS.
+    """
     places = StatePlaces(compiled, source)
     rewriting = Rewriting(compiled.asl)
     asl = rewriting.machine()

@@ -48,7 +48,9 @@ _MISSING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class ModelField:
-    """`obstacle` says why a workflow cannot set it, `default_obstacle` why not leave it out."""
+    """One field of a model. `obstacle` says why a workflow cannot set it, `default_obstacle` why a
+    call cannot omit it.
+    """
 
     type: Type
     is_required: bool

@@ -59,7 +59,7 @@ class DictOf:
 
 @dataclass(frozen=True, slots=True)
 class TupleOf:
-    """`names`: of the fields of a NamedTuple."""
+    """A tuple with these parts. `names`: the field names of a NamedTuple."""
 
     elements: tuple[Type, ...]
     names: tuple[str, ...] = ()
@@ -326,7 +326,7 @@ def describe(type_: Type) -> str:
         case ErrorOf():
             return "exception"
         case Union(members):
-            # None last, as people write it.
+            # Put None last, as authors write it.
             ordered = sorted(members, key=lambda member: (member == NONE, describe(member)))
             return " | ".join(dict.fromkeys(map(describe, ordered)))
 

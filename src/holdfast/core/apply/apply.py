@@ -50,7 +50,8 @@ _TERMINAL: Final[Mapping[str, Status]] = {
     "ExecutionAborted": "ABORTED",
 }
 
-#: Two frames are made for each transition; a call of the class itself takes twice as long.
+#: Creates frames without the class's own constructor, which takes twice as long; each transition
+#: creates two frames.
 _frame: Final = Frame.__new__
 
 
@@ -117,21 +118,32 @@ def _prioritised(state: Execution, event: Event) -> Execution:
     return state._replace(priority=own["priority"], last_control=own["control"])
 
 
+def _continued_as_new(state: Execution, event: Event) -> Execution:
+    """Begin again: the events that were used and the values that were published stay."""
+    own = event.holdfast
+    return state._replace(
+        definition=own["definition"],
+        input=own["input"],
+        frames={},
+        renewed_event=state.last_event,
+    )
+
+
 def _published(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(published={**state.published, own["name"]: own["value"]})
 
 
 def _skipped(state: Execution, event: Event) -> Execution:
-    """The wait is over without a result of its own. A child execution that it waited for is not
-    awaited any longer, so it gets a stop.
+    """Apply a skip: end the wait without a result of its own. A child execution of the wait is then
+    abandoned, so a worker sends it a stop.
     """
     state = state._replace(last_control=event.holdfast["control"])
     return moved(state, frame_of_event(state, event), event, waiting=Exited())
 
 
 def _forked(state: Execution, event: Event) -> Execution:
-    """The history so far is a copy. From here on the execution is its own."""
+    """Apply the end of a fork's copied history: every later event is the fork's own."""
     own, root = event.holdfast, state.frames[ROOT]
     data = event.details.get("input", root.input)
     assigned = event.details.get("assignedVariables", {})
@@ -245,7 +257,9 @@ def _entered(state: Execution, event: Event) -> Execution:
 
 
 def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
-    """The root, or a lane of the entry that its id names; the lane counts as started."""
+    """Add the root frame, or the frame of a lane; the frame's id names the lane's owner entry.
+    Count the lane as started.
+    """
     frame_id: str = event.holdfast.get("frame", ROOT)
     owner = None
     if frame_id != ROOT:
@@ -274,7 +288,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
-        state = without_lanes(state, frame)  # caught: they are not continued
+        state = without_lanes(state, frame)  # the error is caught: the lanes below do not continue
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
     frame = _frame(
@@ -400,7 +414,7 @@ def _opened(state: Execution, event: Event) -> Execution:
 
 
 def _noted(state: Execution, _event: Event) -> Execution:
-    """Leave the state unchanged: the event is only for the history, because its subject ends
+    """Leave the state unchanged. The event is only for the history: the lane or task in it ends
     together with its owner.
     """
     return state
@@ -412,6 +426,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     **cancelling.HANDLERS,
     **pausing.HANDLERS,
     "PriorityChanged": _prioritised,
+    "ContinuedAsNew": _continued_as_new,
     "Published": _published,
     "StepSkipped": _skipped,
     "ExecutionForked": _forked,

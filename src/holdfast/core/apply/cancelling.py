@@ -29,7 +29,9 @@ def _stopping(state: Execution, event: Event) -> Execution:
 
 
 def _closing(state: Execution, event: Event) -> Execution:
-    """The lane that has failed, if one has, is over."""
+    """Mark a Parallel or Map as closing, and remove the lane whose failure closes it, if the event
+    names one.
+    """
     frame, own = frame_of_event(state, event), event.holdfast
     assert isinstance(frame.waiting, Lanes)
     closed = frame._replace(waiting=frame.waiting._replace(closing=own["closing"]))
@@ -38,7 +40,7 @@ def _closing(state: Execution, event: Event) -> Execution:
 
 
 def _cancelled(state: Execution, event: Event) -> Execution:
-    """A deadline that has passed leaves the line."""
+    """Mark the frame as cancelled, and remove the block deadlines that have passed."""
     frame, own = frame_of_event(state, event), event.holdfast
     kept = tuple(due for due in frame.deadlines if due.number not in own["over"])
     return state.with_frame(frame._replace(cancelled=own["reason"], deadlines=kept))
@@ -84,7 +86,9 @@ def _deadline_set(state: Execution, event: Event) -> Execution:
 
 
 def _deadline_passed(state: Execution, event: Event) -> Execution:
-    """The line has been cancelled out to the block."""
+    """Leave the blocks whose deadlines have passed: their undo is finished, and no lane inside them
+    stays open.
+    """
     frame, own = frame_of_event(state, event), event.holdfast
     variables = {**frame.variables, **own["assigned"]}
     left = without_deadlines(frame, own["over"])

@@ -10,7 +10,7 @@ from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
-_FRAMES_AT: Final = Execution._fields.index("frames")  # `last_event` is the field after it
+_FRAMES_AT: Final = Execution._fields.index("frames")  # the field `last_event` follows `frames`
 
 
 def frame_of_event(state: Execution, event: Event) -> Frame:
@@ -26,12 +26,15 @@ def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execu
 
 
 def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
-    # Both at once: this is done for every event, and copying an execution is most of its cost.
+    # Replace both fields in one copy: every event needs it, and copying the execution is most of
+    # its cost.
     return with_frames(state, {**state.frames, frame.id: frame}, event.id or state.last_event)
 
 
 def with_frames(state: Execution, frames: Mapping[str, Frame], last_event: int) -> Execution:
-    """-> the change that nearly every event makes, in half the time of `_replace`."""
+    """Return the state with these two fields changed, as nearly every event does, in half the time
+    of `_replace`.
+    """
     fields = (*state[:_FRAMES_AT], frames, last_event, *state[_FRAMES_AT + 2 :])
     return tuple.__new__(Execution, fields)
 
@@ -59,7 +62,7 @@ def without_lanes(state: Execution, frame: Frame) -> Execution:
 
 
 def without(state: Execution, dropped: set[str]) -> Execution:
-    """Remove these frames and all below them."""
+    """Return the state without these frames and without every frame below them."""
     dropped = set(dropped)
     kept: dict[str, Frame] = {}
     for key, other in state.frames.items():

@@ -18,7 +18,9 @@ def _map_run_event(state: Execution, event: Event) -> Execution:
 
 def _asked(kind: TaskKind) -> Apply:
     def apply_asked(state: Execution, event: Event) -> Execution:
-        """Record that items are read, or results written, by an attempt like any other."""
+        """Record that an attempt, scheduled like a task's attempt, reads the Map's items or writes
+        its results.
+        """
         own = event.holdfast
         waiting = Attempt(
             entry=own["entry"],

@@ -71,7 +71,9 @@ def _shifted(frame: Frame, shift_ms: int, *, is_frozen: bool) -> Frame:
 
 
 def _shifted_wait(waiting: WaitingFor, shift_ms: int, *, is_frozen: bool) -> WaitingFor:
-    """An attempt is never begun during a pause, so its due is shifted with running timers, too."""
+    """Shift the due times of a wait by the length of the pause. No attempt begins during a pause,
+    so its due time moves even when timers run.
+    """
     match waiting:
         case Attempt():
             return replace(waiting, due_ms=waiting.due_ms + shift_ms)

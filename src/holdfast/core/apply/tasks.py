@@ -26,7 +26,7 @@ from holdfast.core.state import (
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CLOCK_ERROR_MS
 
-#: How a resource ends that is answered after its call.
+#: The suffix of a resource whose answer arrives after its call, and the kind of its task.
 _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
     ".waitForTaskToken": "callback",
     ".sync": "sync",
@@ -59,7 +59,7 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "pure", target
         case "workflow", ":", _:
             return "sync", resource
-        case ("start", ":", _) | ("send", "", ""):
+        case ("start", ":", _) | ("send" | "again", "", ""):
             return "command", resource
         case "event.waitForTaskToken", "", "":
             return "event", ""
@@ -126,7 +126,9 @@ def _due_ms(since_ms: int, seconds: int | None) -> int | None:
 
 
 def _task_submitted(state: Execution, event: Event) -> Execution:
-    """The call is over, its answer is not: the time-out counts from the call's beginning."""
+    """Record that the call has returned and the wait for its answer begins. The time-out still
+    counts from the call's beginning.
+    """
     frame = frame_of_event(state, event)
     called = frame.waiting
     assert isinstance(called, Attempt)
@@ -170,7 +172,8 @@ def _activity_started(state: Execution, event: Event) -> Execution:
     waiting = replace(
         offered,
         is_begun=True,
-        # A snapshot of code that counted from the schedule has a due time, and no seconds.
+        # An earlier release counted from the schedule: its snapshots have a due time here, and no
+        # seconds.
         due_ms=offered.due_ms or _due_ms(event.at_ms, offered.timeout_seconds),
         heartbeat_due_ms=_due_ms(event.at_ms, offered.heartbeat_seconds),
     )
@@ -183,7 +186,8 @@ def _task_started(state: Execution, event: Event) -> Execution:
 
 def _task_succeeded(state: Execution, event: Event) -> Execution:
     if "event" in event.holdfast:
-        # A host whose clock is behind may still find an event valid that is over by this one.
+        # Keep recently expired events: a host whose clock is behind could otherwise accept the same
+        # event a second time.
         over_ms = event.at_ms - 2 * CLOCK_ERROR_MS
         unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
@@ -200,8 +204,8 @@ def failed(state: Execution, event: Event) -> Execution:
     if isinstance(frame.waiting, Attempt | Awaiting):
         waiting = FailedState(frame.waiting.entry, frame.waiting.attempt)
     if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
-        # The child has ended. A time-out ends the wait alone, and a call that failed may have begun
-        # a child in the hands of a worker that was lost.
+        # The child has ended, so no stop is sent to it. A time-out ends only the wait, and a failed
+        # call may have started a child through a worker that was lost.
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 

@@ -33,7 +33,7 @@ def back_up(source: Path, target: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # "rw": a file that is not there must not be made.
+    # Mode "rw", so that SQLite does not create a missing file.
     original = sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)
     copy = sqlite3.connect(target)
     try:

@@ -29,7 +29,7 @@ from holdfast.runtime.commands.tokens import SigningKeys
 
 KEEPER_SECONDS: Final = 1.0
 RETENTION_SECONDS: Final = 60
-#: After a fault of the file the pump waits so long before it reads a queue again.
+#: The time that the pump waits after a fault of the file before it reads a queue again.
 FAULT_PAUSE_SECONDS: Final = 1.0
 _KEY_BYTES: Final = 32
 
@@ -150,7 +150,7 @@ class SqliteCloud:
         time.sleep(FAULT_PAUSE_SECONDS)
 
     def _log(self, fault: ServiceFault) -> None:
-        """One line for a fault that stays."""
+        """Log a fault, with one line for a fault that lasts."""
         if self._fault != fault.message:
             self._fault = fault.message
             _logger.error("error[%s]: %s", fault.code, fault.message)

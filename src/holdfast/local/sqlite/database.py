@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 #: Runs inside a transaction. It raises ServiceFault before its first write, or not at all.
 Work: TypeAlias = Callable[[sqlite3.Connection], Result]
 
-#: "Hold": the file belongs to Holdfast.
+#: The application id "Hold" in the file's header marks it as Holdfast's.
 APPLICATION_ID: Final = 0x486F6C64
 SCHEMA_VERSION: Final = 1
 #: Another process may hold the write lock for a checkpoint of a large log.
@@ -209,7 +209,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Raises RequestError HF283 for a file that cannot be this stack's storage."""
+    """Open the file. Raises RequestError HF283 when it cannot be this stack's storage."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep_private(path)
@@ -225,7 +225,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _keep_private(path: Path) -> None:
-    """A new file is for its owner alone: it holds the data of executions and the signing key."""
+    """Make a new file readable only by its owner: it holds the data of executions and the signing
+    key.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 

@@ -56,8 +56,8 @@ NAMES: Final = ResourceNames(
 
 
 class SqlitePorts:
-    """`tasks` runs user code, `clock` gives milliseconds, `publish` sends an event to the
-    account's default bus.
+    """Performs effects. `tasks` runs user code, `clock` gives milliseconds, `publish` sends an
+    event to the account's default bus.
     """
 
     def __init__(

@@ -27,7 +27,9 @@ class Presence:
             self.is_gone(left.name.removeprefix(f"{database.name}-").removesuffix(_SUFFIX))
 
     def _locked(self) -> int:
-        """Another process that starts now may remove the file before its lock is taken."""
+        """Create and lock the file. Another process may remove it before the lock is taken: then
+        create it again.
+        """
         path = self._path(self.name)
         while True:
             opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -22,7 +22,7 @@ from holdfast.runtime.storage.items import refused
 VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
 #: Events that were put on the bus `holdfast`.
 EVENTS: Final = "events"
-#: Between two tries of an event.
+#: The time between two deliveries of an event.
 EVENTS_VISIBILITY_SECONDS: Final = 60
 
 
@@ -48,7 +48,7 @@ _RULES: Final[dict[str, _Rules]] = {
         queue.name: _Rules(queue.visibility_seconds, queue.receives_max)
         for queue in resources.QUEUES
     },
-    # A dead letter is in hand for as long as a work message with a live worker.
+    # A received dead letter stays hidden for as long as a work message with a live worker.
     **{f"{queue.name}-dlq": _Rules(limits.VISIBILITY_SECONDS) for queue in resources.QUEUES},
     EVENTS: _Rules(EVENTS_VISIBILITY_SECONDS, 1 + resources.EVENT_RETRY_ATTEMPTS_MAX),
     f"{EVENTS}-dlq": _Rules(EVENTS_VISIBILITY_SECONDS),
@@ -56,7 +56,9 @@ _RULES: Final[dict[str, _Rules]] = {
 
 
 class SqliteQueues:
-    """`holder` names this process. `tell` is called when messages have come."""
+    """The queues in the file. `holder` names this process. `tell` is called when messages have
+    come.
+    """
 
     def __init__(
         self, database: Database, clock: Callable[[], int], holder: str, tell: Callable[[], None]
@@ -122,7 +124,9 @@ class SqliteQueues:
         return self._database.write(receive)
 
     def delete(self, receipts: Iterable[str]) -> None:
-        """A message that has been received again since stays: another worker has it."""
+        """Delete messages. A message that was received again in between stays, because another
+        worker has it.
+        """
         rows = list(map(_parsed, receipts))
         statement = "DELETE FROM messages WHERE id = ? AND receives = ?"
         self._database.write(lambda writer: writer.executemany(statement, rows))

@@ -38,7 +38,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.items import changed, check_item, holds
 
-LAST_CHARACTER: Final = chr(0x10FFFF)  # sorts after anything that may follow a prefix
+LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
 ROWS: Final = "pk, sk, attributes, data"
 
 _TABLES: Final = {table.name: table for table in resources.TABLES}
@@ -79,7 +79,7 @@ class SqliteStore:
         return self._database.read(found)
 
     def query_list(self, effect: QueryList) -> ListPage:
-        # One more than is read: whether it exists tells whether the partition goes on.
+        # Read one row more than needed: it shows whether the partition has more rows.
         size = LIST_READ_MAX if effect.where else effect.limit
         partition, sort = list_keys(effect.table)
         rows = self._rows(

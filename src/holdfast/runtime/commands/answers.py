@@ -99,7 +99,7 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
     state = log.state
     frame = None if state is None else state.frame_of(token.entry)
     if state is None:
-        # A first task may hand its token on before record 0 (R3).
+        # A first task may pass its token to another system before record 0 is written (R3).
         is_open = yield from known.may_begin(log)
     else:
         is_open = frame is not None and takes_answer(frame.waiting, token.attempt)
@@ -119,7 +119,9 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
 
 
 def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """The wait is over. The answer that ended it succeeds again (R12), another one is refused."""
+    """Handle an answer to a wait that has ended. The answer that ended it succeeds again (R12);
+    another one is refused.
+    """
     partition = keys.inbox(token.tenant, token.run)
     found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
     if found is None or not _is_repeated(known, found, request):

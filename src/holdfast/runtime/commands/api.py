@@ -41,8 +41,8 @@ from holdfast.runtime.storage.formats import FORMATS, Formats
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All commands. `workflows`: those that can be started, by name. Each method is documented in
-    its module.
+    """All commands. `workflows`: the workflows that can be started, by name. Each method is
+    documented in its module.
     """
 
     programs: Programs

@@ -25,6 +25,8 @@ def request_control(
 
 
 def send_control(tenant: str, run: str, control_id: str, now_ms: int, fields: Item) -> NoResult:
-    """Stores the control item and wakes the execution. The same id twice is one request."""
+    """Store the control message and wake the execution. Two control messages with one id are one
+    request.
+    """
     yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
     yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))

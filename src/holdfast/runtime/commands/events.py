@@ -1,4 +1,6 @@
-"""Events: store one, wake the executions that wait for it, and list those that came early."""
+"""Events: store an event, wake the executions that wait for it, and list events that came before
+any wait.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def error_and_cause(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, str]:
-    """Return the fields named in `longest` that the request has, each cut to so many characters.
+    """Return the request's fields that `longest` names, each cut to the length given there.
 
     An empty text is left out. Raises RequestError HF233 for a value that is not text.
     """

@@ -72,7 +72,7 @@ def forks_of(tenant: str, run: str) -> Generator[Effect, Any, list[str]]:
 def _send(
     known: Lookup, tenant: str, origin: Execution, request: dict[str, Json], chance: bytes
 ) -> Generator[Effect, Any, str]:
-    """Store what names the fork, then send its start (R12)."""
+    """Store the rows that name the fork, then send its start message (R12)."""
     now_ms = yield Clock()
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
     yield Put(

@@ -136,7 +136,7 @@ def _changeable(
 
 
 def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
-    """Return the place of what waits, and the end of its row's key."""
+    """Return the queue place of a waiting attempt or execution, and the end of its row's key."""
     match frame.waiting:
         case Admission(entry, queued):
             return queued, permit_id(state.run, entry, 0)
@@ -157,7 +157,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
-    # Without a row it has been let in, and its message is on the way; or it is behind all counted.
+    # Without a counted row, the gate has let it begin (its message is under way), or it waits
+    # behind all counted rows.
     missing = COUNTED_MAX if len(rows) >= COUNTED_MAX else 0
     shown["ahead"] = places[0] if places else missing
     declared = known.limits.rule(gate_id.limit)
@@ -174,8 +175,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
 
 
 def _held_back(scope: Scope) -> JsonResult:
-    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After
-    the resume it waits for its turn among those that were held.
+    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After the
+    resume the attempt or execution waits for its turn among the others that the pause held back.
     """
     shown: dict[str, Any] = {"kind": "paused", "scope": str(scope)}
     settings = yield from operate.settings_now(scope.gate)
@@ -224,8 +225,8 @@ def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
 
 
 def _seconds(report: GateReport, place: int) -> int | None:
-    """Return until the attempt at that place, from 1, begins; None for concurrency: nothing says
-    how long those that run will take.
+    """Return the seconds until the attempt at that place, from 1, begins. None for concurrency,
+    because the duration of running attempts is unknown.
     """
     if report.rule.interval_us is None:
         return None

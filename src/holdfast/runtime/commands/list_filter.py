@@ -36,7 +36,7 @@ _LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 _FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")
 _OPEN: Final = ("RUNNING",)
 _ENDED: Final = tuple(status for status in STATUSES if status not in _OPEN)
-#: The statuses that an execution with such a field can have.
+#: The statuses that an execution can have when it has the field.
 _POSSIBLE: Final[Mapping[str, tuple[str, ...]]] = {
     "error": _FAILED,
     "paused": _OPEN,
@@ -204,7 +204,9 @@ def _only(statuses: tuple[str, ...], possible: tuple[str, ...], field: str) -> t
 
 
 def _before(request: Mapping[str, Any]) -> str:
-    """Return the key at which the page begins: that of the last page, or the latest start."""
+    """Return the key at which the page begins: the end of the previous page, or the latest start
+    time.
+    """
     after = request.get("after")
     if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
         raise RequestError("HF209", "`after` is not what a page gave as `next`")
@@ -213,7 +215,7 @@ def _before(request: Mapping[str, Any]) -> str:
 
 
 def _key_of(at_ms: int | None) -> str | None:
-    """Return the key before all those of executions that started at the time or later."""
+    """Return a key that sorts before those of all executions started at that time or later."""
     return None if at_ms is None else f"{max(at_ms, 0):015d}"
 
 

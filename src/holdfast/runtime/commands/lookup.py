@@ -32,11 +32,12 @@ from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
 
-#: A start message lives no longer; an execution that has no log by then never began.
+#: The lifetime of a start message: an execution without a log after that time never began.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A bare name costs a read for each state machine. With more of them, a request gives MACHINE:NAME.
+#: A bare name costs a read for each state machine. With more machines, a request must give
+#: MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
-#: With a longer one the key of a registration would pass DynamoDB's 2,048 bytes.
+#: With a longer event name the key of a registration would exceed DynamoDB's 2,048 bytes.
 _EVENT_NAME_BYTES_MAX: Final = 1_947
 #: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
 #: item of a distributed Map.
@@ -45,7 +46,9 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The stack, for every command. `workflows`: those that can be started, by name."""
+    """The data of the stack that every command uses. `workflows`: the workflows that can be
+    started, by name.
+    """
 
     programs: Programs
     workflows: Mapping[str, Definition]
@@ -120,7 +123,7 @@ class Lookup:
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # The name row is proof of an accepted start. An id alone is not.
+            # A name row proves an accepted start; an id without one does not.
             last = identifier.rpartition(":")[2]
             is_named = run not in {identifier, self.run_in_name(tenant, last)}
             if log.state is not None or is_named or (yield from self.may_begin(log)):
@@ -234,7 +237,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """Return the state machines among which a bare name is looked for."""
+    """Return the state machines whose executions may have the bare name."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []

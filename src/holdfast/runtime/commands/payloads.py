@@ -13,7 +13,8 @@ from holdfast.runtime.commands.fields import hash_of
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import hidden
 
-#: The module in the name of a type, `list[shop:Payment]`. Secrets are listed by type names alone.
+#: Matches the module part in a type's name: `shop:` in `list[shop:Payment]`. Secrets are listed by
+#: type names alone.
 _MODULE: Final = re.compile(r"[\w.]+:")
 
 

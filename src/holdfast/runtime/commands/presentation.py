@@ -42,9 +42,9 @@ from holdfast.sealed import hidden
 EventPlace: TypeAlias = tuple[int, int]
 BEGINNING: Final[EventPlace] = (-1, 0)
 
-#: AWS's name for the details of an event type, where it is not the type itself.
+#: AWS's name for the details of an event type, where it differs from the type's own name.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
-#: Details that AWS gives as JSON text.
+#: Members of the details that AWS gives as JSON text.
 _TEXTS: Final = frozenset({"input", "output", "parameters"})
 
 
@@ -196,7 +196,7 @@ def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
 
 
 def last_failure(records: Iterable[Record]) -> dict[str, Any] | None:
-    """Return the newest failed attempt that has a traceback, of the records that were read."""
+    """Return the newest failed attempt with a traceback among the records."""
     for record in reversed([*records]):
         for event in reversed(record.events):
             if "traceback" in event.holdfast:
@@ -258,7 +258,9 @@ def read_records(
 def records_of(
     tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[Record]]:
-    """Records that TTL has deleted are missing: then the history begins at the first snapshot."""
+    """Yield the records in order. If TTL has deleted the oldest records, the history begins at the
+    first snapshot.
+    """
     now_ms = yield Clock()
     with reading(f"the log of execution {run}"):
         items = kept(items, now_ms)

@@ -70,8 +70,8 @@ def describe(
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return the description without data that does not fit the answer. Waits stay: a caller needs
-    their tokens to answer them.
+    """Return the description without data that does not fit the answer. The waits stay in it: a
+    caller needs their tokens to answer.
     """
     large = [
         key
@@ -187,7 +187,9 @@ def _require_listed(
 def _with_held(
     tenant: str, wanted: ListFilter, rows: list[dict[str, Any]], after: str
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """Marks the executions in quarantine, and adds those of them that the list does not have."""
+    """Mark the listed executions that are in quarantine, and add quarantined executions without a
+    list entry.
+    """
     resting = yield from quarantine.resting(tenant)
     is_redrive = {held.run: held.is_redrive for held in resting}
     marked = [
@@ -220,5 +222,5 @@ def report(
     if not answer["examined"]:
         yield from known.require_log(
             tenant, str(identifier)
-        )  # refuses an id that was never accepted
+        )  # raises for an id that was never accepted
     return answer

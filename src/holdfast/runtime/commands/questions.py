@@ -94,7 +94,7 @@ def _limit_of(request: Mapping[str, Any]) -> int:
 
 
 def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, Question | None]:
-    """Return the question of a row; None when it is not this assignee's, or over."""
+    """Return the question of a row; None when another assignee has it or its wait has ended."""
     if row.due_ms is not None and row.due_ms <= now_ms:
         return None
     if not row.own:
@@ -130,7 +130,7 @@ class _Open:
         return question_from(questions.item_of(self.tenant, self.state, opened_by(self.waiting)))
 
     def update(self, **changed: Any) -> Update:
-        """A write of the row, if the worker has not deleted it meanwhile."""
+        """Return an update of the row that fails if the worker has deleted the row meanwhile."""
         where = (_PRESENT, *changed.pop("where", ()))
         row = self.row
         return Update(

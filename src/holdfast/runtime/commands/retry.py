@@ -20,7 +20,7 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult, NoResult
 
 Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE"]
-#: ARNs of IAM and the subjects of tokens are shorter.
+#: The bound of a caller's name. ARNs of IAM and subjects of tokens are shorter.
 CALLER_CHARACTERS_MAX: Final = 256
 
 _HELP: Final[Mapping[Obstacle, str]] = {
@@ -99,6 +99,8 @@ def send_retry(
 
 
 def _open_steps(state: Execution) -> list[str]:
-    """Return the steps that were open at the end. A step that only holds branches does not run."""
+    """Return the steps that were open at the end. A Parallel or Map that only holds branches is not
+    a step.
+    """
     open_frames = [frame for frame in state.resting.values() if frame.position]
     return sorted({f.position for f in open_frames if not isinstance(f.waiting, Lanes)})

@@ -142,7 +142,9 @@ def fresh(tenant: str, name: str, plan: Plan, now_ms: int, *, is_code: bool) -> 
 
 
 def delete(tenant: str, name: str) -> JsonResult:
-    """Delete a schedule; what it has started goes on. Raises RequestError HF245, HF248."""
+    """Delete a schedule; executions that it has started continue. Raises RequestError HF245,
+    HF248.
+    """
     found = yield from _require(tenant, name)
     if found.is_code:
         raise RequestError(
@@ -191,8 +193,8 @@ def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def backfill(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """Start the nominal times of a past range that were not started. `request`: since, until (ISO
-    times, both included). Raises RequestError HF245, HF246, HF249.
+    """Start an execution for each nominal time of a past range that has none. `request`: since,
+    until (ISO times, both included). Raises RequestError HF245, HF246, HF249.
     """
     since_ms, until_ms = _instant(request, "since"), _instant(request, "until")
 
@@ -230,7 +232,9 @@ def _change(tenant: str, name: str, change: Change) -> JsonResult:
 
 
 def deploy(tenant: str, declared: Mapping[str, Plan]) -> NoResult:
-    """Make the stored schedules of the code those that the code declares. A pause stays."""
+    """Make the stored schedules equal to those that the code declares. A paused schedule stays
+    paused.
+    """
     stored = {one.name: one for one in (yield from schedules.all_of(tenant))}
     now_ms = yield Clock()
     for name, plan in declared.items():
@@ -273,7 +277,7 @@ def _plan(known: Lookup, tenant: str, request: Mapping[str, Any]) -> Plan:
         raise _bad("`input` is no object, or `time_as` is no text", "the workflow's parameters")
     example = {**data, **({time_as: iso_time(0)} if time_as else {})}
     normal = known.types.normalise_input(tenant, workflow, example)
-    # Stored with its secrets sealed. A start gets it so, too.
+    # The input is stored, and passed to each start, with its secrets sealed.
     kept = {key: value for key, value in normal.items() if key != time_as}  # type: ignore[union-attr]
     return Plan(
         workflow,

@@ -137,7 +137,8 @@ def _checked(
             return _of_function(known, tenant, definition, step, value)
         case TaskState(kind="event"):
             if not isinstance(frame.waiting, Awaiting):
-                return value  # The name of the event was worked out for the wait that is over
+                # The wait that computed this event's name has ended, so no type is known
+                return value
             wanted = Payload.of_event(definition, frame.waiting.event_name)
             return normalised(known.types, tenant, wanted, value, what)
         case TaskState():

@@ -136,8 +136,8 @@ def accept(
 
 
 def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    """Return the state of the execution. None when no worker has begun it, or when its log is
-    damaged; `doctor` reports a damaged log.
+    """Return the state of the execution; None when no worker has begun it, or when its log is
+    damaged, which `doctor` reports.
     """
     log = known.log(tenant, run)
     try:
@@ -172,7 +172,7 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
     if found["ih"] != item["ih"]:
         raise NameTakenError
     owner = replace(wanted, run=str(found["run"]), started_ms=int(found["t0"]))
-    # A machine's start keeps its own definition, which goes with the version in its origin.
+    # A state machine's start keeps its own definition, which belongs to the version in its origin.
     return owner if is_machine else replace(owner, definition=str(found["dh"]))
 
 

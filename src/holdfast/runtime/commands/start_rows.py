@@ -27,10 +27,10 @@ from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Quer
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 
-#: A worker has 15 minutes for a message. After that the execution is opened or has ended, and the
-#: list index has it. A start that waits in the queue for longer is described, and not listed.
+#: A worker has 15 minutes for a message. By then it has opened or ended the execution, and the list
+#: index has an entry. A start message that waits longer in the queue is described, but not listed.
 LISTED_MS: Final = 20 * 60_000
-#: As long as a start that never begins is sent again.
+#: The time for which the sweeper sends a start again that never begins.
 RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 
@@ -56,7 +56,9 @@ class Start:
 
 
 def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
-    """Return the start that is stored: an earlier one of the same run keeps its definition."""
+    """Store the start, and return the stored one: an earlier start of the same run keeps its
+    definition.
+    """
     found = yield PutIfAbsent(tables.MAIL, _item(tenant, start))
     return start if found is None else read_start(found)
 
@@ -77,7 +79,9 @@ def find_start(
 
 
 def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]:
-    """The id of a child holds no start time, so this reads the young rows."""
+    """Find a child's start row. Its id holds no start time, so this reads the rows of recent
+    starts.
+    """
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"
     items = yield Query(tables.MAIL, partition, after=young)

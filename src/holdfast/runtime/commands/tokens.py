@@ -104,8 +104,8 @@ def require_link(text: str, keys: SigningKeys, now_ms: int) -> Token:
 
 
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
-    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is not
-    this tenant's and in time.
+    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is forged,
+    another tenant's, or expired.
     """
     token = _read(text, keys) if isinstance(text, str) else None
     if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
@@ -127,8 +127,8 @@ def mark_of(text: str, keys: SigningKeys) -> str:
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """Return True when any of the keys gives this mark to the text. The mark may be older than the
-    current key.
+    """Return True when any of the keys signs the text with this mark. The mark may be older than
+    the current key.
     """
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)
@@ -150,7 +150,7 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
     except (binascii.Error, ValueError):
         return None
     secret = keys.secrets.get(key, b"")
-    # Also compares for an unknown key, so that every wrong token takes the same time.
+    # Compare the MAC also for an unknown key, so that every wrong token takes the same time.
     is_ours = hmac.compare_digest(mac, _mac(body, secret)) and bool(secret)
     if not is_ours or token_format != FORMAT:
         return None

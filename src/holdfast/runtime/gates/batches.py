@@ -68,17 +68,19 @@ from holdfast.runtime.gates.scopes import ALL, Scope
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
-#: The name of the error when one input has killed every worker that took it.
+#: The error name when every worker that took one input has crashed.
 WORKER_LOST: Final = "Holdfast.WorkerLost"
 _TICKET: Final = (0, 0)
 _ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
-#: So long a batch whose limit is full waits before it asks for a token again.
+#: The time that a batch waits before it tries again to get a token from a full limit.
 _FULL_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One attempt that waits for a batch. `lost`: how many workers died of it alone."""
+    """One attempt that waits for a batch. `lost`: how many workers have crashed with only this
+    attempt.
+    """
 
     sk: str
     tenant: str
@@ -125,7 +127,7 @@ class Collector:
                 gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
             )
             if not written.is_done:
-                return True  # another tick has the queue
+                return True  # another tick serves the queue
         while True:
             rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
             now_ms = yield Clock()
@@ -143,8 +145,8 @@ class Collector:
             return True
 
     def _run(self, items: list[Item]) -> Generator[Effect, Any, int]:
-        """Run one batch. Return for how many ms the next one has to wait: its limits are full, or
-        the dependency asked for a pause; then the rows stay, and no attempt is counted.
+        """Run one batch. Return how many ms the next batch must wait, because a limit is full or
+        the dependency asked for a pause: the rows then stay, and no attempt is counted.
         """
         scopes = (ALL, Scope("task", self.rule.task))
         if (yield from self.memory.pause_of(scopes, (yield Clock()))) is not None:
@@ -174,7 +176,9 @@ class Collector:
 
 
 def _wait_ms(rule: BatchRule, rows: list[Item], now_ms: int) -> int:
-    """-> how long the batch waits for more; 0: it is full, or its oldest has waited long enough."""
+    """Return how long the batch waits for more rows; 0 when it is full, or its oldest row has
+    waited enough.
+    """
     if len(rows) >= rule.most or not rows:
         return 0
     oldest_ms = min(int(row["since"]) for row in rows)
@@ -207,7 +211,9 @@ def _row(item: Item) -> Generator[Effect, Any, _Row]:
 def _result(
     rule: BatchRule, gate_id: GateId, rows: list[_Row]
 ) -> Generator[Effect, Any, TaskResult | None]:
-    """Call the function. None: the only row has lost too many workers, and has got its answer."""
+    """Call the function. Return None when the only row has lost too many workers; its answer is
+    then stored.
+    """
     now_ms = yield Clock()
     if len(rows) == 1:
         (row,) = rows
@@ -243,7 +249,9 @@ _PRESENT: Final = Condition("pk", "present")
 
 
 def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, Any]]:
-    """-> for each row its output or its error. An exception of the function is each row's."""
+    """Return the output or error of each row. An exception of the function is the error of every
+    row.
+    """
     match result:
         case TaskSucceeded(list() as outcomes) if len(outcomes) == count:
             return list(outcomes)
@@ -257,7 +265,7 @@ def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, 
 
 
 def _answer(gate_id: GateId, row: _Row, given: dict[str, Any], now_ms: int) -> NoResult:
-    """Stores the answer if there is none yet, wakes the execution, deletes the row."""
+    """Store the row's answer unless one is stored, wake the execution, then delete the row."""
     key = keys.answer(row.entry, row.attempt)
     if "output" in given:
         fields: dict[str, Any] = yield from inbox.stow(row.tenant, row.run, given["output"])

@@ -72,7 +72,7 @@ from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: Writes of one dispenser that others were before, in a row.
+#: The number of consecutive lost races after which a dispenser gives up.
 _RACES_MAX: Final = 8
 #: How long the chain of a paused limit waits for its next tick. A resume begins a new chain.
 _REST_MS: Final = 3_600_000
@@ -80,7 +80,7 @@ _REST_MS: Final = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The tick at work: the number that it carries, and its message."""
+    """The tick that this worker processes: its number in the chain, and its message."""
 
     number: int
     message: str
@@ -100,7 +100,9 @@ class Dispenser:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A waiter that is let in: the owner of its permit ("" for a token), and when it may begin."""
+    """A waiter that the gate lets begin: the owner of its permit ("" for a token), and when it may
+    begin.
+    """
 
     waiter: Waiter
     owner: str
@@ -125,7 +127,7 @@ class Round:
 def join(
     tenant: str, run: str, command: JoinQueue, now_ms: int, more: Item | None = None
 ) -> NoResult:
-    """Puts the row, then looks at the gate (F7): a queue without a chain gets one.
+    """Put the row, then read the gate (F7): a queue without a chain of ticks gets one.
 
     `more`: attributes of the row beside its place.
     """
@@ -242,8 +244,8 @@ def _rest(gate_id: GateId, chain: Chain, now_ms: int, until_ms: int) -> NoResult
 
 
 def reopen(gate_id: GateId, gate: Gate, now_ms: int) -> NoResult:
-    """A limit was closed for a while: a new chain serves its queue from the moment it opens. The
-    next tick of the chain at work may be a minute away.
+    """Begin a new chain for the queue of a limit that was closed for a while, with its first tick
+    when the limit opens. The old chain's next tick may be a minute away.
     """
     if gate.has_waiters:
         begun = yield gates.begin_chain(gate_id, gate, now_ms, gate.closed_ms)
@@ -300,7 +302,8 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
             grants.append(Grant(waiter, held.owner, now_ms))
             continue
         if waiter.permit_id in dead:
-            dead.remove(waiter.permit_id)  # replaced: its place is counted already
+            # the new permit replaces the lapsed one: count its place once
+            dead.remove(waiter.permit_id)
             where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
         else:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
@@ -330,14 +333,14 @@ def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
 
 
 def _within(due_ms: int, now_ms: int) -> int:
-    """Return the time of the next tick: in a second at least, and in as long as a message
-    can wait.
-    """
+    """Return the time of the next tick: at least a second ahead, at most SQS's longest delay."""
     return min(max(due_ms, now_ms + 1_000), now_ms + SQS_DELAY_SECONDS_MAX * 1_000)
 
 
 def _same(attribute: str, value: int) -> Condition:
-    """The attribute is as it was read; 0 is never stored but by a counter that came down."""
+    """Return the condition that the attribute has its read value. A stored 0 and a missing
+    attribute mean the same.
+    """
     return Condition(attribute, "=", value, or_absent=value == 0)
 
 
@@ -370,8 +373,8 @@ def _write(
 
 
 def _let_in(gate_id: GateId, step: Round, now_ms: int) -> NoResult:
-    """Sends the wakes, then deletes the rows: a crash between the two wakes an attempt twice, and
-    the log takes one of them.
+    """Send the wakes, then delete the rows. After a crash in between an attempt is woken twice, and
+    the log accepts one wake.
     """
     if not step.grants:
         return
@@ -402,7 +405,7 @@ def _go_on(gate_id: GateId, gate: Gate, step: Round, now_ms: int) -> NoResult:
 
 
 def empty(gate_id: GateId, chain: int, now_ms: int) -> NoResult:
-    """F8: clears the sign that attempts wait, then looks again."""
+    """Clear the mark that attempts wait, then read the queue again (F8)."""
     yield gates.end_chain(gate_id, chain, now_ms)
     if (yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=1)):
         yield from _serve_from_now_on(gate_id, now_ms)

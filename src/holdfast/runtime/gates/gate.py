@@ -53,7 +53,7 @@ from holdfast.runtime.effects import Condition, Update
 from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: The end of the permit of an execution as a whole: the end of the execution gives it back.
+#: The expiry of a permit that an execution itself holds: only the execution's end returns it.
 NEVER_MS: Final = 10**15 - 1
 UNTIL: Final = "u:"
 OWNER: Final = "o:"
@@ -138,7 +138,7 @@ class Gate:
         return self.has_waiters and self.chain_ms + CHAIN_GRACE_MS < now_ms
 
 
-#: So long after its time a tick that has not come is taken for lost.
+#: A tick that has not arrived this long after its time counts as lost.
 CHAIN_GRACE_MS: Final = 5_000
 
 
@@ -204,7 +204,7 @@ NO_WAITERS: Final = Condition("w", "absent")
 
 
 def _unchanged(gate: Gate, now_ms: int) -> tuple[Condition, ...]:
-    """The gate is open, and as slow as the writer believes."""
+    """Return the conditions that the gate is open and its speed is the one that the writer read."""
     slowed = Condition("fv", "=", gate.slowed) if gate.slowed else Condition("fv", "absent")
     return (Condition("nb", "<=", now_ms, or_absent=True), slowed)
 
@@ -249,7 +249,7 @@ def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
 
 
 def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """The token of an attempt that another gate refused."""
+    """Return the update that gives back the token of an attempt that another gate has refused."""
     used = Condition("tat", ">", now_ms * 1_000)
     return update(gate_id, now_ms, used, add={"tat": -seen.interval_us(rule, now_ms)})
 
@@ -330,7 +330,9 @@ def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Up
 
 
 def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
-    """The queue is empty: newcomers may pass again."""
+    """Return the update that ends the chain of an empty queue: new attempts need not queue any
+    longer.
+    """
     return update(gate_id, now_ms, Condition("tn", "=", chain), remove=("w", "nx"))
 
 

@@ -26,7 +26,8 @@ from holdfast.runtime.gates.scopes import SCOPE_PREFIX, Scope
 from holdfast.runtime.storage import keys, tables
 
 _GATES_MAX = 10_000
-#: So long a gate that had waiters is taken to have some: the write would be refused.
+#: The time for which a gate that had waiters is assumed to have some, and a refused write is
+#: spared.
 _BUSY_MS = 1_000
 
 
@@ -34,7 +35,8 @@ _BUSY_MS = 1_000
 class GateMemory:
     """Mutable; lives as long as the process.
 
-    A process that has never looked knows of no pause: its host looks before its first message.
+    Before its first `look` a process has no pauses, so its host calls `look` before the first
+    message.
     """
 
     book: LimitBook = NO_LIMITS

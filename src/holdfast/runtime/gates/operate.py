@@ -43,11 +43,11 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import SCOPE_PREFIX, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: Writers of one limit's settings that were first, in a row.
+#: The number of consecutive lost races, against other writers of the settings, before giving up.
 _RACES_MAX: Final = 5
-#: So many rows of a queue are counted; a longer one is "1,000 or more".
+#: The number of a queue's rows that are counted; a longer queue is reported as "1,000 or more".
 COUNTED_MAX: Final = 1_000
-#: So many earlier changes of a limit are shown.
+#: The number of earlier changes of a limit that are shown.
 CHANGES_MAX: Final = 20
 
 
@@ -91,7 +91,8 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
         else:
             is_stored = yield Replace(tables.MAIL, item, settings.rv)
         if is_stored:
-            # The shards of before, too: a lower rate has fewer, and attempts wait at the others.
+            # Include the shards of the old rate: a lower rate has fewer, and attempts may wait at
+            # the others.
             shards = max(effective(rule, one).shards for one in (settings, later))
             for shard in range(shards):
                 yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)
@@ -128,7 +129,9 @@ def changed_scopes() -> Generator[Effect, Any, dict[str, Settings]]:
 
 
 def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
-    """A gate with keys is not visited: it is reached by its own ticks, or by the next newcomer."""
+    """Begin a new chain of ticks at a gate, so that its queue sees the change. Gates with a key get
+    none: their own next tick, or next attempt, reads it.
+    """
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     if gate.has_waiters or settings.is_paused:
         begun = yield gates.begin_chain(gate_id, gate, now_ms)

@@ -55,7 +55,7 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import Scope, covering, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: Tries of one write whose condition was made from an outdated view of the gate.
+#: The number of tries of one conditional write, each from a newer state of the gate.
 _TRIES_MAX: Final = 5
 
 
@@ -138,7 +138,7 @@ class Permits:
         return False
 
     def leave_workflow(self, state: Execution) -> NoResult:
-        """The execution has ended: gives its place back, and lets the next execution begin."""
+        """Give back the place of an ended execution, and let the next execution begin."""
         for use in self.memory.book.of_workflow.get(state.workflow, ()):
             if not use.rule.is_rate:
                 now_ms = yield Clock()
@@ -196,7 +196,8 @@ class Permits:
         if not taken:
             return None
         if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
-            # The host stood still meanwhile: what it took may be too old to begin with.
+            # The host was frozen for a while, so its permits and tokens may be too old: give them
+            # back.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
@@ -228,9 +229,11 @@ class Permits:
         if rule.is_paused:
             return None
         if granted is not None and part.is_rate:
-            # Tokens cannot be kept: between two queues it would give up one for the other.
+            # A token cannot be kept while the attempt waits elsewhere: in two queues it would lose
+            # one token for the other.
             return (yield from self._take_next(gate_id, part))
-        # An attempt that was let in elsewhere, or taken over, may have its permit here already.
+        # An attempt that another gate let begin, or that was taken over, may already have a permit
+        # at this gate.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
             return None
@@ -278,7 +281,8 @@ class Permits:
             if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
                 return None  # F3: another delivery of the same message runs the attempt
             if mine is not None:
-                # The attempt's own: it was kept, granted, or taken by a worker that was lost.
+                # The permit is the attempt's own: it was kept, granted, or taken by a worker that
+                # was lost.
                 written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
                 gate = self.memory.see(gate_id, written.item, now_ms)
                 if written.is_done:
@@ -315,7 +319,9 @@ class Permits:
     def let_in(
         self, body: Any, state: Execution
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """A gate has let an attempt or an execution begin, unless it waits there no longer."""
+        """Return the fact that a gate has let an attempt or execution begin, unless it no longer
+        waits there.
+        """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
@@ -337,8 +343,8 @@ class Permits:
     def _let_go(
         self, ticket: Ticket, queued: Queued, state: Execution, now_ms: int
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """A pause is over. An execution that has not begun has passed no limit of its workflow yet;
-        an attempt takes its limits when it begins.
+        """Let an attempt or execution begin after a pause. An execution must still pass its
+        workflow's limits first; an attempt takes its limits when it begins.
         """
         if ticket[1] == 0:
             place = yield from self.admit(self.tenant, state.workflow, state.input, now_ms)
@@ -347,14 +353,15 @@ class Permits:
         return [Granted(*ticket, queued.gate)]
 
     def refuse_grant(self, body: Any, state: Execution) -> NoResult:
-        """The wake found no attempt to begin: it has ended, or its execution is paused. Its permit
-        is given back, unless the attempt is at work: then an earlier wake has begun it.
+        """Handle a grant's wake that found no attempt to begin, because the attempt has ended or
+        its execution is paused. Give its permit back, unless an earlier wake has begun the attempt
+        and it runs.
         """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
         if ticket[1] == 0 and not state.is_ended and not isinstance(waiting, Admission):
-            return  # it was let in before, and runs
+            return  # the gate let it begin earlier, and it runs
         is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
         if body["own"] and (not is_open or state.paused is not None):
             held = Held(GateId.parse(body["gate"]), body["own"])
@@ -472,8 +479,9 @@ def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int
 
 
 def _wait_for_slot(left_ms: int) -> NoResult:
-    """A message is delayed by whole seconds; the rest is waited for here. Otherwise the starts of
-    each second would come at once, and a dependency with a small burst would refuse most of them.
+    """SQS delays a message by whole seconds, so the worker waits here for the rest of a second.
+    Otherwise the starts of each second would come at once, and a dependency with a small burst
+    would refuse most of them.
     """
     if left_ms > 0:
         yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))

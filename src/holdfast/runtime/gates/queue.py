@@ -26,7 +26,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
 _FAIR_CHARACTERS: Final = 16
 _PLACE_CHARACTERS: Final = 2
-#: Sorts after every character of a hash.
+#: A character that sorts after every character of a hash.
 _LAST: Final = "~"
 
 
@@ -103,7 +103,9 @@ def waiter_from(item: Mapping[str, Any]) -> Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`waiters` in the order of their grants; `is_all`: no other row was in the queue."""
+    """The chosen rows. `waiters`: in the order of their grants. `is_all`: the queue has no other
+    rows.
+    """
 
     waiters: tuple[Waiter, ...]
     cursor: str
@@ -130,7 +132,7 @@ def _take_turns(
     weights = {keys.text_hash(text): weight for text, weight in rule.weights.items()}
     chosen: dict[str, Waiter] = {}
     place = first[:_PLACE_CHARACTERS]
-    reached: dict[str, str] = {}  # of each text, the row that was chosen last
+    reached: dict[str, str] = {}  # for each fairness text, the row chosen last
     while len(chosen) < wanted:
         row = yield from _next_turn(gate, place, cursor, reached)
         if row is None:

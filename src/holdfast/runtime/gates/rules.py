@@ -113,8 +113,8 @@ class GateId:
 
 
 def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId:
-    """`rule` is that of the use, as an operator may have changed it. `arguments`: the attempt's, or
-    the input of the execution.
+    """Return the gate of one use. `rule` is the use's rule with an operator's changes. `arguments`:
+    those of the attempt, or the input of the execution.
     """
     key = NO_KEY if use.key is None else keys.text_hash(argument_text(arguments, use.key))
     return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
@@ -170,7 +170,9 @@ NO_LIMITS: Final = LimitBook()
 
 
 def scope_rule(gate: str) -> LimitRule:
-    """Return the rule of a scope's gate: how fast what it has held begins after a resume."""
+    """Return the rule of a scope's gate: how fast the waiting attempts and executions begin after a
+    resume.
+    """
     return LimitRule(gate, interval_us=interval_us_of(RESUME_PER_SECOND))
 
 

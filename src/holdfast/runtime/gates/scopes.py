@@ -27,7 +27,7 @@ from typing import Final, Literal, TypeAlias
 from holdfast.core.state import Attempt
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
-#: How the gate of a scope begins; no limit has such a name.
+#: The prefix of a scope's gate name. No limit's name begins with it.
 SCOPE_PREFIX: Final = "pause:"
 #: The kinds of attempts that run a function by its name.
 _FUNCTIONS: Final = frozenset({"task", "pure"})
@@ -35,14 +35,16 @@ _FUNCTIONS: Final = frozenset({"task", "pure"})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a pause covers. `name` is "" for the whole stack."""
+    """The part of a stack that a pause covers: a task, a workflow or the stack. `name` is "" for
+    the stack.
+    """
 
     kind: ScopeKind
     name: str = ""
 
     @property
     def gate(self) -> str:
-        """The name that its settings and its gate have among those of limits."""
+        """The name under which the scope's settings and gate are stored, beside those of limits."""
         return f"{SCOPE_PREFIX}{self.kind}:{self.name}"
 
     def __str__(self) -> str:

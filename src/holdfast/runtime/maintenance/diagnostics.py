@@ -54,7 +54,7 @@ Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 
 
 class Symptom(StrEnum):
-    """The symptoms besides those of time alone (`core.diagnosis.OverdueReason`)."""
+    """The symptoms other than overdue times, which are in `core.diagnosis.OverdueReason`."""
 
     CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
     EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"
@@ -86,8 +86,8 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """One finding of `doctor`. `run` is the execution to repair; `says` is for people, and holds no
-    values.
+    """One finding of `doctor`. `run` is the execution to repair; `says` is a text for people; it
+    contains no user data.
     """
 
     run: str
@@ -150,7 +150,7 @@ def _all_of(place: Examination, log: Log) -> Findings:
     found += yield from _of_control(log)
     if log.state.paused is not None:
         found.append(_paused(log, log.state.paused))
-    else:  # during a pause an inbox message may wait for the resume
+    else:  # during a pause an inbox message waits for the resume
         for frame in log.state.frames.values():
             found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)
@@ -221,7 +221,7 @@ def _of_control(log: Log) -> Findings:
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
             case PauseRequested() | ResumeRequested() | PriorityRequested() | SkipRequested():
-                is_due = True  # `stored_control` gives those alone that still mean something
+                is_due = True  # `stored_control` returns only messages that still apply
             case _:
                 assert_never(fact)
         if is_due:
@@ -262,7 +262,9 @@ def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnose
 
 
 def _of_queue(place: Examination, log: Log, frame: Frame, queued: Queued) -> Findings:
-    """A paused limit's queue is served: its next tick is due after the longest rest."""
+    """Report a queue without ticks. A paused limit's queue still has them: its next tick comes
+    after the longest rest.
+    """
     gate = gate_from((yield Get(tables.MAIL, keys.gate(queued.gate), keys.ONLY)))
     if gate.has_waiters and not gate.is_chain_dead(place.now_ms):
         return []
@@ -340,7 +342,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            return []  # it is listed, and the walk says so
+            return []  # the child has a list entry, so the walk over the list reports it
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
@@ -360,7 +362,7 @@ def _of_watch(place: Examination, log: Log) -> Findings:
     state: Execution | None = log.state
     assert state is not None
     if not state.is_opened:
-        return []  # its message guards it
+        return []  # its start message still guards the execution
     watched = yield from watched_in(place, keys.due_shard(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []

@@ -42,15 +42,17 @@ from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 
-#: Findings, and beside them how many were `examined` and where the `next` page begins, if any does.
+#: A page of findings, with the number of `examined` executions and the place where the `next` page
+#: begins, if any.
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
 _SHARDS: Final = SHARDS[OPEN]
 #: The next shard of the list, and the place up to which it was read.
 _AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
-#: Shard of those that are watched and in no list, and the last one that was examined.
+#: The shard of executions with a watchdog row and no list entry, and the last one that was
+#: examined.
 _AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
-#: So many rows take as long to read as one execution does to examine.
+#: The number of rows whose reading takes as long as the examination of one execution.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
 
@@ -203,7 +205,9 @@ def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[li
 
 
 def _without_lanes(place: Examination, runs: list[str]) -> Generator[Effect, Any, list[str]]:
-    """A distributed Map's children are listed under it alone: they are looked at from there."""
+    """Return the executions without children of a distributed Map: those are examined with the Map
+    that lists them.
+    """
     parents = {parent_run(run) for run in runs} - {None, *place.held}
     lanes: set[str] = set()
     for parent in sorted(filter(None, parents)):
@@ -268,7 +272,9 @@ def _of_held(place: Examination, held: Quarantined) -> Generator[Effect, Any, Di
 
 
 def _not_begun(run: str, name: str | None) -> Diagnosed:
-    """A root's id says when it was made, and so does its child's."""
+    """Return the finding for an execution that has not begun. The id of its root contains the time
+    of the start.
+    """
     return Diagnosed(
         run=run,
         reason=Symptom.NOT_BEGUN.name,
@@ -282,7 +288,9 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
 
 
 def _of_letters(now_ms: int) -> Findings:
-    """Return the dead letters. Only the account sees them, because it may read the queues too."""
+    """Return findings about dead letters, only for the account itself: it may read the queues
+    too.
+    """
     letters = yield from quarantine.unreadable(now_ms)
     return [
         Diagnosed(

@@ -9,7 +9,7 @@ from holdfast.runtime import follow_ups, messages, schedules
 from holdfast.runtime.effects import Item, Message, NoResult, Put, Send
 from holdfast.runtime.storage import tables
 
-#: So long a row waits for the item that is stored after it.
+#: The time for which a row waits for its schedule's item, which is stored after the row.
 _WITHOUT_ITEM_MS: Final = 3_600_000
 
 
@@ -31,7 +31,7 @@ def visit(row: Item, now_ms: int) -> NoResult:
     looked_ms = now_ms
     if is_due or found.has_work_now:
         wake_ms = due_ms if is_due and due_ms is not None else now_ms
-        # By the next look a worker has stored the progress, unless it crashed.
+        # By the row's next check a worker has stored the schedule's progress, unless it crashed.
         looked_ms = max(now_ms, wake_ms + SWEEP_AHEAD_SECONDS * 1_000)
         delay_seconds = min(follow_ups.delay_until(wake_ms, now_ms), SQS_DELAY_SECONDS_MAX)
         yield Send((Message(messages.schedule(tenant, name, wake_ms), delay_seconds),))

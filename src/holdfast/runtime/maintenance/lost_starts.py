@@ -107,7 +107,7 @@ def _page(
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if is_passing(error):
-                return number
+                return number  # the next sweep begins again at this row
             yield from _look_later(row, _HOUR_MS, now_ms)
     return len(rows)
 
@@ -151,8 +151,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
             return
     body = yield from pending_starts.message_of(row)
     if (yield from quarantine.held_in(log)) is None:
-        # The workers count it as a further delivery of the first message, and not as a round of a
-        # dead letter.
+        # Workers count the new message as another delivery of the first one, and not as a dead
+        # letter's round.
         replaced = {"of": [run], "released": 1}
         again = messages.recover(tenant, run) if newest else {**body, **replaced}
         is_work = bool(newest) or "parent" in body
@@ -164,7 +164,7 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 
 def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
-    """Put the row so that it is read after that time."""
+    """Put the row again, at a key that the sweeper reads after that time."""
     at_ms = now_ms + later_ms - FIRST_MS
     _, _, whose = str(row["sk"]).partition("#")
     yield Put(tables.MAIL, {**row, "sk": keys.later_start(at_ms, whose)})

@@ -46,11 +46,12 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
-#: No tenant is called so.
+#: No tenant has this name.
 _UNREADABLE: Final = "~"
-#: A name that is kept for less may be free before it is kept for longer.
+#: A name whose row expires sooner than this may be free before the row is extended.
 _NAME_SECONDS_MIN: Final = 3_600
-#: A note of a letter that is still in its queue is written again each minute.
+#: The lifetime of an unreadable letter's note. It is written again each minute while the letter is
+#: in its queue.
 _NOTE_SECONDS: Final = 86_400
 NOTE_FRESH_MS: Final = 600_000
 
@@ -85,7 +86,9 @@ class Quarantined:
         return f"{what} {rounds}: its worker may die of it"
 
     def may_be_over(self, now_ms: int) -> bool:
-        """A start that is so old may have begun since, and its log be gone by TTL."""
+        """Return True when the start is so old that its execution may have ended and TTL deleted
+        its log.
+        """
         oldest_ms = now_ms - RECORD_RETENTION_SECONDS * 1_000
         return self.is_start and int(self.body["t0"]) < oldest_ms
 
@@ -122,13 +125,15 @@ def put(
 
 
 def _watch(log: Log, now_ms: int) -> NoResult:
-    """Adds a watchdog row if the execution was never opened: its message guarded it until now."""
+    """Add a watchdog row if the execution was never opened: until now only its message guarded
+    it.
+    """
     try:
         yield from log.load()
     except HoldfastError as error:
         if is_passing(error):
             raise
-        return  # its log cannot be written, either
+        return  # this code cannot write to its log
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
         yield Put(
@@ -150,7 +155,7 @@ def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
 
 
 def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """Return the reason for the quarantine, if the execution is in it. `log` is loaded."""
+    """Return the quarantine row of the execution, if it is in quarantine. `log` is loaded."""
     if log.state is not None and log.state.is_ended and not log.state.resting:
         return None
     held = yield from find(log.tenant, log.run)
@@ -166,7 +171,9 @@ def _if_it_holds(held: Quarantined, log: Log) -> Generator[Effect, Any, Quaranti
 
 
 def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool]:
-    """The record that redrives it holds what its workers die of, so the log stays at its end."""
+    """Return True when an ended execution's redrive is in quarantine: workers crash on it before
+    they write, so the log still has its end.
+    """
     state = log.state
     if state is None or not state.is_ended or log.records[-1].at_ms > held.at_ms:
         return False
@@ -180,13 +187,15 @@ def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return everything of the tenant's that can be read, whether it holds or not."""
+    """Return the tenant's readable quarantine rows, in force or not."""
     found = yield from _all_of(tenant)
     return [held for _, held in found if isinstance(held, Quarantined)]
 
 
 def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
-    """Return the executions whose item cannot be read, and why: they hide no other."""
+    """Return the executions whose quarantine item cannot be read, and why. They must not hide the
+    others.
+    """
     found = yield from _all_of(tenant)
     return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
 
@@ -262,7 +271,9 @@ def _has_name(held: Quarantined) -> bool:
 
 
 def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
-    """Return the row of its name, if that is its own, and TTL is not about to take it."""
+    """Return the name row of the execution, if the row is its own and TTL will not delete it
+    soon.
+    """
     body = held.body
     name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
     row = yield Get(tables.MAIL, name, keys.ONLY)
@@ -285,7 +296,7 @@ def release(held: Quarantined) -> NoResult:
         now_ms = yield Clock()
         row = yield from _name_row(held, now_ms)
         if row is None:
-            return  # see `refusal`
+            return  # `refusal` explains the case
         # The execution begins now, so its name is kept from now on. No other call writes to this
         # row: it exists, and only an execution with a log extends its lifetime; this execution has
         # no log.
@@ -301,7 +312,8 @@ def release_to_stop(held: Quarantined) -> NoResult:
 
 
 def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
-    # An end was written under one of them, and only its message causes the event on the bus.
+    # An ended execution keeps all letters: one of them wrote the end, and only its message
+    # publishes the end's event.
     letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     again = {**body, "of": list(letters), "released": len(letters)}
     yield Send((Message(again),), queue="single")
@@ -350,7 +362,9 @@ def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
 
 
 def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
-    """Return the letters that a sweep has met lately: those are in their queues still."""
+    """Return the unreadable letters that a recent sweep has found: they are still in their
+    queues.
+    """
     items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
     found: list[UnreadableMessage] = []
     for item in items:
@@ -363,17 +377,19 @@ def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
 # -- display ---------------------------------------------------------------------------------------
 
 
-#: The kind of the wait.
+#: The kind of the wait that a quarantined execution shows.
 WAIT: Final = "quarantined"
 
 
 def wait_of(held: Quarantined) -> dict[str, Any]:
-    """The named wait of an execution that is held."""
+    """Return the wait that a quarantined execution shows."""
     return {"kind": WAIT, "since": iso_time(held.at_ms), "reason": held.reason}
 
 
 def not_begun(held: Quarantined) -> dict[str, Any]:
-    """Return the execution as people see it whose start is held, and which has no log."""
+    """Return the description of an execution without a log, whose start message is in
+    quarantine.
+    """
     body = held.body
     return {
         "execution": held.run,

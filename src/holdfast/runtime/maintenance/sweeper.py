@@ -98,7 +98,8 @@ def sweep(
         try:
             yield from _work_off(row, owner, formats, now_ms)
         except HoldfastError as error:
-            # A damaged log, or one that newer code wrote, must not hide the rows behind it.
+            # A damaged log, or a log in a newer format, must not keep the sweeper from the rows
+            # behind it.
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if not is_passing(error):
@@ -128,9 +129,10 @@ def _look_ms(row: Item) -> int | None:
 
 def _timer(row: Item, now_ms: int) -> NoResult:
     due_ms = int(row["due"])
-    # No hint: the row may be months old, and a load without one is bounded anyway.
+    # Send no hint: the row may be months old, and a log's load is bounded without a hint too.
     body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
-    # A row that is looked at too soon, by a clock that is ahead, sends a wake that comes early.
+    # A sweeper whose clock is ahead reads the row too soon and sends an early wake: the worker then
+    # starts the timer again.
     delay_seconds = min(follow_ups.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
     yield Send((Message(body, delay_seconds),))
     yield from follow_ups.drop_row(row)
@@ -188,7 +190,9 @@ def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, boo
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
-    """Leaves a quarantined execution alone: workers crash because of it, and a person decides."""
+    """Return True for a quarantined execution, which the sweeper skips: its workers crash, and an
+    operator decides.
+    """
     return (yield from quarantine.held_in(log)) is not None
 
 
@@ -241,20 +245,20 @@ def _move(row: Item, look_ms: int) -> NoResult:
 
 
 def _replace(row: Item, later: Item) -> NoResult:
-    """Move a row: written at its next place, behind all that this sweep has read, before the old
-    one is deleted.
+    """Move a row: write it at its next place, which this sweep does not read again, then delete the
+    old row.
     """
     yield Put(tables.MAIL, later)
     yield from follow_ups.drop_row(row)
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    """Return True for a lapsed lease, an overdue wait, or an inbox message whose wake may never
-    have been sent.
+    """Return True when the state has a lapsed lease, an overdue wait, or a wait whose inbox message
+    may have had no wake.
     """
     if abandoned(state):
         return True
-    # During a pause an inbox message waits for the resume, which reads them all.
+    # During a pause inbox messages wait for the resume, which reads all of them.
     if state.paused is None and any(may_have_news(one.waiting) for one in state.frames.values()):
         return True
     return any(
@@ -273,8 +277,8 @@ class StoredDeadLetter:
 
 
 def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
-    """Sends a dead letter again, alone in its batch; the third time it goes to quarantine. A start
-    that was stopped is sent to be stopped.
+    """Send a dead letter again, alone in its batch; the third time, put its execution into
+    quarantine. A start with a stored stop is sent again so that the stop is applied.
 
     A letter that code of another release gave back stays where it is: raises HF301, HF302 as long
     as this code cannot read its log either.
@@ -294,12 +298,12 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
-        # Kept as a start, the message would begin the execution again after its log is deleted.
+        # A stored start message would begin the execution again after TTL has deleted its log.
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
-    # Read after the put: a later stop finds the execution in quarantine (R13).
+    # Read the stop after the put: a stop that comes later finds the execution in quarantine (R13).
     if (yield from _is_to_be_stopped(body)):
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
         yield from quarantine.release_to_stop(held)

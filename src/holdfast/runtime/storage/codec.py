@@ -92,7 +92,7 @@ class Packer:
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
         if not isinstance(value, dict | list):
-            # Most are ids and times; `json.dumps` takes ten times as long for the same text.
+            # Most values are ids and times, for which `json.dumps` takes ten times as long.
             return str(value) if type(value) is int else json.dumps(value)
         known = self._book.known.get(id(value))
         if known is not None:
@@ -179,7 +179,9 @@ class Encoded:
 
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
-    """The book is written to: after a lost race it must be thrown away with the state."""
+    """Return the encoded record. It changes the book: after a lost race, drop the book with the
+    state.
+    """
     packer = Packer(book, header)
     last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
     text = "\n".join([*packer.lines, last])
@@ -202,7 +204,9 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
-    """Return the record with the state after it. Its values get numbers after the record's own."""
+    """Return the record with the state after it. The snapshot's values get numbers after the
+    record's own values.
+    """
     sequence = header.sequence
     first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
     book = ValueBook()
@@ -304,9 +308,7 @@ class Record:
 
 
 def head(item: Item) -> Record:
-    """Return a record that a load does not fold: that with the snapshot it begins at, or
-    before it.
-    """
+    """Return a record that a load does not fold: the one with its snapshot, or an earlier one."""
     return replace(_as_record(item, ()), is_folded=True)
 
 
@@ -344,7 +346,7 @@ def blobs_named_by(item: Item) -> list[str]:
 
 
 class _OlderValueError(LookupError):
-    """A reference to a value that no record which was read holds."""
+    """The referenced value is in an older record that was not read."""
 
 
 class Reader:
@@ -357,7 +359,7 @@ class Reader:
         self.state: Execution | None = None
         self._blobs = blobs
         self._formats = formats
-        self._format = formats.oldest  # of the item that is being read
+        self._format = formats.oldest  # the format of the item that is being read
         self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
@@ -464,7 +466,8 @@ def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ..
         raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
-        # Fields that the fold ignores would be shown unchecked.
+        # Check also the fields that the fold ignores: otherwise the history would show damaged
+        # values.
         if (
             type(previous) is not int
             or type(delta) is not int

@@ -87,13 +87,13 @@ class Programs:
         if (tenant, definition.hash) in self._stored:
             return
         found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
-        # One that newer code has stored is left as it is.
+        # Leave a definition that newer code has stored.
         if found is not None and definition.source_map and int(found[FORMAT_FIELD]) <= FORMAT:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:
-                # The same steps with other types: a wait in these executions is checked by this
-                # deployment's types.
+                # The steps are the same and the types differ: answers to these executions are
+                # checked with this deployment's types.
                 yield Put(tables.MAIL, item_of(tenant, newest))
         self._stored.add((tenant, definition.hash))
 
@@ -110,7 +110,7 @@ class Programs:
             found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)
-            # Last: from now on the threads of other deliveries ask for its program.
+            # Set the entry last: from then on threads of other deliveries use its program.
             self._fetched[key] = found
         return found
 

@@ -81,7 +81,7 @@ def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
 
 
 def _read() -> Generator[Effect, Any, Item | None]:
-    """A query, as that is what every function may do."""
+    """Read the item with a query, because every function's role allows queries."""
     items = yield Query(tables.MAIL, keys.STACK_CONTROL, limit=1)
     return items[0] if items else None
 

@@ -7,8 +7,8 @@ which formats the code can read and which one it writes.
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
-|   | the events of a pause, of a limit and of a published value: a record that holds one has |
-|   | format 2, whatever the stack asks for |
+|   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
+|   | record that holds one has format 2, whatever the stack asks for |
 
 The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
 have not changed since format 1, and say so.
@@ -66,7 +66,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
-    if not formats.oldest <= found <= formats.newest:  # no call: twice for each record of a load
+    # inlined, because a load checks each record twice
+    if not formats.oldest <= found <= formats.newest:
         formats.require(found, what)
     return found
 
@@ -81,10 +82,22 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "StepSkipped": 2,
     "ExecutionForked": 2,
     "Published": 2,
+    "ContinuedAsNew": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
 }
+
+
+#: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
+_NEWER_TASKS: Final = ("send", "start:", "again")
+
+
+def format_for(event_type: str, details: Mapping[str, Any]) -> int:
+    """Return the oldest format in which the event may be written."""
+    if event_type == "TaskScheduled" and details["resourceType"] == "holdfast":
+        return 2 if details["resource"].startswith(_NEWER_TASKS) else 1
+    return NEWER_EVENTS.get(event_type, 1)
 
 
 # -- compression -----------------------------------------------------------------------------------

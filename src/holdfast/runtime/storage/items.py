@@ -11,7 +11,7 @@ from holdfast.errors import ServiceFault
 from holdfast.resources import Table
 from holdfast.runtime.effects import Condition, Item, Update
 
-PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as the next
+PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as is the next constant
 SORT_KEY_BYTES_MAX: Final = 1_024
 
 

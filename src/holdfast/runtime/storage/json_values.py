@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 
-#: Readers that treat JSON as JavaScript does have no greater number.
+#: The greatest JSON number that JavaScript, and readers like it, can hold.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
 
@@ -67,7 +67,9 @@ def require_plain(value: Any, what: str) -> None:
 
 
 def plain_text(value: Any, what: str) -> str:
-    """Return compact JSON. Raises RequestError: HF243, or HF244 when it is too large to be kept."""
+    """Return compact JSON. Raises RequestError HF243, or HF244 when the text is too large to
+    store.
+    """
     require_plain(value, what)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     if len(text.encode()) > VALUE_BYTES_MAX:

@@ -45,7 +45,7 @@ _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}
 _REFUSED_IN_MACHINE_NAMES: Final = re.compile(
     '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
 )
-# Written as `child_run` writes it: no other text may name the same execution.
+# A number exactly as `child_run` writes it, so that no second text names the same execution.
 _NUMBER: Final = "(0|[1-9][0-9]{0,8})"
 _RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
 _TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -148,7 +148,9 @@ def _mac(tenant: str, body: str, secret: bytes) -> str:
 
 
 def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
-    """Return run and entry that the map run may be of: one for each key that may have signed it."""
+    """Return the run and entry of the map run that the text may name, for each key that may have
+    signed it.
+    """
     found = run_of_map_run(text)
     if found is None:
         return []
@@ -202,7 +204,9 @@ TAKEN_PREFIX: Final = "s#"
 
 
 def event(tenant: str, event_name: str, business_key: str) -> str:
-    """The business key is hashed: any text fits, and no key is too long or holds a separator."""
+    """Return the key of an event's item. The business key is hashed, so it may be any text of any
+    length.
+    """
     digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
     return f"{tenant}#ev#{event_name}#{digest}"
 
@@ -295,7 +299,7 @@ def is_machine_workflow(workflow: str) -> bool:
 
 
 def map_run_workflow(map_run_arn: str) -> str:
-    """The items of one map run are listed under it."""
+    """Return the workflow name under which the child executions of a map run are listed."""
     return _MAP_RUN + map_run_arn.partition(":mapRun:")[2]
 
 
@@ -334,7 +338,7 @@ def later_start(at_ms: int, whose: str) -> str:
     return f"{at_ms:015d}#{whose}"
 
 
-#: Up to where the sweeper has read the rows of starts: one item for each shard.
+#: The item with the place up to which the sweeper has read the rows of starts, for each shard.
 STARTS_READ: Final = "~start"
 
 
@@ -377,7 +381,7 @@ def is_asking(row: str) -> bool:
 
 
 def watched_by(row: str) -> str | None:
-    """Return `T#run` of a watch row, be it one that asks; None: a timer's."""
+    """Return `T#run` of a watchdog row of either kind; None for a timer's row."""
     is_watching = _kind(row) == "w" or is_asking(row)
     return row.partition("#")[2].rpartition("#")[0] if is_watching else None
 
@@ -446,7 +450,7 @@ def queue_row(place: int, fair: str, started_ms: int, permit_id: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """Return 16 characters in place of a key of any length."""
+    """Return a hash of 16 characters for a key of any length."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -74,15 +74,15 @@ from holdfast.runtime.storage.codec import (
 from holdfast.runtime.storage.formats import (
     FORMAT_FIELD,
     FORMATS,
-    NEWER_EVENTS,
     Formats,
+    format_for,
     require_format,
 )
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
-DOUBTS_MAX = 5  # the same bytes are sent so often before the message is given back
+DOUBTS_MAX = 5  # the number of sends of one record without an answer before the delivery gives up
 
 
 @dataclass
@@ -163,7 +163,8 @@ class Log:
             return
         with reading(f"the log of execution {self.run}"):
             if _is_over(newest_first[0], now_ms):
-                # TTL deletes in any order: the rest of a log must not become an execution again.
+                # TTL deletes records in any order: the remaining ones must not appear as an
+                # execution again.
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
@@ -216,7 +217,8 @@ class Log:
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
                 raise
-            # The snapshot is only the fold: code with another state folds the log again.
+            # The snapshot only repeats what the events say: code with another state format folds
+            # the log again.
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
@@ -273,7 +275,7 @@ class Log:
     ) -> Encoded:
         self.nonces += 1
         status = step.state.status
-        needed = [NEWER_EVENTS.get(event.type, 1) for event in step.events]
+        needed = [format_for(event.type, event.details) for event in step.events]
         header = Header(
             format=max(self.formats.asked, self.format, *needed),
             tenant=self.tenant,
@@ -373,7 +375,7 @@ def _is_being_taken(items: list[Item], now_ms: int) -> bool:
         return False
     if int(oldest["sk"]) == _base_of(newest):
         return _is_over(oldest, now_ms)
-    # Holds for every release: an end is never further from the records that it needs.
+    # Every release keeps this bound between an end and the oldest record that its load needs.
     sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
     return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
 
@@ -416,6 +418,6 @@ def fetch_blobs(
 
 
 def draw(run: str, sequence: int, counter: int) -> float:
-    """Return in [0, 1): a draw that is the same for every worker that writes this record."""
+    """Return a number in [0, 1) that is the same for every worker that writes this record."""
     digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)

@@ -61,7 +61,7 @@ THROTTLED: Final = "Throttled"
 class Begun:
     """`deadline_ms` is 0 for an attempt without a time-out.
 
-    `polls` is how often the job had been asked for. `attempt`: None for such a question.
+    `polls` counts the earlier polls of a job. `attempt` is None for a poll of a job.
     """
 
     deadline_ms: int
@@ -75,14 +75,18 @@ def ticket_of(attempt: Attempt) -> Ticket:
 
 
 def run_seconds(timeout_seconds: int | None) -> int:
-    """No attempt is longer than an invocation can be, whatever a foreign definition says."""
+    """Return the longest run of an attempt in seconds: an invocation's length bounds the
+    definition's time-out.
+    """
     return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
 
 
 def result_fact(
     ticket: Ticket, result: TaskResult, *, is_answered_later: bool, polls: int = 0
 ) -> Fact:
-    """`polls`: how often the job had been asked for when this was asked."""
+    """Return the fact for a task's result. `polls`: the number of polls before this poll of a
+    job.
+    """
     match result:
         case TaskSucceeded(output) if is_answered_later:
             return facts.Submitted(*ticket, output)
@@ -102,8 +106,8 @@ def result_fact(
 class Attempts:
     """Mutable; lives for one delivery.
 
-    `begun`: attempts and questions that are at work. `taken`: attempts that it may run though the
-    log names no claim of its own; an intention, until they are begun.
+    `begun`: attempts and polls of jobs that run now. `taken`: attempts that this delivery may run
+    although the log has no lease of its own for them; an intention, until they begin.
     """
 
     setting: WorkerConfig
@@ -123,7 +127,9 @@ class Attempts:
     # -- which -------------------------------------------------------------------------------------
 
     def take(self) -> FactsResult:
-        """-> the take-overs that have to be in the log first."""
+        """Choose the attempts of this delivery. Return the take-overs that must be in the log
+        before they run.
+        """
         assert self.log.state is not None
         now_ms = yield Clock()
         taken_over: list[Fact] = []
@@ -145,7 +151,8 @@ class Attempts:
     def _take_unclaimed(
         self, attempt: Attempt, places: RequestedWork | None, now_ms: int
     ) -> list[Fact]:
-        """`places`: if this delivery recovers.
+        """Return the take-over of an attempt without a lease, if any. `places`: only for a
+        recovering delivery.
 
         The delivery of the attempt's own wake runs it, and needs no lease while no recovery can
         look for it. Another delivery takes it only if the wake may be missing: the attempt is
@@ -164,8 +171,8 @@ class Attempts:
         return [facts.TakenOver(*ticket)] if may_take else []
 
     def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:
-        """-> leases for attempts that run so long that the sweeper will soon check them, or will
-        find the lease of the previous worker lapsed; and when the next lease is needed.
+        """Return leases for attempts that run so long that the sweeper will soon check them, or
+        will find the lease of the previous worker lapsed; and when the next lease is needed.
         """
         claims: list[Fact] = []
         next_ms = NEVER_MS
@@ -184,10 +191,10 @@ class Attempts:
         return claims, next_ms
 
     def _claim_in_pause(self, state: Execution) -> list[Fact]:
-        """-> claims of attempts that run without one. A resume sends the wake of an unclaimed
+        """Return leases for attempts that run without one. A resume sends the wake of an unclaimed
         attempt again, and another worker would run it beside this one.
 
-        An attempt that has not begun is given up: its wake comes after the resume.
+        The delivery gives up attempts that have not begun: the resume sends their wakes.
         """
         self.taken &= self.begun.keys()
         waits = (frame.waiting for frame in state.frames.values())
@@ -200,8 +207,8 @@ class Attempts:
         ]
 
     def hand_on(self, state: Execution) -> list[Fact]:
-        """-> leases for the attempts that this delivery has by a message alone and hands on. The
-        next worker takes over attempts whose lease belongs to the worker that handed them on.
+        """Return leases for the attempts that this delivery holds only by its message and hands on.
+        The next worker takes over attempts whose lease belongs to the worker that handed them on.
         """
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
@@ -210,7 +217,7 @@ class Attempts:
         ]
 
     def mine(self, asked: Iterable[Command]) -> list[RunAttempt]:
-        """-> of these commands, the attempts that this delivery runs or is about to run."""
+        """Return those of the commands whose attempts this delivery runs or is about to run."""
         owner, taken = self.errand.delivery.owner, self.taken
         return [
             command
@@ -223,23 +230,27 @@ class Attempts:
         ]
 
     def idle(self, asked: Iterable[Command]) -> list[RunAttempt]:
-        """-> those to begin next: its own that are not at work, as many as there are places."""
+        """Return the attempts to begin next: this delivery's own that do not run yet, up to the
+        free places.
+        """
         idle = [one for one in self.mine(asked) if ticket_of(one.attempt) not in self.begun]
         return idle[: self._places()]
 
     def fit(self, idle: list[RunAttempt], left_ms: int) -> bool:
-        """R9. The first attempts of a delivery always fit, or they would never begin."""
+        """Return True when the time left covers the longest attempt (R9). The first attempts of a
+        delivery always fit: otherwise a long attempt would never begin.
+        """
         longest_seconds = max(run_seconds(one.attempt.timeout_seconds) for one in idle)
         return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
 
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
         """The first tasks run before record 0: they follow from the message alone (R3).
 
-        Not beside a timer that may be due earlier, because no other message would wake for it. Not
-        in a called workflow: hosts of two deployments may have sent its start, each with its own
-        definition, and record 0 decides between them. And not a call of a workflow: if the worker
-        crashes and the execution is stopped before the next try, no log would name the child. And
-        not a command: its entry names what it has stored.
+        They wait for record 0 in four cases. A timer may be due earlier: no other message would
+        wake the execution for it. The workflow was called: hosts of two deployments may have sent
+        its start, each with its own definition, and record 0 decides between them. The task calls a
+        workflow: if the worker crashes and the execution is stopped before the next try, no log
+        would name the child. The task is a command: its entry names what it has stored.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -258,7 +269,9 @@ class Attempts:
         )
 
     def forget_intentions(self) -> None:
-        """Decides again after a lost race which attempts may run (R5). Running attempts go on."""
+        """Forget, after a lost race, the choice of attempts that have not begun (R5). Running
+        attempts continue.
+        """
         self.taken = {ticket for ticket in self.taken if ticket in self.begun}
 
     def _knows(self, attempt: Attempt) -> bool:
@@ -266,11 +279,11 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            return True  # a service's action: the call itself reports an unknown one
+            return True  # an action of a service: its call reports an unknown name
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
     def _places(self) -> int:
-        """-> how many more attempts and questions may be in flight."""
+        """Return how many more attempts and polls of jobs may run at the same time."""
         return ATTEMPTS_IN_FLIGHT_MAX - len(self.begun)
 
     # -- beginning ---------------------------------------------------------------------------------
@@ -278,8 +291,8 @@ class Attempts:
     def begin(
         self, program: Program, state: Execution, idle: list[RunAttempt], now_ms: int
     ) -> FactsResult:
-        """-> what is known of them at once: a task is unknown, a workflow was called, or a limit
-        lets the attempt wait.
+        """Begin the attempts. Return the facts that are known at once: a task is unknown, a
+        workflow was called, or a limit makes the attempt wait.
         """
         known: list[Fact] = []
         for command in idle:
@@ -326,7 +339,9 @@ class Attempts:
         return (yield from carry_out(self.setting, self.log, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
-        """A child is begun here and now: two effects, no code of the user's but its types."""
+        """Start the called workflow in this thread: it takes two effects and runs only the user's
+        types, no task.
+        """
         workflows, programs = self.setting.workflows, self.setting.programs
         called = yield from call(self.log, programs, workflows, attempt, now_ms)
         self.taken.discard(ticket_of(attempt))
@@ -353,10 +368,10 @@ class Attempts:
         )
 
     def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
-        """Asks for jobs whose time has come: upon their own wake, or when recovering.
+        """Poll the jobs whose poll is due: at the job's own wake, or during a recovery.
 
-        Asking changes nothing, so it may come before a commit, and twice. Those for which there is
-        no place are left to their own wakes.
+        A poll changes nothing, so it may run before a commit, and twice. Jobs without a free place
+        wait for their own wakes.
         """
         state = self.log.state
         assert state is not None
@@ -378,7 +393,9 @@ class Attempts:
     # -- ending ------------------------------------------------------------------------------------
 
     def collect(self, until_ms: int) -> FactsResult:
-        """Waits for results, not past a time-out of theirs nor past `until_ms`."""
+        """Wait for results of running attempts, at most until the first time-out among them or
+        `until_ms`.
+        """
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
         done = yield Finished(min([until_ms, *timeouts]))
         seen: list[Fact] = []
@@ -401,19 +418,20 @@ class Attempts:
                 seen.append(facts.TimedOut(*ticket))
                 finished.add(ticket)
         for ticket in finished:
-            # A result that comes after its time-out has no ticket left and is dropped.
+            # Without its ticket, a result that arrives after the attempt's time-out is dropped.
             self.begun.pop(ticket, None)
             self.taken.discard(ticket)
         return seen
 
     def release(self) -> NoResult:
-        """Gives back the permits of the attempts that are not at work any longer."""
+        """Give back the permits of attempts that no longer run."""
         over = [ticket for ticket in self.permits.held if ticket not in self.begun]
         if over:
             yield from self.permits.release(over)
 
     def _as_throttled(self, begun: Begun, result: TaskResult) -> TaskResult:
-        """Return what a service's refusal of one call too many means where the service has limits.
+        """Return a service's throttling error as TaskThrottled, when limits apply to the service's
+        action.
 
         The name of such an error is `<Service>.<code>`, and its code may end with "Exception".
         """
@@ -429,7 +447,9 @@ class Attempts:
     def _throttled(
         self, ticket: Ticket, begun: Begun, result: TaskThrottled
     ) -> Generator[Effect, Any, Fact]:
-        """The task's limits slow down and its attempt waits; a task without limits has failed."""
+        """Slow down the task's limits and let the attempt wait. A task without limits fails
+        instead.
+        """
         if begun.attempt is not None:
             refused = yield from self.permits.throttle(begun.attempt, result.retry_after_ms)
             if refused is not None:
@@ -437,12 +457,12 @@ class Attempts:
         return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
-#: A result that comes after its time-out; the state refuses it.
+#: Stands for an attempt that has timed out: the state refuses its late result.
 _OVER = Begun(0, is_answered_later=False)
 
 
 def _workflow_of(attempt: Attempt) -> str | None:
-    """-> the workflow that the attempt calls or starts; None for every other task."""
+    """Return the workflow that the attempt calls or starts; None for every other task."""
     match attempt.kind:
         case "sync":
             return name_in(attempt.target)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
 
 if TYPE_CHECKING:
     from holdfast.runtime.commands.lookup import Lookup
+    from holdfast.runtime.question_events import QuestionEvents
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,9 @@ class Claims:
         return Lease(delivery.owner, delivery.message_id, delivery.receive_count, until_ms)
 
     def _held(self) -> list[Attempt]:
-        """-> the attempts whose leases stand, in the order in which they got their places."""
+        """Return the attempts with a valid lease that this decision does not end, in the order of
+        their entries.
+        """
         if self._state is None:
             return []
         told = {(one.entry, one.attempt) for one in self._told if isinstance(one, _OF_ATTEMPTS)}
@@ -76,7 +78,7 @@ class Claims:
         return sorted(held, key=lambda attempt: attempt.entry)
 
     def _take_place(self, timeout_seconds: int | None) -> int:
-        """-> when it is free again, at the latest."""
+        """Take the place that is free first. Return the latest time at which it is free again."""
         begins_ms = heappop(self._free_ms)
         until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
         heappush(self._free_ms, until_ms)
@@ -85,7 +87,9 @@ class Claims:
 
 @dataclass
 class DecisionInputsFactory:
-    """Mutable; lives for one delivery. `draws` counts those for the next record."""
+    """Mutable; lives for one delivery. `draws` counts the random numbers drawn for the next
+    record.
+    """
 
     errand: Delivery
     log: Log
@@ -117,7 +121,9 @@ class DecisionInputsFactory:
         )
 
     def _token(self, entry: int, attempt: int) -> str:
-        """The same text whoever schedules the attempt: it counts from the id of the execution."""
+        """Return the attempt's token. Every worker makes the same text, because its expiry counts
+        from the execution's id.
+        """
         expires_ms = keys.minted_ms(self.log.run) + CALLBACK_SECONDS_MAX * 1_000
         token = Token(self.log.tenant, self.log.run, entry, attempt, expires_ms)
         return make_token(token, self.keys())

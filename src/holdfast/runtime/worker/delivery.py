@@ -57,8 +57,8 @@ class RequestedWork:
     is_unread: bool
 
     def is_in_doubt(self, entry: int) -> bool:
-        """-> whether an earlier worker of this message may have crashed before it did this entry's
-        work, and no other worker has done it since. True also if the records cannot be read.
+        """Return True when an earlier worker of this message may have crashed before it did this
+        entry's work, and no other worker has done it since; also when the records cannot be read.
         """
         record = self.whose.get(entry)
         if record is None:
@@ -98,38 +98,46 @@ class Delivery:
 
     @property
     def may_take_over(self) -> bool:
-        """It goes on from where another has stopped. The other kinds bring a fact, no more."""
+        """Return True when this delivery continues the work of a stopped worker. Messages of other
+        kinds only bring a fact.
+        """
         return self.is_recovering or self.kind in {messages.START, messages.GO}
 
     @property
     def is_renewal(self) -> bool:
-        """Nothing is asked for but a younger log."""
+        """Return True when the message only requests a new snapshot, for a log that TTL would
+        delete.
+        """
         return self.kind == messages.RECOVER and bool(self.body.get("held"))
 
     def is_wake_of(self, entry: int) -> bool:
-        """The message says that the time has come for what waits there. If it has come by now, and
-        had not when it was looked at first, the copy says so too: two would run one attempt.
+        """Return True when the message is the timer wake of this entry. A wake that came early has
+        a copy under way, so it is no wake: with two wakes, two workers would run one attempt.
         """
         is_wake = self.kind == messages.WAKE_TIMER and not self.is_sent_again
         return is_wake and bool(self.body["entry"] == entry)
 
     def is_wake_of_attempt(self, attempt: Attempt) -> bool:
-        """A resume moves the due of an attempt: a wake for the old due is not the attempt's."""
+        """Return True when the message is the wake of this attempt. A resume moves the attempt's
+        due time, so a wake for the old time is not.
+        """
         return self.is_wake_of(attempt.entry) and bool(self.body["due"] == attempt.due_ms)
 
     def is_handed(self, claim: Lease) -> bool:
-        """Its holder had no time left for the attempt, and sent this message to have it run, or the
-        one that this replaces.
+        """Return True when the lease's holder handed its attempt on: the holder had no time left
+        and sent this message, or the message that this one replaces.
         """
         return bool(claim.owner == self.body.get("from"))
 
     def has_lost(self, claim: Lease, now_ms: int) -> bool:
-        """Its holder is lost, or whoever had the message by which the holder handed it on."""
+        """Return True when the lease's holder is lost, or when the worker that received the
+        handed-on attempt is.
+        """
         was_handed = self.is_recovering and self.is_handed(claim)
         return was_handed or is_lost(claim, self.delivery, now_ms)
 
     def started(self, data: Json) -> facts.Started:
-        """-> the fact of a start message; `data` is its input."""
+        """Return the fact of a start message; `data` is its input."""
         body = self.body
         return facts.Started(
             run=body["run"],
@@ -146,8 +154,8 @@ class Delivery:
         self.is_recovering |= self.has_twin(log)
 
     def has_twin(self, log: Log) -> bool:
-        """A record under our message id by another owner: its holder shares our message, and may
-        have deleted it.
+        """Return True when another worker has written a record under our message's id: it shares
+        our message, and may have deleted it.
         """
         return any(
             record.message == self.delivery.message_id
@@ -157,7 +165,7 @@ class Delivery:
 
     @property
     def shared_since_ms(self) -> int | None:
-        """-> the time since which other workers may have had the message, or a message that it
+        """Return the time since which other workers may have had the message, or a message that it
         replaces; None if no other worker had it. The age of a dead letter is unknown.
         """
         if messages.replaced_by(self.body):
@@ -165,11 +173,13 @@ class Delivery:
         return self.delivery.sent_ms if self.delivery.receive_count > 1 else None
 
     def has_message_of(self, claim: Lease | None) -> bool:
-        """It was made under our message, which is kept for as long as it stands (R10)."""
+        """Return True when the lease was taken under our message. The message must then exist until
+        the lease ends (R10).
+        """
         return claim is not None and claim.message == self.delivery.message_id
 
     def is_overtaken(self, log: Log) -> bool:
-        """-> whether a later delivery of this message has taken a lease since.
+        """Return True when a later delivery of this message has taken a lease since.
 
         Its worker has seen all attempts that could be taken over. If its lease has ended, the
         message may be deleted, and no delivery would follow this one. This worker must not delete
@@ -183,21 +193,22 @@ class Delivery:
         )
 
     def places(self, log: Log) -> RequestedWork:
-        """-> for each entry the newest record that requests work there, as far as it is known."""
+        """Return, for each entry, the newest record read that requests work there."""
         assert log.state is not None
         ours = self.own_records(log)
         numbers = {record.sequence for record in ours}
         whose: dict[int, Record] = {}
         for record in log.records:
             for event in record.events:
-                if event.type == "Resumed":  # it asks anew for everything that waits
+                if event.type == "Resumed":  # a resume requests the work of every entry again
                     whose.update(dict.fromkeys(_all_places(log.state), record))
                 entry = event.holdfast.get("entry")
                 if entry is not None:
                     whose[entry] = record
                 frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
                 if frame is not None and record.sequence in numbers:
-                    # A heartbeat came, or a child ended: that begins a timer, or the next child.
+                    # The record holds a heartbeat or the end of a child, so it requests a timer or
+                    # the next child.
                     place = place_of(frame.waiting)
                     if place is not None:
                         whose[place] = record
@@ -206,7 +217,7 @@ class Delivery:
         )
 
     def _doubtful(self, log: Log, ours: list[Record]) -> Record | None:
-        """-> the record whose commands may not have been carried out.
+        """Return the record whose commands may not have been carried out.
 
         A worker carries out the commands of a record before its next commit, so only the newest one
         is in doubt. If two workers wrote in turn, the first one's commands wait until they are
@@ -217,9 +228,9 @@ class Delivery:
         return None if is_sure or self.is_overtaken(log) else ours[-1]
 
     def _is_unread(self, log: Log, ours: list[Record]) -> bool:
-        """-> whether the requests of this message's records are unknown, because the records are in
-        a snapshot or too old to be read. One readable record is enough: the commands of the records
-        before it were carried out before its commit.
+        """Return True when the requests of this message's records are unknown, because the records
+        are in a snapshot or too old to be read. One readable record is enough: the commands of the
+        records before it were carried out before its commit.
         """
         if ours:
             return all(record.is_folded for record in ours)
@@ -227,7 +238,9 @@ class Delivery:
         return since_ms is not None and log.may_reach_beyond(since_ms)
 
     def own_records(self, log: Log) -> list[Record]:
-        """-> of the records at hand, those that were written under the ids of our message."""
+        """Return the loaded records that were written under our message's id, or an id that it
+        replaces.
+        """
         ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
         return [record for record in log.records if record.message in ours]
 

@@ -26,7 +26,9 @@ from holdfast.runtime.storage.log import Log
 
 
 def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.FactsResult:
-    """-> the mail under the key, or, where it names none, all that the open waits can read."""
+    """Return the inbox message under the key; for a key that names no single message, all that the
+    open waits read.
+    """
     if key.startswith(keys.CONTROL_PREFIX):
         return (yield from inbox.control_facts(tenant, state))
     if key.startswith("t#"):
@@ -69,8 +71,8 @@ def _notices(tenant: str, state: Execution, entry: int) -> inbox.FactsResult:
 
 
 def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, bool]:
-    """The sender's clock ran ahead of ours: without a copy the only wake would be gone. -> whether
-    one was sent.
+    """Start the timer again when its wake came too early, by a sender's clock ahead of ours: its
+    only wake would be lost. Return True when a copy was sent.
     """
     assert log.state is not None
     is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
@@ -83,8 +85,9 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
 
 
 def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResult:
-    """R14: for each wait that is about to time out, its mail first; then the tick. When the time
-    of the whole execution is over, that is every wait. Something is due (`core.waits.is_due`).
+    """Return the inbox messages of each wait that is about to time out, then the tick (R14). When
+    the execution's own time-out has passed, read every wait's. Call it when something is due
+    (`core.waits.is_due`).
     """
     past_ms = now_ms - 2 * CLOCK_ERROR_MS
     is_late = state.due_ms is not None and state.due_ms <= past_ms
@@ -103,8 +106,8 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
 
 
 def begins_a_wait(state: Execution, known: Iterable[Fact]) -> bool:
-    """A call is over, and the wait for its answer not written yet. It may have been answered
-    during the call, so it has to be written before anything times out (R14).
+    """Return True when a call has returned and the wait for its answer is not committed yet. The
+    answer may have come during the call, so commit the wait before a time-out (R14).
     """
     return any(isinstance(fact, facts.Submitted) and _is_open(state, fact) for fact in known)
 

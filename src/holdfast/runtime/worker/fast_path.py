@@ -19,17 +19,19 @@ from holdfast.core.waits import attempts_of
 from holdfast.runtime.effects import Ticket
 from holdfast.runtime.worker.attempts import ticket_of
 
-#: Ten years and more, on another day of the week: what depends on the time is mostly another then.
+#: More than ten years, and another day of the week: tasks that depend on the time mostly differ
+#: then.
 _LATER_MS: Final = 333_333_333_333
 
 
 def asks_for_the_same_later(
     program: Program, started: facts.Started, state: Execution, moment: DecisionInputs
 ) -> bool:
-    """Whether a start that is sent again asks for what this one asks for: `state`, before record 0.
+    """Return True when a repeated start would request the same first tasks as this one
+    (`state`).
 
-    A lane's bears another time, so its first tasks must not depend on that. That of a state machine
-    which another waits for may bear another definition, too.
+    The repeated start of a Map's lane has another time, so its first tasks must not depend on the
+    time. The repeated start of a nested state machine may have another definition, too.
     """
     if started.parent is None:
         return True
@@ -50,7 +52,7 @@ def _asked_by(state: Execution) -> list[tuple[Ticket, str, Json]]:
 
 
 def is_same_start(ours: Execution, theirs: Execution) -> bool:
-    """Tasks have run for `ours`, and record 0 is that of `theirs`."""
+    """Return True when record 0, of `theirs`, is the start for which our tasks have run."""
     return _start_of(ours) == _start_of(theirs)
 
 

@@ -16,7 +16,9 @@ from holdfast.runtime.storage.log import Log
 
 
 def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Forked]:
-    """Read the origin's log, which is append-only: each delivery of the start reads the same."""
+    """Return the fork as a fact. The origin's log is append-only, so each delivery of the start
+    reads the same history.
+    """
     assert isinstance(request, dict)
     of: Any = request["of"]
     records = yield from read_records(log.tenant, of["run"], log.formats)

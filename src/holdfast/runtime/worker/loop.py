@@ -92,9 +92,9 @@ from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
 from holdfast.runtime.worker.leases import ReceivedMessage
 
-#: What `deliver` gives.
+#: The handler `deliver`: it returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
-#: The same, and None while there is more to do.
+#: A part of it: it returns None while the delivery has more work.
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
@@ -102,7 +102,7 @@ OTHER_RELEASE_SECONDS = 60
 
 
 def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """-> True when the message may be deleted. False: it comes back by itself."""
+    """Process the message. Return True when it may be deleted; else SQS delivers it again."""
     try:
         require_writable(setting.formats)
         messages.require_readable(delivery.body)
@@ -112,13 +112,16 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
-        # This code must not append to a log that it cannot fold; the right one will take it.
+        # This code must not append to a log that it cannot fold; a worker of the right release
+        # receives the message later.
         yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
 
 
 def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Serves the queue of a gate. Code that does not know the limit leaves it to newer code."""
+    """Serve the queue of a gate. A worker whose code has no such limit leaves the message to newer
+    code.
+    """
     body, message = delivery.body, delivery.message_id
     limit = GateId.parse(body["gate"]).limit
     batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
@@ -133,7 +136,9 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Starts what a schedule says. Code without the workflow leaves it to newer code."""
+    """Start the due executions of a schedule. A worker without the workflow leaves the message to
+    newer code.
+    """
     # Most workers never meet a schedule, and its modules lengthen each cold start.
     from holdfast.runtime.worker import scheduled  # noqa: PLC0415
 
@@ -147,9 +152,10 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 class Processing:
     """A delivery at work on one execution.
 
-    `facts`: what was seen and is not yet offered. `offered`: what the next commit is made of; a
-    lost race offers it again. `run_for`: what record 0 should say, if tasks have run before it.
-    `has_twin`: another worker that shares the message has written to the log that was loaded.
+    `facts`: facts that no decision has used yet. `offered`: the facts of the next commit; after a
+    lost race they are offered again. `run_for`: the state of record 0, if tasks have run before it
+    is committed. `has_twin`: another worker that shares the message has written to the log that was
+    loaded.
     """
 
     setting: WorkerConfig
@@ -180,7 +186,7 @@ class Processing:
 
     @property
     def program(self) -> Program:
-        """-> the execution's, as it was fetched; read when it is needed first."""
+        """Return the program of the fetched definition, parsed at the first use."""
         if self._program is None:
             self._program = self.setting.programs.program(self._definition)
         return self._program
@@ -190,7 +196,8 @@ class Processing:
     def run(self) -> Delivers:
         is_done = yield from self._run()
         if is_done:
-            # Of attempts whose results left no event: their executions were stopped meanwhile.
+            # Some attempts' results caused no event, because the execution was stopped: give back
+            # their permits too.
             yield from self.attempts.release()
         return is_done
 
@@ -202,14 +209,15 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            return True  # its inbox message is stored; the worker that writes record 0 reads it
+            # the inbox holds what this message announces; the writer of record 0 reads it
+            return True
         yield from self._look_back()
         if self.state.is_ended:
             source = self.setting.status_source
             self.facts += yield from recovery.redrives(self.errand, self.log, source)
             if not self.facts:
                 return (yield from self._leave_ended())
-        elif self.errand.is_renewal:  # else it has ended since: nothing is renewed
+        elif self.errand.is_renewal:  # only an open execution: an ended log needs no renewal
             return (yield from self._renew())
         if (yield from recovery.goes_alone(self.errand, self.log)):
             return True
@@ -239,7 +247,9 @@ class Processing:
         return not (yield from self._leave_to_another(now_ms))
 
     def _leave_ended(self) -> Delivers:
-        """Others who wrote the end have their message for it, or the sweeper's look."""
+        """Finish an ended execution's follow-ups when this delivery recovers. Otherwise the end's
+        writer still has its message, or the sweeper checks the execution.
+        """
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
@@ -248,7 +258,7 @@ class Processing:
         return True
 
     def _fresh(self) -> Delivers:
-        """The start message of an execution that has no log yet."""
+        """Process the start message of an execution that has no log yet."""
         body = self.errand.body
         was_known = self.setting.programs.is_known(self.log.tenant, body["definition"])
         yield from self._fetch(body["definition"])
@@ -282,7 +292,9 @@ class Processing:
         return (yield from self._work()) if over is None else over
 
     def _fork(self, request: Json) -> Delivers:
-        """A copy of another execution's history begins the log. The step runs after its commit."""
+        """Begin the log with a copy of another execution's history. The fork's first step runs
+        after that commit.
+        """
         forked = yield from forking.read(self.log, self.errand.started(None), request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
@@ -296,7 +308,9 @@ class Processing:
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
-        """Inputs for a decision that is not written: its draws do not count for this delivery."""
+        """Return inputs for a decision that is not committed: its random draws do not count for
+        this delivery.
+        """
         return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
@@ -304,7 +318,9 @@ class Processing:
         self._definition, self._program = definition_hash, None
 
     def _gather(self) -> NoResult:
-        """Collects facts from outside, as far as the message says where to look."""
+        """Collect the external facts to which the message points; a recovering delivery reads them
+        all.
+        """
         tenant, body, kind = self.log.tenant, self.errand.body, self.errand.kind
         now_ms = yield Clock()
         if self.errand.is_recovering:
@@ -318,7 +334,8 @@ class Processing:
                 tenant, self.state, body["key"], now_ms
             )
         elif kind == messages.GO:
-            # The worker that handed on may have opened the execution without reading its inbox.
+            # The worker that handed the attempt on may have opened the execution without reading
+            # its inbox.
             self.facts += yield from inbox.control_facts(tenant, self.state)
         if kind == messages.WAKE_GRANT:
             self.facts += yield from self.attempts.permits.let_in(body, self.state)
@@ -337,10 +354,10 @@ class Processing:
     # -- the loop ----------------------------------------------------------------------------------
 
     def _work(self, pending: Transition | None = None) -> Delivers:
-        """Commits what is known, runs what it holds, until nothing is left.
+        """Commit the known facts and run the attempts of this delivery, until neither is left.
 
-        `pending` is record 0 before its commit: its first tasks run, their results join it. It
-        does not wait for them for long: an execution without a log cannot be stopped.
+        `pending` is record 0 before its commit: the first tasks run, and their results join the
+        record. The wait for them is short, because an execution without a log cannot be stopped.
         """
         while True:
             now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
@@ -406,7 +423,9 @@ class Processing:
         return advance(program, state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
-        """That children were stopped is written with something else, or when nothing else comes."""
+        """Return True when facts need a commit now. The fact that children were stopped waits for
+        another fact, while attempts run.
+        """
         if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
             is_at_work = self.attempts.begun or self.attempts.mine(pending_commands(state))
             return bool(self.facts) and not is_at_work
@@ -415,16 +434,20 @@ class Processing:
     # -- committing --------------------------------------------------------------------------------
 
     def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
-        """-> False: another writer's record is there, and no follow-up of a commit was done."""
+        """Append the record and do its follow-ups. Return False, without follow-ups, when another
+        writer's record is there.
+        """
         before, after = self.log.state, step.state
         is_over, is_opened = after.is_ended, after.is_opened
-        is_redrive = before is not None and before.is_ended  # no start message guards that
+        # a redrive has no start message that would come back after a crash
+        is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
         more, asked = has_more(after), pending_commands(after)
         asked_before = [] if before is None else pending_commands(before)
         new = new_commands(asked, [] if is_redrive or is_resumed else asked_before)
-        # It parks, or has run for so long that its start message is a poor guard.
+        # Open an execution that stops running for now, or has run for long: its start message alone
+        # would not recover it soon.
         must_open = (not is_over and not is_opened) and (
             is_redrive
             or not (more or self.attempts.mine(asked))
@@ -436,9 +459,11 @@ class Processing:
             yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not is_over
         if is_resumed:
-            # Since the pause the watchdog row may stand a week away, and everything is due again.
+            # During the pause the watchdog row may have moved a week ahead; after the resume every
+            # wait is due again.
             yield from watchdog.watch(self.log, after, now_ms)
-        # The list says that an execution is paused: its entry moves to the record that says so.
+        # The list shows whether an execution is paused, so its entry moves to the record of the
+        # pause or resume.
         is_relisted = was_aging or (is_repaused and is_opened and not is_redrive)
         is_opening = must_open or is_relisted
         if is_opening:
@@ -462,10 +487,12 @@ class Processing:
             yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
+        if after.definition != self._definition:  # it goes on as new
+            yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
-        if new and not is_over:  # else all that is owed belongs to the end
+        if new and not is_over:  # an ended execution has only the follow-ups of its end
             wanted = self.setting.question_events
             done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
             self.facts += yield from done
@@ -473,12 +500,15 @@ class Processing:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
         yield from measuring.committed(before, step)
         if must_open or more:
-            # Just opened: mail from before. A full record: a loop without a wait has no other look.
+            # Read the inbox: a just opened execution may have older messages, and a loop without a
+            # wait (full records) reads its stop nowhere else.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
 
     def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
-        """After the record: gives back the permits of attempts that are over, leaves queues."""
+        """Give back the permits of ended attempts and leave their queues, after the record is
+        committed.
+        """
         if self.attempts.permits.held:
             yield from self.attempts.release()
         if any(isinstance(command, JoinQueue | OpenQuestion) for command in asked_before):
@@ -491,9 +521,11 @@ class Processing:
         return Transition(step.events + more.events, more.state)
 
     def _after_race(self) -> MayDeliver:
-        """Another writer was first (R5): keep the facts, forget the intentions, look again.
+        """Handle a lost race (R5): keep the facts, forget the intentions, and load the log
+        again.
 
-        To go on is for the loop: two that share an execution race hundreds of times.
+        Return None so that the loop continues, without a recursive call: two workers of one
+        execution may race hundreds of times.
         """
         self.races += 1
         if self.races > RACES_MAX:
@@ -504,11 +536,13 @@ class Processing:
         was_fresh = self.log.state is None
         yield from self._load()
         if self.log.state is None:
-            return False  # a refused put to an empty log: TTL or damage; let the message come back
+            # the put was refused, and the log is empty: TTL or damage; SQS delivers the message
+            # again
+            return False
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
-            return False  # our tasks are not those that the log asks for: nothing of it counts
+            return False  # our tasks ran for another start: drop their results
         yield measuring.conflict(self.state)
-        # Of a child's two starts another may have counted: that of another definition.
+        # Another start of this child may have written record 0, with another definition.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
         if self.state.is_ended:
@@ -516,7 +550,7 @@ class Processing:
         if self.errand.is_recovering:
             now_ms = yield Clock()
             if was_fresh:
-                # The worker that opened it may have crashed before it read the inbox.
+                # The worker that opened the execution may have crashed before it read the inbox.
                 self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
@@ -525,7 +559,9 @@ class Processing:
     # -- letting go --------------------------------------------------------------------------------
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
-        """Too little time is left for the next attempt: another invocation takes it from here."""
+        """Hand the next attempts on to another invocation, because this one has too little time
+        left for them.
+        """
         self.facts += self.attempts.hand_on(self.state)
         told = self._decided(self.state, now_ms)
         if told.events and not (yield from self._commit(told, now_ms)):
@@ -544,7 +580,8 @@ class Processing:
         return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        """-> whether another delivery needs the message, although this one has finished (R10).
+        """Return True when another delivery needs the message, although this one has finished
+        (R10).
 
         The message must outlive the other worker's lease. If the other worker received it later,
         the commands of its last commit may not be carried out yet.
@@ -568,11 +605,13 @@ class Processing:
         return True
 
     def _refresh(self, now_ms: int) -> MayDeliver:
-        """R16: what rests for months outlives its records, or their format, by a new snapshot."""
+        """Commit a new snapshot (R16), so that an execution that waits for months outlives TTL and
+        old formats.
+        """
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
 
 
-#: Facts that were plans on the old state; after a lost race they are made anew (R5).
+#: Facts that were decided from the old state; after a lost race they are decided again (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)

@@ -1,4 +1,4 @@
-"""The commands that a workflow gives itself: `send` an event, `start` a detached execution.
+"""The commands that a workflow gives itself: `send`, `start`, and `again`, to go on as new.
 
 A worker carries them out through the commands of the API, so that an event and an execution are the
 same whoever asked for them.
@@ -17,8 +17,9 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import SEND, started_by
+from holdfast.asl.resources import AGAIN, SEND, started_by
 from holdfast.core import facts
+from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
@@ -34,12 +35,15 @@ _ID_CHARACTERS: Final = 32
 _CHANCE_BYTES: Final = 7
 
 
-def carry_out(
-    setting: WorkerConfig, log: Log, attempt: Attempt
-) -> Generator[Effect, Any, facts.Succeeded | facts.FailedWith]:
+def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Effect, Any, Fact]:
     """Carry out the command. Return its result, or the reason why it was refused."""
     assert log.state is not None
+    ticket = attempt.entry, attempt.attempt
+    if attempt.target == AGAIN and log.state.workflow not in setting.workflows.definitions:
+        return facts.TaskUnknown(*ticket)
     try:
+        if attempt.target == AGAIN:
+            return (yield from _renewed(setting, log, log.state, attempt))
         output = yield from _output(setting.lookup(), log.state, log.tenant, attempt)
     except RequestError as refusal:
         return _failed(attempt, INVALID_ARGUMENTS, refusal.message)
@@ -59,6 +63,23 @@ def _output(
     request = {"workflow": started_by(attempt.target), "input": given, "name": once}
     started = yield from start(known, tenant, {**request, **inherited(state)}, chance)
     return str(started["execution"])
+
+
+def _renewed(
+    setting: WorkerConfig, log: Log, state: Execution, attempt: Attempt
+) -> Generator[Effect, Any, Fact]:
+    """Return the newest definition, stored, and the input in the form of its types."""
+    frame = state.frame_of(attempt.entry)
+    if frame is None or frame.owner is not None:
+        cause = "only the whole execution goes on as new, not one of its branches"
+        return _failed(attempt, INVALID_ARGUMENTS, cause)
+    known = setting.workflows
+    data = known.types.normalise_input(log.tenant, state.workflow, attempt.arguments)
+    definition = known.definitions[state.workflow]
+    yield from setting.programs.store(log.tenant, definition)
+    yield from setting.programs.fetch(log.tenant, definition.hash)
+    program = setting.programs.program(definition.hash)
+    return facts.Renewed(attempt.entry, attempt.attempt, program, data)
 
 
 def _once(run: str, entry: int) -> tuple[str, bytes]:

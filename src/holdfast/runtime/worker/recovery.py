@@ -27,7 +27,7 @@ put of the same row, a child's start has the child's own id.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, TypeGuard, assert_never
+from typing import TYPE_CHECKING, Any, TypeGuard, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
@@ -56,9 +56,11 @@ from holdfast.limits import (
 from holdfast.resources import WORK
 from holdfast.runtime import children, follow_ups, inbox, messages, status_events
 from holdfast.runtime.effects import Clock, Effect, Message, Send
-from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.delivery import Delivery
+
+if TYPE_CHECKING:
+    from holdfast.runtime.question_events import QuestionEvents
 
 # -- what is owed ----------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
         folded = [record for record in own if record.is_folded]
         if folded:
             yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
-        if len(folded) > 1:  # the end may be there, and the beginning in the first
+        if len(folded) > 1:  # the newest may hold the end, the first the beginning
             yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
@@ -88,7 +90,9 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
 def carry_out_again(
     errand: Delivery, log: Log, program: Program, now_ms: int, wanted: QuestionEvents | None
 ) -> inbox.FactsResult:
-    """-> what was found while doing so: notices of children, answers that had come before."""
+    """Carry out pending commands again. Return the facts found: ended children, answers that came
+    earlier.
+    """
     assert log.state is not None
     state = log.state
     ended = yield from children.all_notices(log.tenant, state)
@@ -103,12 +107,12 @@ def carry_out_again(
 
 
 def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
-    """Carries out the commands that may never have been carried out (R8).
+    """Return the pending commands that may never have been carried out (R8).
 
-    For the sweeper's message, and for a message whose own records cannot be read: all of them. For
-    a message that came back: those that its own records requested. If each of these repeated
-    everything, every crash would multiply the messages. Entries that other workers opened since are
-    left to them.
+    The sweeper's message, and a message whose own records cannot be read, repeat all pending
+    commands. A message that came back repeats those that its own records requested: if it repeated
+    all, every crash would multiply the messages. Other workers repeat the commands of entries that
+    they opened since.
     """
     assert log.state is not None
     places = errand.places(log)
@@ -124,17 +128,18 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
-            return True  # any record may close the wait for a child; its stop is sent soon
+            return True  # send stops soon: any record may have closed the wait for the child
         if errand.kind != messages.RECOVER and not places.is_unread:
-            return record is None and has_begun  # the time of the whole has no place
+            # only the execution's own time-out has no record by entry
+            return record is None and has_begun
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 
     return [command for command in pending_commands(log.state) if is_to_do(command)]
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
-    """-> whether the command is due now. This delivery then does it; if it crashes, its message
-    comes back.
+    """Return True when the command is due now. This delivery then does it; if it crashes, its
+    message comes back.
 
     A further wake would multiply the messages of an execution whose worker always crashes: each
     delivery would send one more, and each dead letter among them one more recovery.
@@ -164,7 +169,7 @@ def _has_place_for_all(state: Execution) -> bool:
 
 
 def _is_question(state: Execution, entry: int) -> bool:
-    """A job is asked for there, if there is a place."""
+    """Return True when the entry waits for a job, which a delivery polls if it has a free place."""
     frame = state.frame_of(entry)
     waiting = None if frame is None else frame.waiting
     return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
@@ -176,10 +181,10 @@ def _is_question(state: Execution, entry: int) -> bool:
 def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
     """Reads requests to continue an execution that has ended.
 
-    -> the redrive that counts, if any. Of several it is the last one before a stop: it answers them
-    all, and none is left for the next end. The first skip of a step counts before any redrive: it
-    continues the execution as a redrive does, and its result must not be lost. `source`: the source
-    of the event on the bus.
+    Return the redrive that counts, if any. Of several redrives it is the last one before a stop: it
+    answers all of them, and none is left for the next end. The first skip of a step counts before
+    any redrive: it continues the execution as a redrive does, and its result must not be lost.
+    `source`: the source of the event on the bus.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
@@ -196,8 +201,9 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
             break
     if wish is None:
         return []
-    # The follow-ups of this end may still be missing, and the next state does not have them. The
-    # same holds for its event on the bus, while the message of its writer may still be hidden (R8).
+    # A crashed worker may have left out this end's follow-ups, which the redriven state no longer
+    # requests. The end's event on the bus may be missing too, while its writer's message is hidden
+    # (R8).
     assert log.state.stopped_ms is not None
     hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
     if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
@@ -220,7 +226,7 @@ def _continues(
 def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
     """Sends an attempt whose workers crash to the queue where each message has a worker of its own.
 
-    -> True: it was sent there, and this delivery is over.
+    Return True when the attempt was sent there; this delivery is then finished.
     """
     assert log.state is not None
     running = [
@@ -229,17 +235,19 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
         if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
     ]
     suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
-    may_go = log.state.is_opened and errand.may_take_over  # opened: R11
+    # R11: the start message still guards an unopened one
+    may_go = log.state.is_opened and errand.may_take_over
     if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
         return False
     now_ms = yield Clock()
     if not any(errand.has_lost(claim, now_ms) for claim in suspects):
         return False
     counted = messages.replaced_by(errand.body)
-    # Without our message nothing else says that they were handed on.
+    # Only our message says that these attempts were handed on, so the new message must name their
+    # messages.
     handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
     replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
-    # These are no dead letters: they have gone no round.
+    # The added messages are not dead letters, so they must not count as rounds.
     uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
     delay_seconds = follow_ups.delay_after_wake(errand.body, now_ms)

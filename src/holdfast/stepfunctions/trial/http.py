@@ -18,7 +18,7 @@ from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 def http_stages(
     state: State, arguments: Json, result: TaskSucceeded | TaskFailed
 ) -> dict[str, Any]:
-    """Return {request, response} of a call that was made; {} when it was none of HTTP."""
+    """Return {request, response} of a call that was made; {} when the task made no HTTP call."""
     if not isinstance(state, TaskState) or state.target != "http:invoke":
         return {}
     if not isinstance(arguments, dict):

@@ -131,7 +131,7 @@ def _evaluated(template: Template | None, bindings: Bindings, moment: Evaluation
 
 
 def _number(name: str, value: Json) -> float:
-    """A number from 0, or a text that says one."""
+    """Return a number of at least 0 from a number or from a text that contains one."""
     try:
         number = float(value) if isinstance(value, str) else value
     except ValueError:

@@ -56,7 +56,9 @@ def _has_result(tested: Tested) -> bool:
 
 
 def _output(tested: Tested, scene: Scene, notes: Notes) -> Observe:
-    """An output in JSONPath: of a Pass from its input, of the others from their result."""
+    """Return the output's stages in JSONPath: a Pass computes them from its input, other states
+    from their result.
+    """
     stages: dict[str, Callable[[Bindings, EvaluationMoment], Json]] = {}
     if _has_result(tested):
         notes.stages["result"] = tested.written["Result"]

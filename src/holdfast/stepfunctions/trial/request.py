@@ -49,7 +49,9 @@ Mock: TypeAlias = MockedResult | MockedError
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request for one state. `failed_iterations` None: not said. `context` None: made up."""
+    """A request for one state. `failed_iterations` and `context` are None when the request does not
+    give them.
+    """
 
     input: Json
     variables: Mapping[str, Json]
@@ -155,7 +157,7 @@ def _require_mockable(trial: Trial, state: State) -> None:
 
 
 def _require_callable(task: TaskState) -> None:
-    """A state that waits for an answer from outside needs a mock (API reference)."""
+    """Refuse a task without a mock that would wait for an external answer (API reference)."""
     if task.kind in {"sync", "callback", "activity", "event", "ask", "token"}:
         raise StatesFault(
             "InvalidDefinition",

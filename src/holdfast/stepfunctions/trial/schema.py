@@ -117,7 +117,9 @@ class _Schema:
                 yield from self.value(name, members[_key(name)], item)
 
     def value(self, name: str, shape: Any, value: Json) -> Iterator[str]:
-        """The problems of one value; `name` is the nearest field's, also within lists and maps."""
+        """Yield the problems of one value. `name` is that of the nearest field around it, also
+        within lists and maps.
+        """
         expected = _expected(shape, value)
         if expected is not None:
             yield f"Field '{name}' must be {expected}"
@@ -176,5 +178,7 @@ def _field(member: str) -> str:
 
 
 def _key(field: str) -> str:
-    """The Java SDK writes DbName for DBName: only the first letter's case says something."""
+    """Return the name for a comparison in which only the first letter's case counts: the Java SDK
+    writes DbName for DBName.
+    """
     return field[:1] + field[1:].casefold()

@@ -42,7 +42,7 @@ Bindings: TypeAlias = Mapping[str, Json]
 Observe: TypeAlias = Callable[[Template, Bindings, EvaluationMoment], Json]
 
 _ROLE: Final[tuple[str, TaskKind, str]] = ("holdfast:task:tested", "task", "tested")
-#: Before the name of a state that is gone on to, so that the tested one can be its own next.
+#: The prefix of a target state's name, so that the tested state can also be its own next state.
 _BEYOND: Final = "beyond:"
 
 
@@ -93,7 +93,9 @@ class _Observed:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments or output of a state that names none: its result, before that its input."""
+    """The template of a state without arguments or output: it gives the state's result, or before
+    that its input.
+    """
 
     def evaluate(self, bindings: Bindings, moment: EvaluationMoment) -> Json:  # noqa: ARG002
         states = cast("Bindings", bindings["states"])
@@ -201,7 +203,9 @@ class Play:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The task that waits for its result, None if none was scheduled."""
+        """Return the attempt of the task that waits for its result; None when no task was
+        scheduled.
+        """
         return self._waiting if isinstance(self._waiting, Attempt) else None
 
     def succeed(self, output: Json) -> None:
@@ -213,7 +217,7 @@ class Play:
         self._advance([FailedWith(attempt.entry, attempt.attempt, error, cause)], self._now_ms)
 
     def find(self, ending: str) -> Event | None:
-        """Return the first event whose type ends so."""
+        """Return the first event whose type has this ending."""
         return next((event for event in self.events if event.type.endswith(ending)), None)
 
     @property
@@ -239,7 +243,7 @@ class Play:
 
 
 def _entered(program: Program, scene: Scene, now_ms: int) -> Execution:
-    """The state is entered; the next step evaluates it."""
+    """Return an execution that has entered the state; the next decision evaluates it."""
     state = program.states[program.start_at]
     own = {"run": "", "workflow": "", "definition": program.hash}
     entered = {"name": state.name, "input": scene.input}

@@ -152,7 +152,9 @@ def _response(
 
 
 def _without_opening(cause: str | None, state: State) -> str | None:
-    """A single state has no event to point to: AWS leaves the sentence out that would."""
+    """Return the cause without the sentence that points to an event: AWS leaves it out, because a
+    single state has no event.
+    """
     opening = f"An error occurred while executing the state '{state.name}' (entered at the event id"
     return cause and cause.removeprefix(f"{opening} #2). ")
 
@@ -164,8 +166,8 @@ def _variables(variables: Mapping[str, Json]) -> dict[str, str]:
 def _error_details(
     state: State, failure: MockedError | None, status: str, retries: int
 ) -> dict[str, Any]:
-    """Return the retrier and the catcher that matched the error. One that is used up is named all
-    the same.
+    """Return the retrier and the catcher that matched the error. A retrier without retries left is
+    returned too.
     """
     if failure is None or not isinstance(state, TaskState | MapState | ParallelState):
         return {}
@@ -175,7 +177,7 @@ def _error_details(
         number, retrier = found
         details["retryIndex"] = number
         if status == "RETRIABLE":
-            # The longest that a jitter leaves.
+            # AWS shows the longest delay that the jitter allows.
             details["retryBackoffIntervalSeconds"] = delay_ms(retrier, retries, 1.0) // 1_000
     catcher = find_catcher(state.catch, error)
     if status == "CAUGHT_ERROR" and catcher is not None:

@@ -1,0 +1,109 @@
+"""An estimate of what a stack's use costs, from the metrics that AWS itself keeps of it.
+
+It is a metric math expression, so nothing is measured or stored for it. An alarm's expression has
+at most ten metrics (CloudWatch user guide, "Limits that apply to alarms based on metric math
+expressions"). So it counts the parts that grow with the load:
+
+    Lambda      the duration of both workers and of the API, times memory
+    DynamoDB    read and write units of both tables, write units of the list
+    SQS         what Work and Starts deliver: the requests of a message, and the worker's invocation
+
+S3, the bus, the API's requests and logs are not in it, nor what an idle stack costs. The prices are
+list prices of us-east-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+
+from holdfast import resources
+from holdfast.cost import PRICES, SQS_REQUESTS_PER_DELIVERY
+
+from .settings import Settings
+
+#: aws.amazon.com/lambda/pricing: a GB-second on x86 against arm64.
+_X86_FACTOR: Final = 16.6667 / 13.3334
+_USD_PER_MILLION: Final = {(price.service, price.what): price.usd_per_million for price in PRICES}
+_Term = tuple[float, cloudwatch.Metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """The resources of a stack whose use is billed. `functions` and `queues` by their names."""
+
+    settings: Settings
+    functions: Mapping[str, lambda_.IFunction]
+    executions: dynamodb.ITable
+    inbox: dynamodb.ITable
+    queues: Mapping[str, sqs.IQueue]
+
+
+def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
+    """Return the dollars of each period."""
+    terms = [*_lambda(billed, period), *_tables(billed, period), *_queues(billed, period)]
+    names = [f"m{number}" for number in range(len(terms))]
+    # Metric math knows no exponents, so the terms are in millionths of a dollar.
+    sum_of_terms = " + ".join(
+        f"FILL({name},0)*{usd * 1e6:.6f}" for name, (usd, _) in zip(names, terms, strict=True)
+    )
+    return cloudwatch.MathExpression(
+        expression=f"({sum_of_terms})/1000000",
+        using_metrics={name: metric for name, (_, metric) in zip(names, terms, strict=True)},
+        label="Estimated dollars",
+        period=period,
+    )
+
+
+def _usd(service: str, what: str) -> float:
+    return _USD_PER_MILLION[service, what] / 1e6
+
+
+def _lambda(billed: Billed, period: Duration) -> Iterator[_Term]:
+    usd = _usd("Lambda", "GB-seconds")
+    if billed.settings.architecture == "x86_64":
+        usd *= _X86_FACTOR
+    for name, function in billed.functions.items():
+        usd_per_ms = usd * billed.settings.functions[name].memory_mb / 1_024 / 1_000
+        yield usd_per_ms, function.metric_duration(period=period, statistic=cloudwatch.Stats.SUM)
+
+
+def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:
+    total = cloudwatch.Stats.SUM
+    writes, reads = _usd("DynamoDB", "write units"), _usd("DynamoDB", "read units")
+    for table in (billed.executions, billed.inbox):
+        yield writes, table.metric_consumed_write_capacity_units(period=period, statistic=total)
+        yield reads, table.metric_consumed_read_capacity_units(period=period, statistic=total)
+    index = resources.EXECUTIONS.index
+    assert index is not None
+    in_list = cloudwatch.Metric(
+        namespace="AWS/DynamoDB",
+        metric_name="ConsumedWriteCapacityUnits",
+        dimensions_map={
+            "TableName": billed.executions.table_name,
+            "GlobalSecondaryIndexName": index.name,
+        },
+        period=period,
+        statistic=total,
+    )
+    yield writes, in_list
+
+
+def _queues(billed: Billed, period: Duration) -> Iterator[_Term]:
+    """A message costs its send, its delivery and, alone in its batch, an invocation."""
+    usd = _usd("SQS", "send requests") + SQS_REQUESTS_PER_DELIVERY * _usd(
+        "SQS", "delivery requests"
+    )
+    usd += _usd("Lambda", "requests")
+    for queue in billed.queues.values():
+        received = queue.metric_number_of_messages_received(
+            period=period, statistic=cloudwatch.Stats.SUM
+        )
+        yield usd, received
