@@ -109,6 +109,9 @@ SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 # rows that one sweep reads in a shard; the next sweep, a minute later, reads the rest
 SWEEP_ROWS_MAX: Final = 1_000
+STARTS_SWEEP_PAGE: Final = 100  # rows of starts after which the sweeper stores its place
+STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
+STARTS_SWEEP_MS: Final = 15_000  # after so long a shard's other rows of starts wait for a minute
 # A long wait becomes a delayed message this long before its end: with the sweep's 60 s ahead and
 # the clock error it stays within the 900 s that a message can be delayed.
 TIMER_ROW_LEAD_SECONDS: Final = 780
@@ -130,6 +133,8 @@ SCHEDULE_NAME_CHARACTERS_MAX: Final = 60  # the names of its executions append t
 SCHEDULE_BURST_MAX: Final = (
     20  # starts of one schedule in a minute, when it makes up for past times
 )
+SCHEDULE_OPEN_MAX: Final = 100  # executions that a schedule follows to their end
+SCHEDULE_UNKNOWN_MS: Final = 3_600_000  # so long a nominal time waits for code with its workflow
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast import cli
+from holdfast.core.events import Event
+from holdfast.core.facts import Forked, Started
+from holdfast.core.forking import begin_of
 from holdfast.errors import RequestError
 from holdfast.remote import client
 from holdfast.remote.connecting import Api
@@ -92,6 +95,48 @@ def test_variables_and_the_input_can_differ() -> None:
     shop, run, _ = done(machine({"echo": call("echo")}), {"n": 1})
     shown = shop.describe(fork(shop, run, "echo", input={"n": 2})["execution"])
     assert (shown["input"], shown["output"]) == ({"n": 2}, {"n": 2})
+
+
+def test_a_fork_of_a_fork_at_the_same_step_keeps_what_the_first_was_given() -> None:
+    shop, run, _ = done()
+    first = fork(shop, run, "charge", set={"pence": 5})["execution"]
+    second = fork(shop, first, "charge")["execution"]
+    assert shop.describe(second)["output"] == {"id": "o-7", "pence": 5}
+
+    shop, run, _ = done(machine({"echo": call("echo", "last"), "last": call("last")}), {"n": 1})
+    first = fork(shop, run, "echo", input={"n": 2})["execution"]
+    for step in ("echo", "last"):
+        assert shop.describe(fork(shop, first, step)["execution"])["input"] == {"n": 2}
+
+
+def _event(number: int, kind: str, details: Any = None, **own: Any) -> Event:
+    return Event(kind, number, 0, 0, details or {}, own)
+
+
+def test_the_start_of_a_fork_has_the_input_that_an_earlier_fork_was_given() -> None:
+    started = Started("r", None, "flow", None, 0)
+    events = (
+        _event(1, "ExecutionStarted", {"input": 1}),
+        _event(0, "ExecutionForked", {"input": 2}),
+        _event(0, "ExecutionForked"),
+    )
+    of: Any = {"run": "o", "event": 3, "step": "a"}
+    assert Forked(started, events, of, None, {}, "", "").input == 2
+    assert Forked(started, events, of, (3,), {}, "", "").input == 3
+
+
+def test_a_fork_of_a_fork_keeps_the_deadlines_of_the_blocks_around_its_step() -> None:
+    events = [
+        _event(1, "ExecutionStarted"),
+        _event(0, "TimerSet"),
+        _event(2, "TaskStateEntered", {"name": "a"}),
+        _event(0, "ExecutionForked", of={"event": 2}),
+        _event(0, "DeadlineSet"),
+        _event(3, "TaskScheduled"),
+        _event(4, "TaskStateEntered", {"name": "b"}),
+        _event(0, "DeadlineSet"),
+    ]
+    assert [begin_of(events, number) for number in (2, 4, 9)] == [4, 6, None]
 
 
 def test_a_running_origin_goes_on_and_the_fork_may_use_the_event_that_it_has_used() -> None:

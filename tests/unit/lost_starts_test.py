@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ServiceFault
-from holdfast.limits import START_INPUT_BYTES_MAX, STARTS_DUE_SHARDS
+from holdfast.limits import START_INPUT_BYTES_MAX, START_RESENT_SECONDS_MAX, STARTS_DUE_SHARDS
 from holdfast.runtime.driver import run as run_handler
 from holdfast.runtime.effects import Effect, Put, TaskSucceeded
 from holdfast.runtime.maintenance import lost_starts, quarantine
 from holdfast.runtime.pending_starts import FIRST_MS
+from holdfast.runtime.storage import keys
 from holdfast_simulator.invariants import check
-from holdfast_simulator.world import SimulatorWorld, When
+from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Shop, call, chain, machine
 from tests.unit.child_kit import Family, call_of
 from tests.unit.states_kit import Desk
@@ -152,6 +153,65 @@ def test_a_start_whose_check_failed_is_checked_by_the_next_sweep() -> None:
     assert waiting(services) == []
     assert sweep(services) == []
     assert len(waiting(services)) == 1
+
+
+def rows_of(services: Any) -> list[Any]:
+    return [item for item in services.items("mail") if str(item["pk"]).startswith("~start#")]
+
+
+def test_a_sweeper_that_crashes_goes_on_at_the_page_in_which_it_crashed() -> None:
+    shop = Shop(chain(1))
+    shop.start({"n": 0})
+    services = shop.world.services
+    (row,) = rows_of(services)
+    for number in range(250):
+        sort = f"{shop.world.now_ms - 1:015d}#{shop.tenant}#{number:04d}"
+        services.perform(
+            Put("mail", {**row, "sk": sort, "run": keys.mint_run("t", 0, b"x" * 8, b"k")})
+        )
+    real, puts = services.perform, list[str]()
+
+    def crashes(effect: Effect) -> Any:
+        result = real(effect)
+        if isinstance(effect, Put):
+            puts.append(str(effect.item.get("to")))
+            if len(puts) == 2:
+                raise Killed
+        return result
+
+    shop.world.now_ms += FIRST_MS + MINUTE_MS
+    services.perform = crashes  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        sweep(services)
+    assert [place[-4:] for place in puts] == ["0099", "0199"]
+    services.perform = real  # type: ignore[method-assign]
+    assert sweep(services) == []
+    assert len(waiting(services)) == 2  # the first message, and the lost start behind the 250 rows
+
+
+def test_a_row_without_its_fields_is_refused_and_keeps_its_ttl() -> None:
+    shop = Shop(chain(1))
+    shop.start({"n": 0})
+    services = shop.world.services
+    (row,) = rows_of(services)
+    damaged = {name: row[name] for name in ("pk", "sk", "f", "ttl")}
+    services.perform(Put("mail", damaged))
+    shop.world.now_ms += FIRST_MS + MINUTE_MS
+    assert [error.code for error in sweep(services)] == ["HF900"]
+    again = max(rows_of(services), key=lambda item: str(item["sk"]))
+    assert again == {**damaged, "sk": again["sk"]}
+    assert again["sk"] > damaged["sk"]
+
+
+def test_a_start_of_70_days_ago_is_read_no_more_even_when_its_log_cannot_be() -> None:
+    shop = Shop(chain(1))
+    shop.start({"n": 0})
+    services = shop.world.services
+    (row,) = rows_of(services)
+    services.perform(Put("mail", {**row, "body": "{"}))
+    shop.world.now_ms += 1_000 * START_RESENT_SECONDS_MAX + MINUTE_MS
+    assert sweep(services) == []
+    assert len(rows_of(services)) == 1
 
 
 def test_a_row_that_cannot_be_read_hides_no_other() -> None:

@@ -18,6 +18,7 @@ from holdfast.runtime.commands.schedules import deploy
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
+    Delete,
     Get,
     Measure,
     Query,
@@ -271,6 +272,57 @@ def test_a_failed_execution_pauses_the_schedule_that_asks_for_it() -> None:
     assert list(table.begun()) == ["0900Z", "1200Z", "1300Z"]
 
 
+def test_an_execution_whose_log_has_expired_does_not_run() -> None:
+    table = Timetable()
+    table.create(cron="0 9 15 1,7 *")
+    table.pass_time(HOUR_MS + MINUTE_MS)
+    services = table.world.services
+    for record in list(services.items("executions")):
+        services.perform(Delete("executions", str(record["pk"]), int(record["sk"])))
+    table.world.now_ms += 181 * DAY_MS - 2 * HOUR_MS
+    table.pass_time(3 * HOUR_MS)
+    assert (table.show()["started"], table.show()["skipped"]) == (2, 0)
+
+
+def test_an_execution_that_runs_through_a_pause_still_counts_after_it() -> None:
+    table = Timetable(LONG)
+    table.create()
+    table.pass_time(HOUR_MS + MINUTE_MS)
+    table.change("pause", **WHY)
+    table.change("resume", **WHY)
+    table.pass_time(HOUR_MS)
+    assert (list(table.begun()), table.show()["skipped"]) == (["0900Z"], 1)
+
+
+def test_executions_that_may_overlap_are_followed_only_for_a_pause_on_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scheduled, "SCHEDULE_OPEN_MAX", 2)
+    for pauses, count in ((False, 0), (True, 2)):
+        table = Timetable(LONG)
+        table.create(overlap="allow", cron="*/10 * * * *", pause_on_failure=pauses)
+        table.pass_time(HOUR_MS + MINUTE_MS)
+        assert (table.show()["started"], len(table.show()["running"])) == (6, count)
+
+
+def test_cancel_other_stops_an_execution_that_was_started_before_a_crash() -> None:
+    table = Timetable(LONG)
+    table.create(overlap="cancel-other")
+
+    def crashes(world: SimulatorWorld, effect: Any, when: When) -> None:
+        is_progress = isinstance(effect, Replace) and "#sch" in str(effect.item["pk"])
+        if is_progress and when == "before":
+            raise Killed
+
+    table.world.hook = crashes
+    table.pass_time(2 * HOUR_MS - MINUTE_MS)
+    table.world.hook = no_faults
+    _sleep(table, 2 * MINUTE_MS)
+    table.pass_time(10 * MINUTE_MS)
+    statuses = {str(one.state.name)[-5:]: one.state.status for one in histories(table.world)}
+    assert statuses == {"0900Z": "ABORTED", "1000Z": "RUNNING"}
+
+
 # -- time that has passed --------------------------------------------------------------------------
 
 
@@ -451,6 +503,17 @@ def test_a_worker_of_a_release_without_the_workflow_leaves_the_time_to_newer_cod
     table.known["flow"] = definition
     table.pass_time(5 * MINUTE_MS)
     assert list(table.begun()) == ["0900Z"]
+
+
+def test_the_times_of_a_workflow_that_no_code_has_are_refused_after_an_hour() -> None:
+    table = Timetable()
+    table.create(cron="0 9 * * *")
+    del table.known["flow"]
+    table.pass_time(2 * HOUR_MS + 5 * MINUTE_MS)
+    shown = table.show()
+    assert (shown["refused"], shown["started"]) == (1, 0)
+    assert shown["next"] == "2027-01-16T09:00:00.000Z"
+    assert "HF205" in shown["fault"]
 
 
 def test_a_start_that_is_refused_is_counted_and_shown() -> None:

@@ -262,8 +262,8 @@ class Host:
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
-        """Run one sweep, each minute: every shard of due rows, the starts, then the dead
-        letters.
+        """Run one sweep, each minute: every shard of due rows, the dead letters, then the starts.
+        Many starts may wait, and they must not delay executions under way.
         """
         from holdfast.runtime.maintenance import lost_starts, sweeper  # noqa: PLC0415
 
@@ -272,10 +272,10 @@ class Host:
         self._deploy_schedules()
         owner = context.aws_request_id
         self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
-        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
-        self._map(self._sweep, starts)
         for queue in QUEUES:
             self._revive(queue)
+        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
+        self._map(self._sweep, starts)
         self.metrics.flush(now_ms)
 
     def _deploy_schedules(self) -> None:

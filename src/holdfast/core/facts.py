@@ -73,9 +73,16 @@ class Forked:
 
     @property
     def input(self) -> Json:
-        """The input of the new execution."""
-        origin_input: Json = self.events[0].details["input"]
-        return origin_input if self.data is None else self.data[0]
+        """The input of the new execution. An origin that is a fork may have had its own."""
+        if self.data is not None:
+            return self.data[0]
+        given = [
+            event.details["input"]
+            for event in self.events
+            if event.type in {"ExecutionStarted", "ExecutionForked"} and "input" in event.details
+        ]
+        last: Json = given[-1]
+        return last
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,25 @@ def entries(events: Sequence[Event]) -> dict[str, int]:
     }
 
 
+def begin_of(events: Sequence[Event], event_id: int) -> int | None:
+    """Return the index of the last event that a fork at a step copies; None without such a step.
+    `event_id`: of the event that entered it.
+
+    In an execution that has begun as a fork at that step, `ExecutionForked` and the deadlines that
+    follow belong to it: they hold the input and the variables that were given, and the blocks
+    around the step.
+    """
+    found, is_forked = None, False
+    for place, event in enumerate(events):
+        if event.type == "ExecutionForked":
+            is_forked = event.holdfast["of"]["event"] == event_id
+        elif event.type != "DeadlineSet":
+            is_forked = False
+        if is_forked or event.id == event_id:
+            found = place
+    return found
+
+
 def base(events: Iterable[Event]) -> Execution:
     """Return the state of the origin after these events."""
     state = fold(events)

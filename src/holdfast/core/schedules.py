@@ -209,12 +209,13 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The starts of one decision. `starts`: nominal times, in order. `stops_others`: stop running
-    executions first.
+    executions first, and those of the times in `replaced`.
     """
 
     starts: tuple[int, ...]
     progress: Progress
     stops_others: bool = False
+    replaced: tuple[int, ...] = ()
 
 
 def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms: int) -> Decision:
@@ -236,7 +237,8 @@ def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms
     progress = replace(
         progress, started=progress.started + len(found.starts), late=progress.late + late
     )
-    return Decision(tuple(found.starts), progress, found.stops_others)
+    replaced = tuple(found.replaced)
+    return Decision(tuple(found.starts), progress, found.stops_others, replaced)
 
 
 def _due(
@@ -265,6 +267,7 @@ class _Choice:
     progress: Progress
     starts: list[int] = field(default_factory=list)
     stops_others: bool = False
+    replaced: list[int] = field(default_factory=list)
 
     @property
     def _is_busy(self) -> bool:
@@ -286,8 +289,9 @@ class _Choice:
                 # An earlier start of this decision would be stopped at once, so count it as
                 # skipped.
                 self.progress = replace(progress, skipped=progress.skipped + len(self.starts))
+                self.replaced += self.starts
                 self.starts[:] = [nominal_ms]
-                self.stops_others = bool(progress.open)
+                self.stops_others = bool(progress.open or self.replaced)
             case _ if not self._is_busy and not waits:
                 self.starts.append(nominal_ms)
             case "queue-one" if not waits:

@@ -103,7 +103,7 @@ def _target(subject: Subject) -> str:
 def _own_events(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events without those that a fork has copied, which were measured at its origin."""
     forked = [number for number, event in enumerate(events) if event.type == "ExecutionForked"]
-    return events[forked[0] :] if forked else events
+    return events[forked[-1] :] if forked else events
 
 
 def _failures(events: Sequence[Event], labels: Labels) -> NoResult:

@@ -47,11 +47,13 @@ def fork(
     events = [event for record in records for event in record.events]
     if not events or events[0].type != "ExecutionStarted":
         raise _cannot(log.run, "is so old that its first events are deleted", "start a new one")
-    place = _place_of(log.run, events, request.get("step"))
+    entered = _entered(log.run, events, request.get("step"))
+    place = forking.begin_of(events, entered)
+    assert place is not None
     begun = forking.base(events[: place + 1])
     given = _overrides(known, tenant, begun, request)
     step = str(request["step"])
-    of = {"run": log.run, "event": events[place].id, "step": step}
+    of = {"run": log.run, "event": entered, "step": step}
     run = yield from _send(known, tenant, log.state, {"of": of, **given, **words}, chance)
     return {
         "execution": run,
@@ -91,12 +93,12 @@ def _send(
     return run
 
 
-def _place_of(run: str, events: Sequence[Event], step: Any) -> int:
-    """Return the index of the event with which the origin entered the step last."""
+def _entered(run: str, events: Sequence[Event], step: Any) -> int:
+    """Return the id of the event with which the origin entered the step last."""
     found = forking.entries(events)
     if not isinstance(step, str) or step not in found:
         raise _no_step(run, step, tuple(found))
-    return found[step]
+    return events[found[step]].id
 
 
 def _overrides(

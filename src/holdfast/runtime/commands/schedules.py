@@ -184,8 +184,9 @@ def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
         if not found.progress.is_paused:
             return found
         next_ms = next_after(found.plan.rule, now_ms)
-        # Forget the open executions: the failure that paused the schedule must not pause it again.
-        progress = replace(found.progress, is_paused=False, next_ms=next_ms, open=())
+        # `open` stays: what runs still counts for the overlap rule. A failure that has paused the
+        # schedule is no longer in it.
+        progress = replace(found.progress, is_paused=False, next_ms=next_ms)
         return schedules.later(found, progress=progress, at_ms=now_ms, **texts)
 
     return (yield from _change(tenant, name, resumed))

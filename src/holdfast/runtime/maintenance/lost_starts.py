@@ -11,14 +11,19 @@ A start may wait in the queue for hours, when many are ahead of it. The sweeper 
 start from a lost one, so it sends it again ever more seldom: after 15 minutes, 30 minutes, an hour,
 then each hour. A second message of one start finds the log of the first.
 
-The place up to which the rows were read is stored after they are worked off. A sweeper that crashes
-before, or one that overlaps, works them off again. A sweeper that was frozen may store an older
-place, and the next one reads those rows again.
+The sweeper reads the rows in pages. After each page it stores the place up to which it has read. A
+sweeper that crashes in a page, or one that overlaps, works that page off again. A sweeper that was
+frozen may store an older place, and the next one reads those rows again.
+
+A row ends in each case: a row that is as old as `START_RESENT_SECONDS_MAX` leads to nothing, before
+anything is read for it. A row that cannot be worked off keeps its TTL, so it is tried for two weeks
+at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import json
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from holdfast import resources
@@ -26,7 +31,9 @@ from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     START_RESENT_SECONDS_MAX,
     START_RETENTION_SECONDS,
-    SWEEP_ROWS_MAX,
+    STARTS_SWEEP_MS,
+    STARTS_SWEEP_PAGE,
+    STARTS_SWEEP_ROWS_MAX,
     WATCH_LOOK_SECONDS_MIN,
 )
 from holdfast.runtime import messages, pending_starts, watchdog
@@ -45,8 +52,9 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
 _HOUR_MS = WATCH_LOOK_SECONDS_MIN * 1_000
@@ -63,34 +71,71 @@ def sweep(
     read = yield Get(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard))
     read_to = None if read is None else str(read["to"])
     now_ms = yield Clock()
-    rows = yield Query(
-        tables.MAIL,
-        keys.pending_starts(shard),
-        after=read_to,
-        until=keys.due_until(now_ms - FIRST_MS),
-        limit=SWEEP_ROWS_MAX,
-    )
-    for row in rows:
+    until = keys.due_until(now_ms - FIRST_MS)
+    for _ in range(STARTS_SWEEP_ROWS_MAX // STARTS_SWEEP_PAGE):
+        rows = yield Query(
+            tables.MAIL,
+            keys.pending_starts(shard),
+            after=read_to,
+            until=until,
+            limit=STARTS_SWEEP_PAGE,
+        )
+        done = yield from _page(rows, owner, formats, now_ms, refused)
+        if done:
+            read_to = str(rows[done - 1]["sk"])
+            yield from _store_place(shard, read_to)
+        if done < STARTS_SWEEP_PAGE or (yield Clock()) - now_ms > STARTS_SWEEP_MS:
+            break
+    return refused
+
+
+def _page(
+    rows: Sequence[Item],
+    owner: str,
+    formats: Formats,
+    now_ms: int,
+    refused: list[HoldfastError],
+) -> Generator[Effect, Any, int]:
+    """Work off rows, add their errors to `refused`, and return how many rows are behind the place:
+    it stays before a row with a passing error.
+    """
+    for number, row in enumerate(rows):
         try:
-            yield from _work_off(row, owner, formats, now_ms)
+            if _is_young(row, now_ms):
+                yield from _work_off(row, owner, formats, now_ms)
         except HoldfastError as error:
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if is_passing(error):
-                break  # the next sweep begins again at this row
+                return number  # the next sweep begins again at this row
             yield from _look_later(row, _HOUR_MS, now_ms)
-        read_to = str(row["sk"])
-    if rows and read_to is not None:
-        yield Put(
-            tables.MAIL,
-            {
-                "pk": keys.STARTS_READ,
-                "sk": keys.starts_read(shard),
-                FORMAT_FIELD: FORMAT,
-                "to": read_to,
-            },
-        )
-    return refused
+    return len(rows)
+
+
+def _store_place(shard: int, read_to: str) -> NoResult:
+    yield Put(
+        tables.MAIL,
+        {
+            "pk": keys.STARTS_READ,
+            "sk": keys.starts_read(shard),
+            FORMAT_FIELD: FORMAT,
+            "to": read_to,
+        },
+    )
+
+
+def _is_young(row: Item, now_ms: int) -> bool:
+    """Return False for a start that is not sent again. Raises HoldfastError for a damaged row."""
+    return _age_ms(row, now_ms) <= START_RESENT_SECONDS_MAX * 1_000
+
+
+def _age_ms(row: Item, now_ms: int) -> int:
+    require_format(row, "the row of a start")
+    with reading("the row of a start"):
+        # The id of a child has the time of the execution at the top, which may be months old.
+        run = str(row["run"])
+        started_ms = json.loads(str(row["body"]))["t0"] if "." in run else keys.minted_ms(run)
+        return now_ms - int(started_ms)
 
 
 def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
@@ -105,9 +150,6 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         if log.state is None or log.state.is_ended or log.state.is_opened:
             return
     body = yield from pending_starts.message_of(row)
-    age_ms = now_ms - int(body["t0"])
-    if age_ms > START_RESENT_SECONDS_MAX * 1_000:
-        return
     if (yield from quarantine.held_in(log)) is None:
         # Workers count the new message as another delivery of the first one, and not as a dead
         # letter's round.
@@ -115,12 +157,14 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         again = messages.recover(tenant, run) if newest else {**body, **replaced}
         is_work = bool(newest) or "parent" in body
         yield Send((Message(again),), "work" if is_work else "starts")
+    age_ms = _age_ms(row, now_ms)
     next_ms = watchdog.next_age_ms(age_ms, FIRST_MS, 1, _HOUR_MS)
-    yield from _look_later(row, next_ms - age_ms, now_ms)
+    kept = {**row, "ttl": now_ms // 1_000 + START_RETENTION_SECONDS}
+    yield from _look_later(kept, next_ms - age_ms, now_ms)
 
 
 def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
     """Put the row again, at a key that the sweeper reads after that time."""
     at_ms = now_ms + later_ms - FIRST_MS
-    sort = keys.pending_start(at_ms, str(row["t"]), str(row["run"]))
-    yield Put(tables.MAIL, {**row, "sk": sort, "ttl": now_ms // 1_000 + START_RETENTION_SECONDS})
+    _, _, whose = str(row["sk"]).partition("#")
+    yield Put(tables.MAIL, {**row, "sk": keys.later_start(at_ms, whose)})

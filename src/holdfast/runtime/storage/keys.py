@@ -328,7 +328,14 @@ def pending_starts(shard: int) -> str:
 
 
 def pending_start(at_ms: int, tenant: str, run: str) -> str:
-    return f"{at_ms:015d}#{tenant}#{run}"
+    return later_start(at_ms, f"{tenant}#{run}")
+
+
+def later_start(at_ms: int, whose: str) -> str:
+    """Return the key of a row at another time. `whose`: the rest of its key, which is there even
+    when the row is damaged.
+    """
+    return f"{at_ms:015d}#{whose}"
 
 
 #: The item with the place up to which the sweeper has read the rows of starts, for each shard.

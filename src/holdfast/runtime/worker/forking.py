@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.asl.program import Json
 from holdfast.core.events import Event
 from holdfast.core.facts import Forked, Started
+from holdfast.core.forking import begin_of
 from holdfast.errors import HoldfastBug
 from holdfast.runtime.commands.presentation import read_records
 from holdfast.runtime.effects import Effect
@@ -34,7 +35,7 @@ def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Fo
 
 
 def _until(events: Sequence[Event], event_id: int) -> tuple[Event, ...]:
-    place = next((at for at, event in enumerate(events) if event.id == event_id), None)
+    place = begin_of(events, event_id)
     if place is None:
         raise HoldfastBug(f"the history to fork has no event {event_id}")
     return tuple(events[: place + 1])

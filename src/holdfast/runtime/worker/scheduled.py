@@ -15,13 +15,14 @@ from typing import Any
 from holdfast.core.decision import iso_time
 from holdfast.core.schedules import Decision, decide, execution_name
 from holdfast.errors import HoldfastError, RequestError, is_damage
+from holdfast.limits import SCHEDULE_OPEN_MAX, SCHEDULE_UNKNOWN_MS, START_RESENT_SECONDS_MAX
 from holdfast.runtime import messages, schedules
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.control import request_control
-from holdfast.runtime.effects import Clock, Effect, Message, NoResult, Replace, Send
+from holdfast.runtime.effects import Clock, Effect, Get, Message, NoResult, Replace, Send
 from holdfast.runtime.follow_ups import delay_until
 from holdfast.runtime.schedules import StoredSchedule
-from holdfast.runtime.storage import tables
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
@@ -30,20 +31,22 @@ _FAILED = frozenset({"FAILED", "TIMED_OUT"})
 
 def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
     """Start what is due. Return False when this worker does not know the workflow: code of another
-    release does.
+    release may. After an hour no code is expected to, and the nominal times are refused.
     """
     tenant, name = str(body["t"]), str(body["schedule"])
     found = yield from schedules.find(tenant, name)
     if found is None:
         return True
-    if found.plan.workflow not in setting.workflows.definitions:
-        return False
     now_ms = yield Clock()
+    is_known = found.plan.workflow in setting.workflows.definitions
+    if not is_known and now_ms - int(body["due"]) <= SCHEDULE_UNKNOWN_MS:
+        return False
     due_ms = found.next_due_ms
     if due_ms is not None and now_ms < due_ms == body["due"]:
         # This host's clock is behind the sweeper's.
         yield Send((Message(messages.schedule(tenant, name, due_ms), delay_until(due_ms, now_ms)),))
-    running, has_failed = yield from _running(setting, found)
+    followed = _tracked(found, found.progress.open)
+    running, has_failed = yield from _running(setting, tenant, followed, now_ms)
     progress = replace(found.progress, open=running)
     if has_failed and found.plan.pauses_on_failure and not progress.is_paused:
         paused = replace(progress, is_paused=True)
@@ -55,7 +58,9 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
     if decision.progress == found.progress:
         return True
     if decision.stops_others:
-        for run in running:
+        begun = yield from _begun(found, decision)
+        begun, _ = yield from _running(setting, tenant, begun, now_ms)
+        for run in dict.fromkeys((*running, *begun)):
             yield from _stop(setting, tenant, run, now_ms)
     progress = yield from _start_all(setting, found, decision)
     yield from _store(schedules.later(found, progress=progress))
@@ -87,7 +92,30 @@ def _start_all(
                 fault=fault[:300],
             )
     others = () if decision.stops_others else progress.open
-    return replace(progress, open=(*others, *begun))
+    return replace(progress, open=_tracked(found, (*others, *begun)))
+
+
+def _tracked(found: StoredSchedule, runs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the executions whose end matters to the schedule. A bound: each of them is loaded at
+    each nominal time.
+    """
+    if found.plan.overlap == "allow" and not found.plan.pauses_on_failure:
+        return ()
+    return runs[-SCHEDULE_OPEN_MAX:]
+
+
+def _begun(found: StoredSchedule, decision: Decision) -> Generator[Effect, Any, tuple[str, ...]]:
+    """Return the executions of the times that this decision replaces by a later one. A worker that
+    crashed before it stored the progress may have started them.
+    """
+    begun = list[str]()
+    for nominal_ms in decision.replaced:
+        name = execution_name(found.name, nominal_ms)
+        partition = keys.name(found.tenant, found.plan.workflow, name)
+        row = yield Get(tables.MAIL, partition, keys.ONLY)
+        if row is not None:
+            begun.append(str(row["run"]))
+    return tuple(begun)
 
 
 def _start(
@@ -112,22 +140,27 @@ def _start(
 
 
 def _running(
-    setting: WorkerConfig, found: StoredSchedule
+    setting: WorkerConfig, tenant: str, runs: tuple[str, ...], now_ms: int
 ) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
-    """Return the executions that run still, and whether another one has failed."""
+    """Return which of these executions run still, and whether another one has failed."""
     running, has_failed = list[str](), False
-    for run in found.progress.open:
-        log = Log(found.tenant, run, "schedule", "", setting.formats)
+    for run in runs:
+        log = Log(tenant, run, "schedule", "", setting.formats)
         try:
             yield from log.load()
         except HoldfastError as error:
             if not is_damage(error):
                 raise
             continue
-        if log.state is None or not log.state.is_ended:
-            running.append(run)
+        if log.state is None:
+            # Its start may still wait. Later the log is absent because TTL has deleted it.
+            age_ms = now_ms - keys.minted_ms(run)
+            is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
         else:
+            is_running = not log.state.is_ended
             has_failed |= log.state.status in _FAILED
+        if is_running:
+            running.append(run)
     return tuple(running), has_failed
 
 
