@@ -97,6 +97,7 @@ STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of i
 QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus holds no more details
 
 # -- The sweeper -----------------------------------------------------------------------------------
+QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine

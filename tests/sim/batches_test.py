@@ -159,3 +159,26 @@ def test_a_throttled_call_leaves_its_items_for_a_later_one_and_counts_no_attempt
     assert batches.ends() == {"SUCCEEDED": 20}
     first, second = sorted(run.began.at_ms for run in batches.world.task_runs)
     assert second - first >= 30_000
+
+
+class Throttled4(Batches):
+    def result(self, items: list[Any]) -> TaskResult:
+        return TaskThrottled(1_000, "429") if len(self.calls) <= 4 else super().result(items)
+
+
+def test_one_item_that_is_throttled_often_is_not_taken_for_one_that_crashes_workers() -> None:
+    batches = Throttled4(retry=False, limit=LimitRule("post", interval_us=100_000, burst=1))
+    batches.run(1)
+    assert batches.ends() == {"SUCCEEDED": 1}
+    assert batches.calls == [1] * 5
+
+
+def test_a_batch_that_waits_for_one_limit_uses_up_no_tokens_of_another() -> None:
+    batches = Batches(limit=SLOW)
+    other = LimitRule("other", interval_us=1_000_000, burst=1)
+    batches.world.book.of_task["send"] += (LimitUse(other),)  # type: ignore[index]
+    batches.world.change(SLOW, 0, is_paused=True, reason="outage", by="kim")
+    batches.run(1, minutes=5)
+    assert batches.calls == []
+    gates = [row for row in batches.world.services.items("mail") if "other" in str(row["pk"])]
+    assert gates == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import Delete
+from holdfast.runtime.effects import Delete, Update
 from tests.builders import Shop, ask, machine
 from tests.unit.host_kit import Site
 
@@ -122,6 +122,23 @@ def test_a_delegated_question_moves_to_the_other_inbox_and_may_come_back() -> No
     assert desk.post(f"{question}/answer", {"output": 1})[0] == 200
     assert desk.inbox() == []
     assert desk.rows() == []
+
+
+def test_a_list_in_the_middle_of_a_delegation_loses_no_question() -> None:
+    desk = Desk()
+    (question,) = desk.ask("order-1")
+    perform = desk.shop.world.services.perform
+
+    def listing(effect: Any) -> Any:
+        if isinstance(effect, Update) and effect.put.get("to") == "bob":
+            desk.shop.world.services.perform = perform  # type: ignore[method-assign]
+            page = desk.shop.world.call(desk.shop.front.questions("default", {"assignee": "bob"}))
+            assert page["questions"] == []
+        return perform(effect)
+
+    desk.shop.world.services.perform = listing  # type: ignore[method-assign]
+    assert desk.post(f"{question}/delegate", {"to": "bob", "by": "ada"})[0] == 200
+    assert len(desk.inbox(assignee="bob")) == 1
 
 
 def test_a_question_that_was_delegated_and_answered_leaves_the_other_inbox() -> None:

@@ -24,12 +24,15 @@ from holdfast.resources import FORMS_PATH
 
 #: The content policy allows no script and no other site, because a page shows any text of
 #: workflows.
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'"
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
+)
 _HEADERS: Final = {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": _POLICY,
     "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 _STYLE: Final = (
@@ -163,7 +166,7 @@ def _value(name: str, part: Mapping[str, Any], text: str) -> Any:
         case _:
             try:
                 return json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise ValueError(f"{name}: this is not JSON") from None
 
 

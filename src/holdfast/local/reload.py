@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -84,12 +85,19 @@ def _states(folders: Sequence[Path]) -> dict[str, int]:
 
 
 def _sources(folder: Path) -> Iterator[tuple[str, int]]:
-    for found in os.scandir(folder):
-        if found.is_dir(follow_symlinks=False):
-            if not found.name.startswith(".") and found.name not in _SKIPPED and _is_own(found):
-                yield from _sources(Path(found.path))
-        elif found.name.endswith(".py"):
-            yield found.path, found.stat().st_mtime_ns
+    """Yield each source file that is there. An editor's lock may be a link to nothing, and a file
+    may be removed while the folder is read.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for found in entries:
+            if found.name.startswith("."):
+                continue
+            if found.is_dir(follow_symlinks=False):
+                if found.name not in _SKIPPED and _is_own(found):
+                    yield from _sources(Path(found.path))
+            elif found.name.endswith(".py"):
+                with suppress(OSError):
+                    yield found.path, found.stat().st_mtime_ns
 
 
 def _is_own(folder: os.DirEntry[str]) -> bool:

@@ -78,7 +78,7 @@ def carry_out(
                 assert log.state is not None
                 if wanted is not None:
                     yield from wanted.publish(log, command)
-                yield from questions.open_row(log.tenant, log.state, command)
+                yield from questions.open_row(log.tenant, log.state, command, now_ms)
             case StartTimer(entry, due_ms):
                 yield from start_timer(log, entry, due_ms, now_ms)
             case RegisterForEvent(entry=entry):

@@ -24,7 +24,7 @@ from typing import Any, Final
 from holdfast.core.commands import OpenQuestion
 from holdfast.core.decision import iso_time
 from holdfast.core.state import Execution
-from holdfast.limits import EVENT_RETENTION_SECONDS, RECORD_RETENTION_SECONDS
+from holdfast.limits import EVENT_RETENTION_SECONDS, QUESTION_RETENTION_SECONDS
 from holdfast.runtime.effects import Delete, Effect, Get, Item, NoResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -62,9 +62,14 @@ class Question:
         return f"{self.run}:{self.entry}.{self.attempt}"
 
 
-def open_row(tenant: str, state: Execution, command: OpenQuestion) -> NoResult:
-    """Put the row, unless it is there: a row that was claimed or delegated stays as it is."""
-    yield PutIfAbsent(tables.MAIL, item_of(tenant, state, command))
+def open_row(tenant: str, state: Execution, command: OpenQuestion, now_ms: int) -> NoResult:
+    """Put the row, unless it is there: a row that was claimed or delegated stays as it is.
+
+    A question without a deadline may be open for years, so its row is kept for long from now on.
+    """
+    ends_ms = command.due_ms or now_ms + 1_000 * QUESTION_RETENTION_SECONDS
+    ttl = ends_ms // 1_000 + EVENT_RETENTION_SECONDS
+    yield PutIfAbsent(tables.MAIL, {**item_of(tenant, state, command), "ttl": ttl})
 
 
 def has_row(tenant: str, run: str, command: OpenQuestion) -> Generator[Effect, Any, bool]:
@@ -73,7 +78,6 @@ def has_row(tenant: str, run: str, command: OpenQuestion) -> Generator[Effect, A
 
 
 def item_of(tenant: str, state: Execution, command: OpenQuestion) -> Item:
-    ends_ms = command.due_ms or command.since_ms + 1_000 * RECORD_RETENTION_SECONDS
     item: dict[str, str | int | bytes] = {
         "pk": partition(tenant, state.run),
         "sk": own_key(state.run, command),
@@ -85,7 +89,6 @@ def item_of(tenant: str, state: Execution, command: OpenQuestion) -> Item:
         "title": hidden(command.title)[:_TITLE_CHARACTERS],
         "who": command.assignee,
         "since": command.since_ms,
-        "ttl": ends_ms // 1_000 + EVENT_RETENTION_SECONDS,
     }
     if command.due_ms is not None:
         item["due"] = command.due_ms

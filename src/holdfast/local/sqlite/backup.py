@@ -14,8 +14,9 @@ from typing import Final
 from holdfast.errors import RequestError
 from holdfast.local.sqlite.database import APPLICATION_ID
 
-#: Pages per step. Between two steps other processes may write.
-PAGES: Final = 1_000
+#: All pages in one step: SQLite begins a backup anew when a process writes between two steps, so a
+#: backup in steps would never end beside a busy `serve`. Readers do not block writers in WAL mode.
+PAGES: Final = -1
 
 
 def back_up(source: Path, target: Path) -> int:
@@ -26,9 +27,12 @@ def back_up(source: Path, target: Path) -> int:
         raise _impossible(f"{target}: {error.strerror}") from None
     try:
         _copy(source, target)
-    except sqlite3.Error as error:
-        target.unlink()
-        raise _impossible(f"{source}: {error}") from None
+    except BaseException as error:
+        target.unlink()  # half a copy must not be taken for one, also after Ctrl-C
+        if not isinstance(error, sqlite3.Error):
+            raise
+        reason = error if source.exists() else "there is no such file"
+        raise _impossible(f"{source}: {reason}") from None
     return target.stat().st_size
 
 

@@ -88,7 +88,7 @@ def list_questions(tenant: str, request: Mapping[str, Any]) -> JsonResult:
 
 def _limit_of(request: Mapping[str, Any]) -> int:
     text = str(request.get("limit", LISTED_MAX))
-    if not text.isdecimal() or not 1 <= int(text) <= LISTED_MAX:
+    if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= LISTED_MAX:
         raise RequestError("HF204", f"`limit` is {text!r:.40}, expected 1 to {LISTED_MAX}")
     return int(text)
 
@@ -101,10 +101,13 @@ def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, 
         return None if row.delegated_to else row
     item = yield Get(tables.MAIL, questions.partition(tenant, row.run), row.own)
     own = None if item is None else question_from(item)
-    if own is None or own.delegated_to != row.assignee:
+    if own is None:
         yield Delete(tables.MAIL, questions.partition(tenant, row.run), row.sk)
-        return None
-    return own
+    elif own.delegated_to == row.assignee:
+        return own
+    # Otherwise it went on to another assignee, or a delegation to this one is under way: its second
+    # write names the pointer, so the pointer must stay.
+    return None
 
 
 # -- one question ----------------------------------------------------------------------------------
@@ -236,8 +239,8 @@ def delegate(known: Lookup, tenant: str, identifier: str, request: Mapping[str, 
     """Give the question to another assignee. `request`: to, by. It is free to claim again.
 
     The pointer is put before the own row names it: after a crash between the two the question is
-    still in the first inbox, and a pointer that the own row does not name is deleted when it is
-    read. Raises RequestError HF253, HF254, HF256.
+    still in the first inbox, and a pointer that the own row does not name is not shown. Raises
+    RequestError HF253, HF254, HF256.
     """
     _require_person(request, "by")
     to = _require_person(request, "to")
@@ -247,7 +250,13 @@ def delegate(known: Lookup, tenant: str, identifier: str, request: Mapping[str, 
         yield found.update(remove=("cb", "ca", "to"))
     else:
         yield Put(tables.MAIL, questions.pointer_of(found.item, to))
-        yield found.update(put={"to": to}, remove=("cb", "ca"))
+        done = yield found.update(put={"to": to}, remove=("cb", "ca"))
+        if not done.is_done:
+            raise _no_question(identifier)
+    before = found.row.delegated_to
+    if before and before != to:
+        old = questions.pointer_of(found.item, before)
+        yield Delete(tables.MAIL, str(old["pk"]), str(old["sk"]))
     return {"question": identifier, "assignee": to}
 
 

@@ -16,7 +16,7 @@ Rules of this file:
   there.
 * A call takes one token of each limit of the task, the next one that comes: its items have waited.
 * A tick that comes again runs one row alone, and counts that on the row first. So an input that
-  kills its worker costs the others two minutes, and fails after three workers.
+  crashes its worker costs the others two minutes, and fails after three workers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from holdfast.runtime.gates import dispense
 from holdfast.runtime.gates import gate as gates
 from holdfast.runtime.gates.gate import gate_from
 from holdfast.runtime.gates.memory import GateMemory
-from holdfast.runtime.gates.permits import slow_down, take_next_token
+from holdfast.runtime.gates.permits import in_order, slow_down, take_next_token
 from holdfast.runtime.gates.rules import BatchRule, GateId, LimitRule, gate_of
 from holdfast.runtime.gates.scopes import ALL, Scope
 from holdfast.runtime.storage import keys, tables
@@ -151,15 +151,9 @@ class Collector:
         scopes = (ALL, Scope("task", self.rule.task))
         if (yield from self.memory.pause_of(scopes, (yield Clock()))) is not None:
             return _FULL_MS
-        run, uses = str(items[0]["run"]), self.memory.book.uses(self.rule.task)
-        limits: list[tuple[GateId, LimitRule]] = []
-        for use in uses:
-            rule = yield from self.memory.rule(use.rule, (yield Clock()))
-            gate_id = gate_of(use, rule, None, run)
-            part = rule.of_shard(gate_id.shard)
-            if rule.is_paused or not (yield from take_next_token(self.memory, gate_id, part)):
-                return _FULL_MS
-            limits.append((gate_id, rule))
+        limits = yield from self._limits(str(items[0]["run"]))
+        if not (yield from self._take_tokens(limits)):
+            return _FULL_MS
         rows = list[_Row]()
         for item in items:
             rows += [(yield from _row(item))]
@@ -167,12 +161,43 @@ class Collector:
         if limits and isinstance(result, TaskThrottled):
             for gate_id, rule in limits:
                 yield from slow_down(self.memory, gate_id, rule, result.retry_after_ms)
+            if len(rows) == 1:
+                # Its worker was not lost: a row that is throttled often must not fail as lost.
+                place = keys.queue(str(self.gate_id))
+                yield Update(tables.MAIL, place, rows[0].sk, add={"lost": -1}, where=(_PRESENT,))
             return max(1, result.retry_after_ms)
         if result is not None:
             now_ms = yield Clock()
             for row, given in zip(rows, _answers(self.rule, result, len(rows)), strict=True):
                 yield from _answer(self.gate_id, row, given, now_ms)
         return 0
+
+    def _limits(self, run: str) -> Generator[Effect, Any, list[tuple[GateId, LimitRule]]]:
+        """Return the gates of the task's limits, in the order in which they are taken."""
+        found = []
+        for use in in_order(self.memory.book.uses(self.rule.task)):
+            rule = yield from self.memory.rule(use.rule, (yield Clock()))
+            found.append((gate_of(use, rule, None, run), rule))
+        return found
+
+    def _take_tokens(self, limits: list[tuple[GateId, LimitRule]]) -> Generator[Effect, Any, bool]:
+        """Take a token of each limit, or none: a batch that waits for one limit must not use up
+        the tokens of another.
+        """
+        if any(rule.is_paused for _, rule in limits):
+            return False
+        taken: list[tuple[GateId, LimitRule]] = []
+        for gate_id, rule in limits:
+            part = rule.of_shard(gate_id.shard)
+            if (yield from take_next_token(self.memory, gate_id, part)):
+                taken.append((gate_id, part))
+                continue
+            now_ms = yield Clock()
+            for other, other_part in taken:
+                seen = self.memory.seen(other)
+                yield gates.give_token_back(other, other_part, seen, now_ms)
+            return False
+        return True
 
 
 def _wait_ms(rule: BatchRule, rows: list[Item], now_ms: int) -> int:

@@ -22,7 +22,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ class Permits:
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """Return the limits of the attempt's task, in the order in which they are taken."""
         uses = () if attempt.kind == "pure" else self.memory.book.uses(attempt.target)
-        return tuple(sorted(uses, key=_order))
+        return in_order(uses)
 
     # -- before an execution begins ----------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Permits:
         if paused is not None:
             return _held_by(paused, (0, 0), now_ms)
         taken: list[GateId] = []
-        for use in sorted(self.memory.book.of_workflow.get(workflow, ()), key=_order):
+        for use in in_order(self.memory.book.of_workflow.get(workflow, ())):
             rule = yield from self.memory.rule(use.rule, now_ms)
             gate_id = gate_of(use, rule, data, self.run)
             if not (yield from self._may_begin(gate_id, rule, tenant, now_ms)):
@@ -491,6 +491,11 @@ def _held_by(paused: tuple[Scope, Settings], ticket: Ticket, now_ms: int) -> Ref
     scope, settings = paused
     queued = Queued(str(GateId(scope.gate)), now_ms)
     return Refused(*ticket, queued, settings.reason, settings.paused_by)
+
+
+def in_order(uses: Iterable[LimitUse]) -> tuple[LimitUse, ...]:
+    """Return the limits in the order in which every worker takes them."""
+    return tuple(sorted(uses, key=_order))
 
 
 def _order(use: LimitUse) -> tuple[int, int, str]:

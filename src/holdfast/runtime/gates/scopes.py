@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from holdfast.core.state import Attempt
+from holdfast.errors import HoldfastBug
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
 #: The prefix of a scope's gate name. No limit's name begins with it.
@@ -64,8 +65,10 @@ def scope_of(gate: str) -> Scope:
     match kind:
         case "task" | "workflow":
             return Scope(kind, name)
-        case _:
+        case "all":
             return ALL
+        case _:
+            raise HoldfastBug(f"{kind!r:.40} is no kind of scope")
 
 
 def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]:
