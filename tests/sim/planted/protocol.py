@@ -16,6 +16,7 @@ from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, 
 from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.wait_text import IndexedWaits
 from holdfast.runtime.worker import loop, recovery
 from holdfast_simulator.invocations import Workers
 from holdfast_simulator.services import Services
@@ -74,7 +75,7 @@ def _read_the_number_late(patch: Patch) -> None:
         step: Transition,
         now_ms: int,
         listing: Item,
-        indexed: log.IndexedWaits | None = None,
+        indexed: IndexedWaits | None = None,
     ) -> Does:
         newest = yield Query("executions", self.partition, reverse=True, limit=1)
         self.sequence = int(newest[0]["sk"]) if newest else -1
@@ -223,7 +224,7 @@ def _send_before_the_commit(patch: Patch) -> None:
         step: Transition,
         now_ms: int,
         listing: Item,
-        indexed: log.IndexedWaits | None = None,
+        indexed: IndexedWaits | None = None,
     ) -> Does:
         before = self.state
         self.state = step.state
