@@ -16,6 +16,7 @@ from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, 
 from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.wait_text import IndexedWaits
 from holdfast.runtime.worker import loop, recovery
 from holdfast_simulator.invocations import Workers
 from holdfast_simulator.services import Services
@@ -69,10 +70,16 @@ def _put_blindly(patch: Patch) -> None:
 def _read_the_number_late(patch: Patch) -> None:
     real = log.Log.commit
 
-    def commit(self: log.Log, step: Transition, now_ms: int, listing: Item) -> Does:
+    def commit(
+        self: log.Log,
+        step: Transition,
+        now_ms: int,
+        listing: Item,
+        indexed: IndexedWaits | None = None,
+    ) -> Does:
         newest = yield Query("executions", self.partition, reverse=True, limit=1)
         self.sequence = int(newest[0]["sk"]) if newest else -1
-        return (yield from real(self, step, now_ms, listing))
+        return (yield from real(self, step, now_ms, listing, indexed))
 
     patch.setattr(log.Log, "commit", commit)
 
@@ -212,13 +219,19 @@ def _swallow_faults(patch: Patch) -> None:
 def _send_before_the_commit(patch: Patch) -> None:
     real = log.Log.commit
 
-    def commit(self: log.Log, step: Transition, now_ms: int, listing: Item) -> Does:
+    def commit(
+        self: log.Log,
+        step: Transition,
+        now_ms: int,
+        listing: Item,
+        indexed: IndexedWaits | None = None,
+    ) -> Does:
         before = self.state
         self.state = step.state
         new = [] if step.state.is_ended else list(pending_commands(step.state))
         yield from follow_ups.carry_out(self, None, new, now_ms, None)  # type: ignore[arg-type]
         self.state = before
-        return (yield from real(self, step, now_ms, listing))
+        return (yield from real(self, step, now_ms, listing, indexed))
 
     patch.setattr(log.Log, "commit", commit)
 
