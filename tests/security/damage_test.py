@@ -96,8 +96,9 @@ def payload(change_text: Callable[[str], str]) -> Callable[[Item], dict[str, Any
 
     def apply(item: Item) -> dict[str, Any]:
         stored = item["ev"]
-        is_text = isinstance(stored, str)
-        text = stored if is_text else formats.inflate(bytes(stored), int(item["f"]))
+        if isinstance(stored, bytes):
+            stored = formats.inflate(stored, int(item["f"]))
+        text = str(stored)
         return {**item, "ev": change_text(text)}
 
     return apply
