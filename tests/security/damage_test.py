@@ -14,7 +14,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import formats, keys
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.security.cases import Case, Outcome, each, generator, run_generated
 from tests.security.worker_kit import Belt, as_text
@@ -92,11 +92,13 @@ def change(**attributes: Any) -> Callable[[Item], dict[str, Any]]:
 
 
 def payload(change_text: Callable[[str], str]) -> Callable[[Item], dict[str, Any]]:
-    """Changes the events of a record that is readable text."""
+    """Changes the events of a record, compressed or not; they are stored as readable text."""
 
     def apply(item: Item) -> dict[str, Any]:
-        text = item["ev"]
-        assert isinstance(text, str)
+        stored = item["ev"]
+        if isinstance(stored, bytes):
+            stored = formats.inflate(stored, int(item["f"]))
+        text = str(stored)
         return {**item, "ev": change_text(text)}
 
     return apply

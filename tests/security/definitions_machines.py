@@ -370,7 +370,7 @@ EXTENSIONS: Final = (
     Case(
         "Holdfast on a Pass",
         machine({"A": {**PASS, "Holdfast": {"Needed": 1}}}),
-        "SCHEMA_VALIDATION_FAILED /States/A",
+        "SCHEMA_VALIDATION_FAILED /States/A/Holdfast",
     ),
     Case(
         "Needed is nothing",

@@ -45,7 +45,15 @@ ALLOWED = {
         "limits",
     },
     "runtime.storage": {"runtime", "core", "asl", "cost", "resources", "errors", "limits"},
-    "runtime.gates": {"runtime", "runtime.storage", "core", "asl", "limits", "resources"},
+    "runtime.gates": {
+        "runtime",
+        "runtime.storage",
+        "core",
+        "asl",
+        "errors",
+        "limits",
+        "resources",
+    },
     "runtime.maintenance": {
         "runtime",
         "runtime.gates",

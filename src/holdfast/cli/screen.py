@@ -61,7 +61,7 @@ def _waits(row: JsonRow, now: datetime) -> str:
     first, *others = row["waits"]
     error = f" after {first['error']}" if "error" in first else ""
     more = f" +{len(others)}" if others else ""
-    subject = f"{first['kind']} {first['target']}".rstrip()
+    subject = f"{first['kind']} {first.get('target', '')}".rstrip()
     return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 

@@ -61,7 +61,7 @@ def build_asset(
     """Fill `directory`. `project` holds `uv.lock` and, there or in src/, the modules."""
     packages = sorted({module.partition(".")[0] for module in settings.modules})
     sources = [_find_package(package, project=project) for package in packages]
-    # Delete an earlier asset: files removed from the project must not stay in the functions.
+    # Delete an earlier asset, so that files removed from the project are not deployed again.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     _install_locked(directory, project=project, settings=settings)

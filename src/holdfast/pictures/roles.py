@@ -120,7 +120,8 @@ def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet
         found.add(name)
         on = ways_on(states[name])
         waiting += [to for to in on if not (name.startswith("raise ") and to in aside)]
-    # Without any reached state all states count as forward, because no error occurs either.
+    # States that nothing leads to, neither the start nor an error or an undo, count as forward:
+    # they handle no error.
     never = set(states) - _reached(states, [machine["StartAt"], *sorted(aside & set(states))])
     return found | never
 

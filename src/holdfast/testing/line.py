@@ -15,7 +15,7 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: Stands for the whole line where the number of a scope is expected.
+#: In place of a scope's number: the whole line of control, not one scope that it is in.
 WHOLE: Final = -1
 
 

@@ -135,7 +135,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         frame = _Bindings(bindings)
         document = frame.lookup("$")
         if isinstance(document, list):
-            # An array as the document is one input, not many.
+            # Wrap an array: otherwise JSONata takes each of its items as an input of its own.
             document = Utils.create_sequence(document)
             document.outer_wrapper = True
         return self.eval(tree, document, frame)

@@ -33,7 +33,8 @@ TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "send", "workflo
 
 INVOKE: Final = "arn:aws:states:::lambda:invoke"
 START: Final = "arn:aws:states:::states:startExecution"
-#: Lambda itself, not the function, could not do it; AWS's page on best practices retries these.
+#: Errors of the Lambda service, not of the function's code: AWS's page on best practices says to
+#: retry them.
 SERVICE_ERRORS: Final = (
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
