@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from holdfast.api.batches import Batch, of_one
@@ -224,6 +225,7 @@ class Task(_Declared[P, R]):
         idempotent: bool = False,
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
+        renamed: str | None = None,
     ) -> None:
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
@@ -246,6 +248,7 @@ class Task(_Declared[P, R]):
         self.heartbeat = heartbeat
         self.label = label
         self.idempotent = idempotent
+        self.renamed = renamed
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
@@ -338,6 +341,9 @@ class Workflow(_Declared[P, R]):
     limits: tuple[Limit, ...] = ()
     # A class attribute, because a graph has it too and does not call this constructor.
     schedule: Schedule | None = None
+    # For the executions of the version before this one (`holdfast migrate`).
+    renamed: Mapping[str, str] = MappingProxyType({})
+    assumed_done: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -347,8 +353,12 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        assumed_done: Sequence[str] = (),
     ) -> None:
         super().__init__(function, name)
+        self.renamed = renamed
+        self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         self.limits = tuple(limits)
         self.schedule = schedule
@@ -422,6 +432,7 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
+    renamed: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -431,6 +442,7 @@ def task(
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     idempotent: bool = False,
+    renamed: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -443,13 +455,14 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
+    renamed: str | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
     `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
-    retries.
+    retries. `renamed`: the name that the task had before, for `holdfast migrate`.
     """
     make = functools.partial(
         Task,
@@ -460,6 +473,7 @@ def task(
         idempotent=idempotent,
         limits=limits,
         batch=batch,
+        renamed=renamed,
     )
     return make if function is None else make(function)
 
@@ -478,6 +492,8 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -487,11 +503,23 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself.
+    `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
+    steps of the version before this one their present names, `assumed_done` names new steps that
+    executions past them need not run.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
+    make = functools.partial(
+        Workflow,
+        name=name,
+        timeout=timeout,
+        limits=limits,
+        schedule=schedule,
+        renamed=renamed,
+        assumed_done=assumed_done,
+    )
     return make if function is None else make(function)

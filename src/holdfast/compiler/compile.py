@@ -49,7 +49,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -70,6 +70,7 @@ from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
+from holdfast.compiler.hints import hints_of
 from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
@@ -102,6 +103,8 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    migration: dict[str, JsonValue] = field(default_factory=dict)
 
     @cached_property
     def definition_hash(self) -> str:
@@ -126,6 +129,7 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"migration": self.migration} if self.migration else {}),
             }
         )
 
@@ -181,6 +185,12 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
         secrets=_secrets_of(graph),
+        migration=hints_of(
+            graph,
+            emitted.asl,
+            emitted.spots,
+            {step.task.renamed: step.task.name for step in steps if step.task.renamed},
+        ),
     )
 
 
@@ -330,9 +340,10 @@ def _emit(
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
     extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return CompiledWorkflow(
         name=workflow.name,
-        asl={**head, **states, **extension},
+        asl=asl,
         function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
         workflows=dict(sorted(machine.workflows.items())),
@@ -340,6 +351,7 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
     )
 
 

@@ -474,6 +474,9 @@ class Execution(NamedTuple):
 
     `renewed_event` is the last event before the execution went on as new, 0 before the first time.
 
+    `migrated_from` is the definition that the last migration left, "" without one: a migration
+    back leads there.
+
     `published` are the values that the workflow makes readable from outside, by name.
 
     `fork_of` is None unless the execution began as a copy of another one.
@@ -512,6 +515,7 @@ class Execution(NamedTuple):
     fork_of: ForkOrigin | None = None
     published: Mapping[str, Json] = MappingProxyType({})
     renewed_event: int = 0
+    migrated_from: str = ""
 
     @property
     def is_ended(self) -> bool:

@@ -85,7 +85,8 @@ def to_json(state: Execution) -> dict[str, Any]:
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     published = {"published": dict(state.published)} if state.published else {}
     renewed = {"renewed_event": state.renewed_event} if state.renewed_event else {}
-    optional = ("renewed_event", "paused", "priority", "fork_of", "published")
+    migrated = {"migrated_from": state.migrated_from} if state.migrated_from else {}
+    optional = ("migrated_from", "renewed_event", "paused", "priority", "fork_of", "published")
     return {
         **_fields(state, ("frames", "resting", "children", *optional)),
         **paused,
@@ -93,6 +94,7 @@ def to_json(state: Execution) -> dict[str, Any]:
         **fork_of,
         **published,
         **renewed,
+        **migrated,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),

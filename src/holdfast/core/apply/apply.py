@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core.apply import cancelling, map_run, pausing, tasks
+from holdfast.core.apply import cancelling, map_run, migrating, pausing, tasks
 from holdfast.core.apply.frames import (
     Apply,
     counted,
@@ -123,6 +123,7 @@ def _continued_as_new(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(
         definition=own["definition"],
+        migrated_from="",
         input=own["input"],
         frames={},
         renewed_event=state.last_event,
@@ -429,6 +430,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "ContinuedAsNew": _continued_as_new,
     "Published": _published,
     "StepSkipped": _skipped,
+    "Migrated": migrating.migrated,
     "ExecutionForked": _forked,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,

@@ -83,6 +83,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ExecutionForked": 2,
     "Published": 2,
     "ContinuedAsNew": 2,
+    "Migrated": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
