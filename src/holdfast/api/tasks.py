@@ -18,6 +18,7 @@ from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
+from holdfast.api.searching import NO_SEARCH, SearchAttributes, require_search
 from holdfast.errors import RequestError, WorkflowError
 
 P = ParamSpec("P")
@@ -336,8 +337,9 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # A class attribute, because a graph has it too and does not call this constructor.
+    # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
+    search: SearchAttributes = NO_SEARCH
 
     def __init__(
         self,
@@ -347,9 +349,11 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        search: SearchAttributes = NO_SEARCH,
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
+        self.search = require_search(self.name, search)
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
@@ -478,6 +482,7 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    search: SearchAttributes = NO_SEARCH,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -487,11 +492,16 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    search: SearchAttributes = NO_SEARCH,
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself.
+    `schedule` starts executions by itself. `search` names the attributes by which executions are
+    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
+    `note` gives a value.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
+    make = functools.partial(
+        Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule, search=search
+    )
     return make if function is None else make(function)

@@ -44,6 +44,12 @@ def add(commands: Any) -> None:
     list_parser.add_argument(
         "--last-error", metavar="NAME", help="those that are tried again after this error"
     )
+    list_parser.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="by a search attribute: customer=C-17, 'total>100'; all of several",
+    )
     list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
     list_parser.add_argument(
         "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
@@ -128,6 +134,7 @@ def _filters(arguments: argparse.Namespace) -> Filters:
         "last_error": arguments.last_error,
         "parent": arguments.parent,
         "definition": arguments.definition,
+        "where": arguments.where,
     }
 
 

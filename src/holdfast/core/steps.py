@@ -20,6 +20,7 @@ from holdfast.asl.program import (
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core import cancelling, lanes, map_run
+from holdfast.core.attributes import attribute_of
 from holdfast.core.decision import Decision, whole_seconds
 from holdfast.core.flow import fail_state, leave, pass_on, schedule
 from holdfast.core.state import Frame
@@ -73,6 +74,8 @@ def _pass(decision: Decision, frame: Frame, state: PassState) -> None:
     try:
         if state.publish is not None:
             _publish(decision, frame, state.publish)
+        if state.note is not None:
+            _note(decision, frame, state.note)
         if state.result is not None:
             extra["result"] = decision.evaluate(state.result, frame)
     except StateError as error:
@@ -87,6 +90,22 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
     assert isinstance(values, dict)
     for name, value in values.items():
         decision.emit("Published", frame=frame.id, name=name, value=value)
+
+
+def _note(decision: Decision, frame: Frame, template: Template) -> None:
+    """Set search attributes. A value that is already set causes no event."""
+    values = decision.evaluate(template, frame)
+    assert isinstance(values, dict)
+    for name, given in values.items():
+        assert isinstance(given, dict)
+        ((kind, value),) = given.items()
+        attribute = None if value is None else attribute_of(kind, value)
+        if attribute is None and value is not None:
+            cause = f"The search attribute {name} must be of type {kind}."
+            raise StateError(error_names.QUERY_EVALUATION_ERROR, cause)
+        if decision.state.attributes.get(name) != attribute:
+            kept = None if attribute is None else attribute.value
+            decision.emit("Noted", frame=frame.id, name=name, kind=kind, value=kept)
 
 
 def wake(decision: Decision, frame: Frame) -> None:

@@ -66,6 +66,7 @@ from holdfast.runtime import (
     inbox,
     measuring,
     messages,
+    search_rows,
     status_events,
     wait_rows,
     watchdog,
@@ -254,6 +255,7 @@ class Processing:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
             yield from self.attempts.permits.leave_workflow(self.state)
+            yield from search_rows.repair(self.log)
             yield from follow_ups.at_end(self.log)
         return True
 
@@ -347,6 +349,7 @@ class Processing:
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
+        yield from search_rows.repair(self.log)
         wanted = self.setting.question_events
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
@@ -481,6 +484,9 @@ class Processing:
         has_new_waits = not is_listed and indexed != self.log.indexed
         if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        yield from search_rows.put_new(
+            self.log, before, now_ms, is_listed=is_listed, is_renewed=was_aging
+        )
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
@@ -573,6 +579,7 @@ class Processing:
             indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
             if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
+            yield from search_rows.put_new(self.log, None, now_ms, is_listed=True)
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
