@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.attributes import Attribute
-from holdfast.core.state import Execution
+from holdfast.core.state import Attribute, Execution
 from holdfast.runtime import search_rows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.driver import run

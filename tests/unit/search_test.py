@@ -62,7 +62,7 @@ def flow(order: Order, due: datetime) -> str:
 """
     with loaded(tmp_path, HEADER + body) as module:
         compiled = compile_workflow(module.flow)
-        given = {"customer": {"id": "C-17"}, "total": 120, "coupon": "SPRING"}
+        given: Any = {"customer": {"id": "C-17"}, "total": 120, "coupon": "SPRING"}
         found: Any = World(others=real).run_json(
             module.flow, {"order": given, "due": "2027-01-15T08:00:00Z"}
         )

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from holdfast.errors import WorkflowError
-
-#: By name: the path of a field of the input, or the type of a value that `note` sets.
-SearchAttributes: TypeAlias = Mapping[str, str | type]
-
-NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 ATTRIBUTES_MAX: Final = 8
 
 
-def require_search(workflow: str, search: SearchAttributes) -> SearchAttributes:
+def require_search(workflow: str, search: Mapping[str, str | type]) -> Mapping[str, str | type]:
     """Return the declaration. Raises WorkflowError HF153 for a name or path of another form."""
     if len(search) > ATTRIBUTES_MAX:
         found = f"has {len(search)} search attributes"

@@ -10,7 +10,18 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from types import MappingProxyType
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
@@ -18,8 +29,11 @@ from holdfast.api.harness import harness
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
-from holdfast.api.searching import NO_SEARCH, SearchAttributes, require_search
 from holdfast.errors import RequestError, WorkflowError
+
+#: By name: the path of a field of the input, or the type of a value that `note` sets.
+SearchAttributes: TypeAlias = Mapping[str, str | type]
+NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -353,7 +367,11 @@ class Workflow(_Declared[P, R]):
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
-        self.search = require_search(self.name, search)
+        if search:
+            # Most workflows have none, and each module lengthens a cold start.
+            from holdfast.api.searching import require_search  # noqa: PLC0415
+
+            self.search = require_search(self.name, search)
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters

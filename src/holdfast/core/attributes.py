@@ -8,18 +8,14 @@ An attribute without a value is absent. So `None` removes it.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from holdfast.asl.program import AttributeKind, Json
+from holdfast.asl.program import Json
 from holdfast.asl.timestamps import nanos_of
+from holdfast.core.state import Attribute
 
 #: A longer text is found by its beginning of this length.
 TEXT_CHARACTERS_MAX: Final = 128
-
-
-class Attribute(NamedTuple):
-    kind: AttributeKind
-    value: str | int | bool
 
 
 def attribute_of(kind: str, value: Json) -> Attribute | None:

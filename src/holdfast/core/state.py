@@ -24,9 +24,8 @@ from typing import (
     get_args,
 )
 
-from holdfast.asl.program import Json, TaskKind
+from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
-from holdfast.core.attributes import Attribute
 
 ROOT: Final = ""
 
@@ -61,6 +60,13 @@ class Parent(TypedDict):
     attempt: int
     lane: NotRequired[int]
     as_json: NotRequired[bool]
+
+
+class Attribute(NamedTuple):
+    """The type and the value of a search attribute (`core/attributes.py`)."""
+
+    kind: AttributeKind
+    value: str | int | bool
 
 
 class MachineOrigin(TypedDict):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from holdfast.core.attributes import Attribute
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,

@@ -20,7 +20,6 @@ from holdfast.asl.program import (
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core import cancelling, lanes, map_run
-from holdfast.core.attributes import attribute_of
 from holdfast.core.decision import Decision, whole_seconds
 from holdfast.core.flow import fail_state, leave, pass_on, schedule
 from holdfast.core.state import Frame
@@ -94,6 +93,9 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
 
 def _note(decision: Decision, frame: Frame, template: Template) -> None:
     """Set search attributes. A value that is already set causes no event."""
+    # Most workflows have no search attributes, and each module lengthens a cold start.
+    from holdfast.core.attributes import attribute_of  # noqa: PLC0415
+
     values = decision.evaluate(template, frame)
     assert isinstance(values, dict)
     for name, given in values.items():

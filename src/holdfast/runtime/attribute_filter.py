@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.asl.program import AttributeKind
-from holdfast.core.attributes import TEXT_CHARACTERS_MAX, Attribute, instant_ms
+from holdfast.core.attributes import TEXT_CHARACTERS_MAX, instant_ms
+from holdfast.core.state import Attribute
 from holdfast.errors import RequestError
 from holdfast.runtime.search_rows import encoded
 

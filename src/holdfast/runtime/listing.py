@@ -42,8 +42,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.core.attributes import Attribute
-from holdfast.core.state import STATUSES, Execution
+from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
 from holdfast.runtime import wait_text

@@ -37,8 +37,8 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.asl.program import AttributeKind
-from holdfast.core.attributes import Attribute, instant_ms
-from holdfast.core.state import Execution
+from holdfast.core.attributes import instant_ms
+from holdfast.core.state import Attribute, Execution
 from holdfast.limits import SEARCH_RETENTION_SECONDS
 from holdfast.runtime.effects import Clock, Condition, Effect, Get, Item, Update
 from holdfast.runtime.storage import keys, tables
@@ -59,18 +59,16 @@ _HASH_CHARACTERS: Final = 16
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def put_new(
-    log: Log, before: Execution | None, now_ms: int, *, is_listed: bool, is_renewed: bool = False
-) -> Writes:
+def put_new(log: Log, before: Execution | None, now_ms: int, *, is_listed: bool) -> Writes:
     """Write the rows that the newest record requires. `is_listed`: it has a list entry.
 
-    `is_renewed`: TTL would soon delete the rows that exist.
+    `before` is the state whose rows exist; None when all are to be written.
     """
     assert log.state is not None
     after = log.state
     if not (after.attributes or after.notes) or not (is_listed or after.is_opened):
         return
-    was_listed = before is not None and before.is_opened and not is_renewed
+    was_listed = before is not None and before.is_opened
     known = before.attributes if was_listed and before is not None else {}
     if known == after.attributes:
         return

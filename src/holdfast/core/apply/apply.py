@@ -26,11 +26,11 @@ from holdfast.core.apply.frames import (
     without,
     without_lanes,
 )
-from holdfast.core.attributes import Attribute
 from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ROOT,
+    Attribute,
     Delay,
     Entered,
     Execution,

@@ -8,13 +8,13 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.asl.resources import started_by
-from holdfast.core.attributes import Attribute
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,

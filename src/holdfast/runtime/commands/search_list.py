@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.core.attributes import Attribute
+from holdfast.core.state import Attribute
 from holdfast.runtime.attribute_filter import AttributeCondition
 from holdfast.runtime.commands.list_filter import ListFilter
 from holdfast.runtime.effects import Effect, GetMany, Item, ListPage, QueryList, Together

@@ -66,7 +66,6 @@ from holdfast.runtime import (
     inbox,
     measuring,
     messages,
-    search_rows,
     status_events,
     wait_rows,
     watchdog,
@@ -255,7 +254,7 @@ class Processing:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
             yield from self.attempts.permits.leave_workflow(self.state)
-            yield from search_rows.repair(self.log)
+            yield from self._repair_search_rows()
             yield from follow_ups.at_end(self.log)
         return True
 
@@ -349,7 +348,7 @@ class Processing:
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
-        yield from search_rows.repair(self.log)
+        yield from self._repair_search_rows()
         wanted = self.setting.question_events
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
@@ -484,9 +483,9 @@ class Processing:
         has_new_waits = not is_listed and indexed != self.log.indexed
         if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
-        yield from search_rows.put_new(
-            self.log, before, now_ms, is_listed=is_listed, is_renewed=was_aging
-        )
+        if after.attributes or after.notes:
+            known = None if was_aging else before
+            yield from self._put_search_rows(known, now_ms, is_listed=is_listed)
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
@@ -510,6 +509,20 @@ class Processing:
             # wait (full records) reads its stop nowhere else.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
+
+    def _put_search_rows(
+        self, known: Execution | None, now_ms: int, *, is_listed: bool
+    ) -> NoResult:
+        # Most workflows have no search attributes, and each module lengthens a cold start.
+        from holdfast.runtime import search_rows  # noqa: PLC0415
+
+        yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
+
+    def _repair_search_rows(self) -> NoResult:
+        if self.state.attributes or self.state.notes:
+            from holdfast.runtime import search_rows  # noqa: PLC0415
+
+            yield from search_rows.repair(self.log)
 
     def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
         """Give back the permits of ended attempts and leave their queues, after the record is
@@ -579,7 +592,7 @@ class Processing:
             indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
             if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
-            yield from search_rows.put_new(self.log, None, now_ms, is_listed=True)
+            yield from self._put_search_rows(None, now_ms, is_listed=True)
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
