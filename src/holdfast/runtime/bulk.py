@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.resources import BULK_ACT, BULK_SELECT
+from holdfast.core.advance import WORKER_LOST
 from holdfast.runtime.storage.definitions import Definition
 
 #: The published value that counts what was done.
@@ -65,6 +66,18 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 
 
+#: An outage of DynamoDB looks like lost workers. These retries take more than an hour together.
+_RETRY: Final = [
+    {
+        "ErrorEquals": [WORKER_LOST],
+        "IntervalSeconds": 30,
+        "MaxAttempts": 12,
+        "BackoffRate": 2,
+        "MaxDelaySeconds": 600,
+    }
+]
+
+
 @cache
 def definition() -> Definition:
     """Return the definition of every bulk operation."""
@@ -80,23 +93,28 @@ def definition() -> Definition:
                 "after": None,
                 "progress": {"done": 0, "refused": 0},
             },
+            "Output": {},
             "Next": "select",
         },
         "select": {
             "Type": "Task",
             "Resource": f"holdfast:{BULK_SELECT}",
+            "Retry": _RETRY,
             "Arguments": {"request": "{% $request %}", "after": "{% $after %}"},
             "Assign": {
                 "chosen": "{% $states.result.executions %}",
                 "after": "{% $states.result.after %}",
             },
+            "Output": {},
             "Next": "act",
         },
         "act": {
             "Type": "Task",
             "Resource": f"holdfast:{BULK_ACT}",
+            "Retry": _RETRY,
             "Arguments": {"request": "{% $request %}", "executions": "{% $chosen %}"},
             "Assign": {"progress": count, "pause": "{% $states.result.pause %}"},
+            "Output": {},
             "Next": "tell",
         },
         "tell": {

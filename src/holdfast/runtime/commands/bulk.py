@@ -65,7 +65,8 @@ def dry_run(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResul
     another dry run goes on.
     """
     asked = yield from _checked(known, tenant, request)
-    matching, after, sample = 0, request.get("after"), []
+    matching, after = 0, request.get("after")
+    sample: list[dict[str, Any]] = []
     for _ in range(_DRY_PAGES_MAX):
         rows, after = yield from selected(known, tenant, asked, after, bulk.PAGE_MAX)
         matching += len(rows)

@@ -135,9 +135,9 @@ def executions(
     `request`: the filters of `list_filter`, limit? (at most 100), after? (the field `next` of the
     last page). The answer has `executions`, and `next` while there may be older ones. With a
     filter, a page may be short or empty and still have a `next`. `workflow` need not be deployed,
-    as long as it has executions. `statuses`: no execution has another one. Costs at most eight queries of the list and one batch of reads,
-    and eight more queries when the first page of a workflow that is not deployed is empty. Raises
-    RequestError HF204, HF205, HF209.
+    as long as it has executions. `statuses`: no execution has another one. Costs at most eight
+    queries of the list and one batch of reads, and eight more queries when the first page of a
+    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
     wanted = among(list_filter(request), statuses)
     now_ms = yield Clock()

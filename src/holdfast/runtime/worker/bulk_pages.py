@@ -39,9 +39,7 @@ def carry_out(
     return (yield from _act(known, (tenant, state.run, frame.entered_ms), given))
 
 
-def _select(
-    known: Lookup, state: Execution, tenant: str, given: Mapping[str, Any]
-) -> JsonResult:
+def _select(known: Lookup, state: Execution, tenant: str, given: Mapping[str, Any]) -> JsonResult:
     """Return the ids of the next page, and the place after it, None at the end. Executions that
     started after the bulk are not among them.
     """
@@ -110,7 +108,9 @@ def _send_event(
         events_of = (one for one in found if isinstance(one, Awaiting) and one.kind == "event")
         waits = {wait.event_key for wait in events_of if wait.event_name == name}
     if not waits and not any(event_id.startswith(f"{own}.") for event_id in used):
-        raise RequestError("HF507", f"execution {run} does not wait for the event {name}")
+        raise RequestError(
+            "HF507", f"execution {run} does not wait for the event {name}", status=409
+        )
     for key in sorted(waits):
         event_id = f"{own}.{keys.text_hash(key)}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
