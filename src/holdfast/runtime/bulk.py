@@ -5,7 +5,7 @@ survives crashes, it can be paused, resumed, stopped and shown, and its history 
 worker carries out its two steps (`worker/bulk_pages.py`):
 
     ┌─► select   reads one page of the list     commit: the ids of the page, the next place
-    │   act      one command for each id        commit: what became of each
+    │   act      one command for each id        commit: the outcome of each
     │   wait     as long as the rate wants
     └── more?
 
@@ -53,7 +53,7 @@ class Operation:
 
 
 OPERATIONS: Final[dict[str, Operation]] = {
-    # What a person has stopped is not retried by the way.
+    # A person has stopped an aborted execution: a retry must name that status.
     "retry": Operation((), _FAILED, on_request=("ABORTED",)),
     "pause": Operation(("timers",), ("RUNNING",)),
     "resume": Operation((), ("RUNNING",)),

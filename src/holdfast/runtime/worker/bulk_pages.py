@@ -18,7 +18,7 @@ from holdfast.runtime.commands.once import Moment, once
 from holdfast.runtime.effects import Clock, Effect, JsonResult, WriteDeadline
 from holdfast.runtime.storage import keys
 
-#: What became of an execution that got its command. Another text is the reason why it did not.
+#: The outcome of an execution that got its command. Any other outcome is the reason of a refusal.
 DONE: Final = "done"
 #: One step reads at most so many pages of the list, so that it ends soon where few rows fit.
 _LIST_PAGES_MAX: Final = 10
