@@ -129,11 +129,11 @@ def crashed(step: int) -> bool:
         machine({"reserve": call("reserve", "charge"), "charge": call("charge")}), bank, hook
     )
     for number in range(2):
-        request = {"workflow": "flow", "input": {}, "name": f"o{number}"}
+        order = {"workflow": "flow", "input": {}, "name": f"o{number}"}
         chance = bytes([number]) * 8
-        shop.insist(lambda: shop.front.start("default", request, chance))  # noqa: B023
+        shop.insist(lambda: shop.front.start("default", order, chance))  # noqa: B023
     settle(shop)
-    request = {**RETRY, "rate": 100, "name": "once"}
+    request: dict[str, Any] = {**RETRY, "rate": 100, "name": "once"}
     bank.is_back = is_armed = True
     run = shop.insist(lambda: shop.front.bulk("default", request, CHANCE))["execution"]
     settle(shop, 1_800)

@@ -319,7 +319,7 @@ def say(failed: Stack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         return status, json.dumps(answer).encode()
 
     monkeypatch.setattr(client, "connect", lambda *_, **__: Api(carry, "here"))
-    monkeypatch.setattr(bulk_command.time, "sleep", lambda _: settle(failed.shop, 5))
+    monkeypatch.setattr("holdfast.cli.bulk.time.sleep", lambda _: settle(failed.shop, 5))
 
     def line(*words: str, status: int = 0) -> str:
         assert cli.main(words) == status
@@ -378,7 +378,7 @@ def test_ctrl_c_leaves_the_bulk_running(
     def interrupt(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bulk_command.time, "sleep", interrupt)
+    monkeypatch.setattr("holdfast.cli.bulk.time.sleep", interrupt)
     told = say("bulk", "retry", "--workflow", "flow", "--reason", "r", "--yes", status=130)
     assert "it goes on in the stack: holdfast bulk show" in told
 
