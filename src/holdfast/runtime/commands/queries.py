@@ -6,16 +6,16 @@ Values that a workflow declares as secrets are hidden here.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from holdfast.core.state import Awaiting, Execution, Frame
+from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.commands import limits, presentation
 from holdfast.runtime.commands.fork import forks_of
-from holdfast.runtime.commands.list_filter import ListFilter, list_filter
+from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
@@ -138,18 +138,24 @@ def _place(after: Any) -> presentation.EventPlace:
     return int(matched[1]), int(matched[2])
 
 
-def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+def executions(
+    lookup: Lookup,
+    tenant: str,
+    request: Mapping[str, Any],
+    *,
+    statuses: Collection[str] = STATUSES,
+) -> JsonResult:
     """Return the newest executions of every kind. The list may be a moment behind; `describe` is
     not.
 
     `request`: the filters of `list_filter`, limit? (at most 100), after? (the field `next` of the
     last page). The answer has `executions`, and `next` while there may be older ones. With a
     filter, a page may be short or empty and still have a `next`. `workflow` need not be deployed,
-    as long as it has executions. Costs at most eight queries of the list and one batch of reads,
-    and eight more queries when the first page of a workflow that is not deployed is empty. Raises
-    RequestError HF204, HF205, HF209.
+    as long as it has executions. `statuses`: no execution has another one. Costs at most eight
+    queries of the list and one batch of reads, and eight more queries when the first page of a
+    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
-    wanted = list_filter(request)
+    wanted = among(list_filter(request), statuses)
     now_ms = yield Clock()
     page = yield from _page_of(tenant, wanted, now_ms)
     rows = [presentation.listed(entry) for entry in page.entries]
