@@ -20,10 +20,10 @@ from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.presentation import read_records
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.histories import read_records
 
 _SHOWN_MAX: Final = 20
 
