@@ -40,6 +40,7 @@ DEFAULT_BUS = {
 WORKER = {
     "dynamodb:GetItem": {EXECUTIONS, MAIL},
     "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
+    "dynamodb:BatchGetItem": {MAIL},
     "dynamodb:PutItem": {EXECUTIONS, MAIL},
     "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
     "dynamodb:DeleteItem": {MAIL},

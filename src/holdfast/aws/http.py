@@ -51,6 +51,13 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /bulk": (
+        (),
+        (
+            *("operation", "filters", "fields", "reason", "by", "rate", "name", "expected"),
+            *("dry_run", "after"),
+        ),
+    ),
     "GET /pauses": ((), ()),
     "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
@@ -235,6 +242,15 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             route,
         )
 
+    @app.post("/bulk")
+    def bulk() -> Any:
+        def give() -> JsonResult:
+            asked = asked_by_caller("POST /bulk")
+            _require_known("filter", _filters_of(asked), "GET /executions", 0)
+            return front.bulk(tenant(), asked, os.urandom(8))
+
+        return answer(give, "POST /bulk")
+
     @app.get("/pauses")
     def pauses() -> Any:
         return answer(front.pauses, "GET /pauses")
@@ -390,6 +406,17 @@ def _require_known(
             help=f"known: {', '.join(known) or 'none'}",
         )
     return dict(given or {})
+
+
+def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of a bulk operation. The places in a list are not for it to choose."""
+    filters = asked.get("filters")
+    if not isinstance(filters, dict):
+        return {}
+    places = {"limit", "after"} & filters.keys()
+    if places:
+        raise RequestError("HF219", f"a bulk operation has no filter {min(places)!r}")
+    return filters
 
 
 def _status_of_start(answer: Mapping[str, Any]) -> int:

@@ -29,27 +29,7 @@ _LIST_TIMES: Final = {
 
 def add(commands: Any) -> None:
     list_parser = remote_command(commands, "list", list_executions, "List the newest executions.")
-    list_parser.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
-    list_parser.add_argument("--status", choices=STATUSES)
-    list_parser.add_argument("--error", metavar="NAME", help="those that failed with this error")
-    list_parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
-    list_parser.add_argument(
-        "--paused", action="store_true", help="those that an operator has paused"
-    )
-    list_parser.add_argument(
-        "--waiting-for",
-        metavar="KIND[:TARGET]",
-        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
-    )
-    list_parser.add_argument(
-        "--last-error", metavar="NAME", help="those that are tried again after this error"
-    )
-    list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
-    list_parser.add_argument(
-        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
-    )
-    for option, about in _LIST_TIMES.items():
-        list_parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
+    add_filters(list_parser)
     list_parser.add_argument(
         "--limit",
         type=listed_count,
@@ -71,6 +51,29 @@ def add(commands: Any) -> None:
     history_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
 
 
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select executions. `filters_of` reads them."""
+    parser.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
+    parser.add_argument("--status", choices=STATUSES)
+    parser.add_argument("--error", metavar="NAME", help="those that failed with this error")
+    parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
+    parser.add_argument("--paused", action="store_true", help="those that an operator has paused")
+    parser.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    parser.add_argument(
+        "--last-error", metavar="NAME", help="those that are tried again after this error"
+    )
+    parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
+    parser.add_argument(
+        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
+    )
+    for option, about in _LIST_TIMES.items():
+        parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
+
+
 def list_executions(arguments: argparse.Namespace) -> int:
     if arguments.events:
         return _list_events(arguments)
@@ -86,7 +89,7 @@ def list_executions(arguments: argparse.Namespace) -> int:
 def _list_once(arguments: argparse.Namespace, client: Client) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows, after = client.page(limit=arguments.limit, after=arguments.after, **_filters(arguments))
+    rows, after = client.page(limit=arguments.limit, after=arguments.after, **filters_of(arguments))
     note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
@@ -111,7 +114,7 @@ def _list_events(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def _filters(arguments: argparse.Namespace) -> Filters:
+def filters_of(arguments: argparse.Namespace) -> Filters:
     now = datetime.now(UTC)
     return {
         "workflow": arguments.workflow,

@@ -42,6 +42,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
+                # To read the rows of the index of waits, for the pages of a bulk operation.
+                "dynamodb:BatchGetItem",
                 # To extend the time that a name is kept while its execution is open, and the gates
                 # of limits.
                 "dynamodb:UpdateItem",

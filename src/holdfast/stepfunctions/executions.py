@@ -13,12 +13,13 @@ from holdfast.errors import RequestError
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.keyed import hold_for_retry
-from holdfast.runtime.commands.presentation import json_text, without_secrets
+from holdfast.runtime.commands.presentation import without_secrets
 from holdfast.runtime.commands.retry import obstacle, send_retry
 from holdfast.runtime.commands.start import NameTakenError, accept, of_workflow
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import StatesFault, invalid_name

@@ -21,10 +21,10 @@ from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.presentation import read_records
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.histories import read_records
 
 _SHOWN_MAX: Final = 20
 
