@@ -79,7 +79,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /schedules/{name}/resume": ((), ("reason", "by")),
     "POST /schedules/{name}/backfill": ((), ("since", "until")),
     "DELETE /schedules/{name}": ((), ()),
-    "POST /events": ((), ("name", "key", "data", "id")),
+    "POST /events": ((), ("name", "key", "data", "id", "execution")),
     "GET /events": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
     "GET /questions": (("assignee", "workflow", "limit", "after"), ()),

@@ -23,6 +23,7 @@ def add(commands: Any) -> None:
         help="or @FILE, or - for stdin",
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
+    event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
     answer_parser.add_argument(
         "token",
@@ -39,7 +40,9 @@ def add(commands: Any) -> None:
 def event(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.data, "--data")
     client = client_of(arguments)
-    told = client.event(arguments.name, arguments.key, data, id=arguments.id)
+    told = client.event(
+        arguments.name, arguments.key, data, id=arguments.id, execution=arguments.to
+    )
     waiting = told["waiting"]
     heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
     return say(arguments, told, f"event {told['event']} {heard}")

@@ -50,7 +50,7 @@ import ast
 import json
 import sys
 import tokenize
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -58,6 +58,7 @@ from typing import Any
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
+from holdfast.api.keyed import Keyed
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
@@ -72,6 +73,7 @@ from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
 from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.keyed import check_key
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -103,6 +105,7 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    keyed: Keyed | None = None
 
     @cached_property
     def definition_hash(self) -> str:
@@ -127,6 +130,7 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"keyed": asdict(self.keyed)} if self.keyed else {}),
             }
         )
 
@@ -255,7 +259,9 @@ def _compile(
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
         statements = statements_of(block)
-        check(statements, lost_lines, report)
+        check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        if node is not None and workflow.keyed is not None:
+            check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
@@ -369,6 +375,7 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        keyed=workflow.keyed,
     )
 
 

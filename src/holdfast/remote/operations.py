@@ -314,11 +314,19 @@ def _filter_text(value: object) -> str | None:
 # -- events and answers ----------------------------------------------------------------------------
 
 
-def event(name: str, key: str, data: object, *, id: str | None = None) -> Operation[Json]:  # noqa: A002
+def event(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+) -> Operation[Json]:
     """Tell the executions that wait for it that something happened. An event that is sent twice
-    with one `id` counts once.
+    with one `id` counts once. With `execution` only that one may use it.
     """
-    return (yield from _post("/events", {"name": name, "key": key, "id": id}, data=data))
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    return (yield from _post("/events", fields, data=data))
 
 
 def events() -> Operation[list[Json]]:
