@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
 from holdfast.cli.console import FINE, print_json
 from holdfast.cli.pausing import note_pauses
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.cli.repeating import add_watch, watched
 from holdfast.core.state import STATUSES
 from holdfast.remote.answers import Filters
@@ -89,12 +89,14 @@ def list_executions(arguments: argparse.Namespace) -> int:
 def _list_once(arguments: argparse.Namespace, client: Client) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows, after = client.page(limit=arguments.limit, after=arguments.after, **filters_of(arguments))
+    now = now_of(arguments, client)
+    filters = filters_of(arguments, now)
+    rows, after = client.page(limit=arguments.limit, after=arguments.after, **filters)
     note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(screen.executions(rows, datetime.now(UTC)))
+        screen.put(screen.executions(rows, now))
     else:
         print("no executions")
     if after is not None:
@@ -104,18 +106,18 @@ def _list_once(arguments: argparse.Namespace, client: Client) -> None:
 def _list_events(arguments: argparse.Namespace) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows = client_of(arguments).events()
+    client = client_of(arguments)
+    rows = client.events()
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(screen.events(rows, datetime.now(UTC)))
+        screen.put(screen.events(rows, now_of(arguments, client)))
     else:
         print("every event has found its waiter")
     return FINE
 
 
-def filters_of(arguments: argparse.Namespace) -> Filters:
-    now = datetime.now(UTC)
+def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
     return {
         "workflow": arguments.workflow,
         "status": arguments.status,
@@ -144,19 +146,19 @@ def show(arguments: argparse.Namespace) -> int:
 
     def look() -> bool:
         execution = client.describe(arguments.execution)
-        show_execution(arguments, execution)
+        show_execution(arguments, client, execution)
         return execution["status"] == "RUNNING"
 
     return watched(arguments, look)
 
 
-def show_execution(arguments: argparse.Namespace, execution: Any) -> None:
+def show_execution(arguments: argparse.Namespace, client: Client, execution: Any) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
     if arguments.json:
         print_json(execution)
     else:
-        screen.put_execution(execution, datetime.now(UTC))
+        screen.put_execution(execution, now_of(arguments, client))
 
 
 def history(arguments: argparse.Namespace) -> int:

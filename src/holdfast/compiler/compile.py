@@ -49,6 +49,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+import tokenize
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
@@ -206,7 +207,35 @@ def _source(module: ModuleType) -> Source:
     try:
         return Source.of(module)
     except (OSError, TypeError):
-        raise _without_source(module.__name__) from None
+        raise _unreadable(module) from None
+
+
+def _unreadable(module: ModuleType) -> WorkflowError:
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        return WorkflowError(
+            "HF004",
+            f"module {module.__name__} is a folder without an __init__.py",
+            help=f"name the modules in it, as `{module.__name__}.orders`",
+        )
+    return _undecodable(module) or _without_source(module.__name__)
+
+
+def _undecodable(module: ModuleType) -> WorkflowError | None:
+    """Return the refusal of a file with bytes that its encoding lacks, else None. Python imports
+    it if they stand in a comment.
+    """
+    try:
+        with tokenize.open(str(module.__file__)) as file:
+            file.read()
+    except (UnicodeDecodeError, SyntaxError):
+        return WorkflowError(
+            "HF004",
+            f"{module.__file__} has bytes that are not in its encoding, which is UTF-8 by default",
+            help="save it as UTF-8",
+        )
+    except OSError:
+        pass
+    return None
 
 
 def _without_source(name: str) -> WorkflowError:

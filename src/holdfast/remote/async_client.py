@@ -138,6 +138,7 @@ class AsyncClient:
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
     doctor = awaited(operations.doctor)
+    clock_lead = awaited(operations.clock_lead)
     advance = awaited(operations.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:

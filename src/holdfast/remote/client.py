@@ -140,6 +140,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
-from holdfast.errors import RequestError, ServiceFault, is_passing
+from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
 from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
 from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 from holdfast.remote.values import json_bytes
@@ -518,6 +518,15 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
         if "next" not in told:
             return found
         asked = {"after": told["next"]}
+
+
+def clock_lead() -> Operation[int]:
+    """Return the seconds by which the clock of a `serve` is ahead; 0 for a deployed stack."""
+    try:
+        found = yield from _get("/health")
+    except HoldfastError:
+        return 0  # a deployed stack has no such route; a fault shows in the request itself
+    return int(found.get("clock_lead_seconds", 0))
 
 
 def advance(milliseconds: int) -> Operation[Json]:

@@ -32,6 +32,7 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Item
 from holdfast.runtime.listing import ListEntry
+from holdfast.runtime.questions import question_id
 from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.sealed import hidden
@@ -153,7 +154,9 @@ def _awaited(
     if awaiting.kind == "event":
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
-    asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+    asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
+    if awaiting.kind == "ask":
+        asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
     return {"kind": awaiting.kind, **asked, "token": token_of(state, frame), **until}
 
 
