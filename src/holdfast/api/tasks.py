@@ -26,6 +26,7 @@ from typing import (
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
+from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
@@ -354,6 +355,7 @@ class Workflow(_Declared[P, R]):
     # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
     search: SearchAttributes = NO_SEARCH
+    keyed: Keyed | None = None
 
     def __init__(
         self,
@@ -364,6 +366,9 @@ class Workflow(_Declared[P, R]):
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
         search: SearchAttributes = NO_SEARCH,
+        key: str | None = None,
+        starts_on: str | None = None,
+        unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
@@ -375,6 +380,7 @@ class Workflow(_Declared[P, R]):
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
+        self.keyed = keyed_of(self.name, parameters, key, starts_on, unread)
         require_limits(self.name, parameters, self.limits)
         if schedule is not None:
             require_startable(self.name, parameters, schedule)
@@ -501,6 +507,9 @@ def workflow(
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
     search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -511,6 +520,9 @@ def workflow(
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
     search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
@@ -518,8 +530,20 @@ def workflow(
     `schedule` starts executions by itself. `search` names the attributes by which executions are
     found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
     `note` gives a value.
+
+    `key` names a parameter: at most one execution runs for
+    each value of it. `starts_on` names the event that starts one when none runs; events that an
+    ended execution has not used go to the next one, or with `unread="drop"` to none.
     """
     make = functools.partial(
-        Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule, search=search
+        Workflow,
+        name=name,
+        timeout=timeout,
+        limits=limits,
+        schedule=schedule,
+        search=search,
+        key=key,
+        starts_on=starts_on,
+        unread=unread,
     )
     return make if function is None else make(function)

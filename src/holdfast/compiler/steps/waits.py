@@ -35,7 +35,7 @@ from holdfast.compiler.ir import (
     WaitForEvent,
 )
 from holdfast.compiler.searching import declared_kinds, kind_of
-from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.signatures import annotation_fault, signature_of
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -191,6 +191,9 @@ def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:
     found = _find_payload(expressions.unit, node)
+    fault = annotation_fault(found)
+    if fault is not None:
+        raise refuse(expressions, node, "HF004", f"what is waited for {fault.message}", fault.help)
     if found is not None:
         return found
     message = (

@@ -13,8 +13,8 @@ The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -116,6 +116,11 @@ def list_filter(
         attributes=attributes,
         after_value=after_value,
     )
+
+
+def among(wanted: ListFilter, statuses: Collection[str]) -> ListFilter:
+    """Return the filter for those executions that also have one of the statuses."""
+    return replace(wanted, statuses=tuple(one for one in wanted.statuses if one in statuses))
 
 
 def _of_name(name: str | None) -> Iterator[Condition]:
