@@ -234,6 +234,7 @@ ROUTES: Final = (
     "POST /executions/{id}/priority",
     "POST /executions/{id}/skip",
     "POST /executions/{id}/fork",
+    "POST /bulk",
     "GET /pauses",
     "POST /pauses",
     "GET /limits",

@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
+from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
@@ -338,6 +339,7 @@ class Workflow(_Declared[P, R]):
     limits: tuple[Limit, ...] = ()
     # A class attribute, because a graph has it too and does not call this constructor.
     schedule: Schedule | None = None
+    keyed: Keyed | None = None
 
     def __init__(
         self,
@@ -347,12 +349,16 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        key: str | None = None,
+        starts_on: str | None = None,
+        unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
+        self.keyed = keyed_of(self.name, parameters, key, starts_on, unread)
         require_limits(self.name, parameters, self.limits)
         if schedule is not None:
             require_startable(self.name, parameters, schedule)
@@ -478,6 +484,9 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -487,11 +496,25 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself.
+    `schedule` starts executions by itself. `key` names a parameter: at most one execution runs for
+    each value of it. `starts_on` names the event that starts one when none runs; events that an
+    ended execution has not used go to the next one, or with `unread="drop"` to none.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
+    make = functools.partial(
+        Workflow,
+        name=name,
+        timeout=timeout,
+        limits=limits,
+        schedule=schedule,
+        key=key,
+        starts_on=starts_on,
+        unread=unread,
+    )
     return make if function is None else make(function)

@@ -51,6 +51,13 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /bulk": (
+        (),
+        (
+            *("operation", "filters", "fields", "reason", "by", "rate", "name", "expected"),
+            *("dry_run", "after"),
+        ),
+    ),
     "GET /pauses": ((), ()),
     "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
@@ -72,7 +79,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /schedules/{name}/resume": ((), ("reason", "by")),
     "POST /schedules/{name}/backfill": ((), ("since", "until")),
     "DELETE /schedules/{name}": ((), ()),
-    "POST /events": ((), ("name", "key", "data", "id")),
+    "POST /events": ((), ("name", "key", "data", "id", "execution")),
     "GET /events": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
     "GET /questions": (("assignee", "workflow", "limit", "after"), ()),
@@ -235,6 +242,15 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             route,
         )
 
+    @app.post("/bulk")
+    def bulk() -> Any:
+        def give() -> JsonResult:
+            asked = asked_by_caller("POST /bulk")
+            _require_known("filter", _filters_of(asked), "GET /executions", 0)
+            return front.bulk(tenant(), asked, os.urandom(8))
+
+        return answer(give, "POST /bulk")
+
     @app.get("/pauses")
     def pauses() -> Any:
         return answer(front.pauses, "GET /pauses")
@@ -392,6 +408,17 @@ def _require_known(
     return dict(given or {})
 
 
+def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of a bulk operation. The places in a list are not for it to choose."""
+    filters = asked.get("filters")
+    if not isinstance(filters, dict):
+        return {}
+    places = {"limit", "after"} & filters.keys()
+    if places:
+        raise RequestError("HF219", f"a bulk operation has no filter {min(places)!r}")
+    return filters
+
+
 def _status_of_start(answer: Mapping[str, Any]) -> int:
     """Return 201 when the execution runs or has succeeded, 200 when it exists and has not
     succeeded.
@@ -426,9 +453,13 @@ def _no_route(method: str, path: str) -> RequestError:
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
+#: The disk of `serve` is full, or fails. Its callers are on the same machine.
+_FAULTS_OF_THE_FILE: Final = frozenset({"HF284", "HF285"})
+
+
 def _problem(error: HoldfastError) -> dict[str, Any]:
     # AWS's words for a refusal name roles and tables. They are for the log, not for callers.
-    is_fault = isinstance(error, ServiceFault)
+    is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_OF_THE_FILE
     message = "a service that this stack works with failed" if is_fault else error.message
     problem = {"code": error.code, "message": message}
     return {"error": {**problem, "help": error.help} if error.help else problem}

@@ -16,6 +16,7 @@ from typing import Final
 
 from holdfast.cli import (
     authoring,
+    bulk,
     capacity,
     completion,
     creating,
@@ -47,6 +48,7 @@ _COMMANDS: Final = (
     schedules,
     pausing,
     repairing,
+    bulk,
     limits,
     capacity,
     finding,

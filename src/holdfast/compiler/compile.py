@@ -49,7 +49,8 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from dataclasses import dataclass
+import tokenize
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -57,6 +58,7 @@ from typing import Any
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
+from holdfast.api.keyed import Keyed
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
@@ -71,6 +73,7 @@ from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
 from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.keyed import check_key
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -102,6 +105,7 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    keyed: Keyed | None = None
 
     @cached_property
     def definition_hash(self) -> str:
@@ -126,6 +130,7 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"keyed": asdict(self.keyed)} if self.keyed else {}),
             }
         )
 
@@ -202,7 +207,35 @@ def _source(module: ModuleType) -> Source:
     try:
         return Source.of(module)
     except (OSError, TypeError):
-        raise _without_source(module.__name__) from None
+        raise _unreadable(module) from None
+
+
+def _unreadable(module: ModuleType) -> WorkflowError:
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        return WorkflowError(
+            "HF004",
+            f"module {module.__name__} is a folder without an __init__.py",
+            help=f"name the modules in it, as `{module.__name__}.orders`",
+        )
+    return _undecodable(module) or _without_source(module.__name__)
+
+
+def _undecodable(module: ModuleType) -> WorkflowError | None:
+    """Return the refusal of a file with bytes that its encoding lacks, else None. Python imports
+    it if they stand in a comment.
+    """
+    try:
+        with tokenize.open(str(module.__file__)) as file:
+            file.read()
+    except (UnicodeDecodeError, SyntaxError):
+        return WorkflowError(
+            "HF004",
+            f"{module.__file__} has bytes that are not in its encoding, which is UTF-8 by default",
+            help="save it as UTF-8",
+        )
+    except OSError:
+        pass
+    return None
 
 
 def _without_source(name: str) -> WorkflowError:
@@ -226,7 +259,9 @@ def _compile(
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
         statements = statements_of(block)
-        check(statements, lost_lines, report)
+        check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        if node is not None and workflow.keyed is not None:
+            check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
@@ -340,6 +375,7 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        keyed=workflow.keyed,
     )
 
 

@@ -67,6 +67,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF085": "the name of a published value that is computed",
         "HF086": "a start of what is no workflow",
         "HF087": "`again` where the workflow cannot go on as new",
+        "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
+        "HF157": "a call of a workflow that has a key",
     }
 )
 

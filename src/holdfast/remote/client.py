@@ -116,6 +116,9 @@ class Client:
     skip = blocking(operations.skip)
     fork = blocking(operations.fork)
     change_priority = blocking(operations.change_priority)
+    bulk = blocking(operations.bulk)
+    bulk_dry_run = blocking(operations.bulk_dry_run)
+    bulk_report = blocking(operations.bulk_report)
     event = blocking(operations.event)
     events = blocking(operations.events)
     answer = blocking(operations.answer)
@@ -137,6 +140,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:

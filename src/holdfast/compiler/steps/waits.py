@@ -23,6 +23,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.ir import Action, Ask, Publish, SendEvent, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.signatures import annotation_fault
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -152,6 +153,9 @@ def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:
     found = _find_payload(expressions.unit, node)
+    fault = annotation_fault(found)
+    if fault is not None:
+        raise refuse(expressions, node, "HF004", f"what is waited for {fault.message}", fault.help)
     if found is not None:
         return found
     message = (

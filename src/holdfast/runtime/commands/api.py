@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.runtime.commands import (
     answers,
+    bulk,
     events,
     fork,
     limits,
@@ -100,6 +101,11 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return fork.fork(self.known, tenant, identifier, request, chance)
+
+    def bulk(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+        if request.get("dry_run"):
+            return bulk.dry_run(self.known, tenant, request)
+        return bulk.start(self.known, tenant, request, chance)
 
     def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
         return scope_pause.change_pause(self.known, request)

@@ -13,8 +13,8 @@ The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -97,6 +97,11 @@ def list_filter(request: Mapping[str, Any]) -> ListFilter:
         limit=_limit(request),
         waits=_waits(request),
     )
+
+
+def among(wanted: ListFilter, statuses: Collection[str]) -> ListFilter:
+    """Return the filter for those executions that also have one of the statuses."""
+    return replace(wanted, statuses=tuple(one for one in wanted.statuses if one in statuses))
 
 
 def _of_name(name: str | None) -> Iterator[Condition]:

@@ -211,6 +211,16 @@ def event(tenant: str, event_name: str, business_key: str) -> str:
     return f"{tenant}#ev#{event_name}#{digest}"
 
 
+def slot(tenant: str, workflow: str, business_key: str) -> str:
+    """Return the key of the row that names the execution of a keyed workflow for the business
+    key.
+    """
+    digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
+    return f"{tenant}#key#{workflow}#{digest}"
+
+
+#: The sort key, in the inbox of an execution of a keyed workflow, of the row with its business key.
+BUSINESS_KEY: Final = "k"
 EVENT_PREFIX: Final = "e#"
 REGISTRATION_PREFIX: Final = "w#"
 

@@ -253,9 +253,21 @@ class Processing:
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
-            yield from self.attempts.permits.leave_workflow(self.state)
-            yield from follow_ups.at_end(self.log)
+            yield from self._leave()
         return True
+
+    def _leave(self) -> NoResult:
+        """Carry out the follow-ups of the end. The key of a keyed workflow comes first: the last
+        follow-up takes the execution out of the sweeper's sight.
+        """
+        yield from self.attempts.permits.leave_workflow(self.state)
+        definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
+        if "keyed" in definition.source_map:
+            # Later: most workflows have no key, and the modules of commands lengthen a cold start.
+            from holdfast.runtime.commands import keyed  # noqa: PLC0415
+
+            yield from keyed.at_end(self.setting.lookup(), self.log)
+        yield from follow_ups.at_end(self.log)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
@@ -403,8 +415,7 @@ class Processing:
             return (yield from self._after_race())
         if not self.state.is_ended:
             return None
-        yield from self.attempts.permits.leave_workflow(self.state)
-        yield from follow_ups.at_end(self.log)
+        yield from self._leave()
         return True
 
     def _past_timeouts(self, state: Execution, now_ms: int) -> inbox.FactsResult:
