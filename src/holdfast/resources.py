@@ -237,6 +237,7 @@ ROUTES: Final = (
     "POST /executions/{id}/migration",
     "GET /positions",
     "GET /definitions/{hash}",
+    "POST /bulk",
     "GET /pauses",
     "POST /pauses",
     "GET /limits",

@@ -9,10 +9,11 @@ from holdfast import workflow
 from tests.golden.shop import Order, charge
 
 RATES = {1: 'a'}
+PRICES = list(range(20_000))
 
 
 @workflow
 def flow(order: Order) -> str:
     when = datetime.datetime.now() + datetime.timedelta(days=1)
     task = charge
-    return os.environ["X"] + RATES[1] + missing + lost(order)
+    return os.environ["X"] + RATES[1] + missing + lost(order) + PRICES[7]

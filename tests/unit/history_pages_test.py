@@ -9,7 +9,8 @@ import pytest
 
 from holdfast import cli
 from holdfast.remote import client
-from tests.builders import machine, wait_for
+from holdfast.runtime.storage.histories import Forwards, backwards, read_records
+from tests.builders import Shop, call, machine, wait_for
 from tests.sim.doctor_kit import settle
 from tests.unit.codec_test import noise
 from tests.unit.doctor_command_test import api_of
@@ -117,3 +118,77 @@ def test_aws_clients_get_pages_that_can_be_sent(is_reversed: bool) -> None:
             break
         request["nextToken"] = answer["nextToken"]
     assert found == sorted(range(1, 15), reverse=is_reversed)
+
+
+# -- the cost of a page ----------------------------------------------------------------------------
+
+
+def looped(rounds: int) -> tuple[Shop, str]:
+    """Return an execution that has run a task so often, and its id."""
+    again = {"Condition": f"{{% $n < {rounds} %}}", "Next": "work"}
+    work = call(
+        "add", "again?", Arguments={"n": "{% $n %}"}, Assign={"n": "{% $states.result.n %}"}
+    )
+    states = {
+        "begin": {"Type": "Pass", "Assign": {"n": 0}, "Next": "work"},
+        "work": work,
+        "again?": {"Type": "Choice", "Choices": [again], "Default": "done"},
+        "done": {"Type": "Succeed"},
+    }
+    shop = Shop(machine(states))
+    run = shop.start()
+    shop.world.run()
+    return shop, run
+
+
+def reads_of(shop: Shop, handler: Any) -> tuple[float, Any]:
+    before = shop.world.services.usage.read_units
+    answer = shop.world.call(handler)
+    return shop.world.services.usage.read_units - before, answer
+
+
+def test_a_part_of_a_history_costs_the_same_at_any_place_and_length() -> None:
+    def costs(rounds: int) -> list[float]:
+        shop, run = looped(rounds)
+        newest = reads_of(shop, backwards(shop.tenant, run, None))[0]
+        oldest = reads_of(shop, Forwards(shop.tenant, run, 0).next())[0]
+        inside = [
+            reads_of(shop, part)[0]
+            for first in range(1, rounds, rounds // 20)
+            for part in (
+                Forwards(shop.tenant, run, first).next(),
+                backwards(shop.tenant, run, first),
+            )
+        ]
+        return [newest, oldest, max(inside)]
+
+    # Of a record: 0.2 read units. A snapshot is written after 16 KB: 4 units, and its own 8 KB.
+    assert max(costs(80)) <= 12
+    assert max(costs(800)) <= 12
+
+
+def test_the_parts_of_a_history_are_the_whole() -> None:
+    shop, run = looped(120)
+    whole = shop.world.call(read_records(shop.tenant, run))
+    assert [record.sequence for record in whole] == list(range(120))
+    for first in (0, 1, 2, 40, 77, 118, 119, 120, 500):
+        parts, found = Forwards(shop.tenant, run, first), []
+        while records := shop.world.call(parts.next()):
+            found += records
+        assert found == whole[first:], first
+    found, before = [], None
+    while records := shop.world.call(backwards(shop.tenant, run, before)):
+        found, before = records + found, records[0].sequence
+    assert found == whole
+
+
+def test_a_part_of_a_log_that_ttl_has_begun_to_delete_is_what_the_whole_log_shows() -> None:
+    shop, run = looped(120)
+    items = shop.world.services.items("executions")
+    for item in items[:5]:
+        shop.world.services.expire("executions", item)
+    whole = shop.world.call(read_records(shop.tenant, run))
+    assert whole[0].sequence > 5
+    assert shop.world.call(Forwards(shop.tenant, run, 0).next()) == whole
+    first = shop.world.call(backwards(shop.tenant, run, whole[1].sequence))
+    assert first == whole[:1]

@@ -15,12 +15,12 @@ from holdfast.core.state import Attempt
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, NewerFormatError, ServiceFault
 from holdfast.limits import RECORD_AGING_SECONDS, RECORD_RETENTION_SECONDS, SNAPSHOT_BYTES_MIN
-from holdfast.runtime.commands.presentation import records_of
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Doubt, Effect, Item, Put, PutIfAbsent, Query
 from holdfast.runtime.messages import Hint
 from holdfast.runtime.storage import log as log_module
 from holdfast.runtime.storage.formats import FORMATS
+from holdfast.runtime.storage.histories import records_of
 from holdfast.runtime.storage.log import DOUBTS_MAX, Log, draw
 from holdfast_simulator.services import Services
 from tests.builders import call, machine

@@ -11,15 +11,30 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
+from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
+
+#: By name: the path of a field of the input, or the type of a value that `note` sets.
+SearchAttributes: TypeAlias = Mapping[str, str | type]
+NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -339,11 +354,13 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # A class attribute, because a graph has it too and does not call this constructor.
+    # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
     # For the executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
+    search: SearchAttributes = NO_SEARCH
+    keyed: Keyed | None = None
 
     def __init__(
         self,
@@ -355,14 +372,24 @@ class Workflow(_Declared[P, R]):
         schedule: Schedule | None = None,
         renamed: Mapping[str, str] = MappingProxyType({}),
         assumed_done: Sequence[str] = (),
+        search: SearchAttributes = NO_SEARCH,
+        key: str | None = None,
+        starts_on: str | None = None,
+        unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
         self.renamed = renamed
         self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
+        if search:
+            # Most workflows have none, and each module lengthens a cold start.
+            from holdfast.api.searching import require_search  # noqa: PLC0415
+
+            self.search = require_search(self.name, search)
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
+        self.keyed = keyed_of(self.name, parameters, key, starts_on, unread)
         require_limits(self.name, parameters, self.limits)
         if schedule is not None:
             require_startable(self.name, parameters, schedule)
@@ -494,6 +521,10 @@ def workflow(
     schedule: Schedule | None = None,
     renamed: Mapping[str, str] = MappingProxyType({}),
     assumed_done: Sequence[str] = (),
+    search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -505,6 +536,10 @@ def workflow(
     schedule: Schedule | None = None,
     renamed: Mapping[str, str] = MappingProxyType({}),
     assumed_done: Sequence[str] = (),
+    search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
@@ -512,6 +547,13 @@ def workflow(
     `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
     steps of the version before this one their present names, `assumed_done` names new steps that
     executions past them need not run.
+    `schedule` starts executions by itself. `search` names the attributes by which executions are
+    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
+    `note` gives a value.
+
+    `key` names a parameter: at most one execution runs for
+    each value of it. `starts_on` names the event that starts one when none runs; events that an
+    ended execution has not used go to the next one, or with `unread="drop"` to none.
     """
     make = functools.partial(
         Workflow,
@@ -521,5 +563,9 @@ def workflow(
         schedule=schedule,
         renamed=renamed,
         assumed_done=assumed_done,
+        search=search,
+        key=key,
+        starts_on=starts_on,
+        unread=unread,
     )
     return make if function is None else make(function)

@@ -29,6 +29,11 @@ SEND: Final = "send"
 #: The target of a Task with which the execution goes on as new.
 AGAIN: Final = "again"
 _START: Final = "start:"
+#: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
+#: their two Tasks. No workflow has the name, because it is no name of a function.
+BULK_WORKFLOW: Final = "holdfast.bulk"
+BULK_SELECT: Final = "bulk:select"
+BULK_ACT: Final = "bulk:act"
 
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
@@ -164,6 +169,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
         case "send" | "again" if not target:
             return Resource("command", kind, "")
+        case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:
+            return Resource("command", f"bulk:{target}", "")
         case "start" if target:
             return Resource("command", f"{_START}{target}", "")
         case _:

@@ -16,6 +16,7 @@ from typing import Final
 
 from holdfast.cli import (
     authoring,
+    bulk,
     capacity,
     completion,
     creating,
@@ -49,6 +50,7 @@ _COMMANDS: Final = (
     pausing,
     repairing,
     migrating,
+    bulk,
     limits,
     capacity,
     finding,

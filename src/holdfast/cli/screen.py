@@ -226,7 +226,7 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
         put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # With several tokens, each line says which wait its token answers.
+        # With several waits, each line says which one its id or token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Print the command below the table, because a wrapped line cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
@@ -268,6 +268,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     table.add_row()
     for name, value in (shown.get("published") or {}).items():
         table.add_row(f"published {name}", value_text(value))
+    for name, value in (shown.get("attributes") or {}).items():
+        table.add_row(f"search {name}", value_text(value))
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
             table.add_row(label, value_text(shown[label]))
@@ -355,6 +357,8 @@ _COUNTED_MAX: Final = 1_000
 
 def _go_on(wait: JsonRow) -> str | None:
     """Return the command line that ends the wait; None for a wait that no command ends."""
+    if "question" in wait:
+        return f"holdfast answer {wait['question']} --output '…'"
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":

@@ -19,7 +19,8 @@ OWN_EVENTS: Final = frozenset(
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}
-    | {"ContinuedAsNew", "Migrated"}
+    | {"Noted", "Migrated"}
+    | {"ContinuedAsNew"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
 #: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".

@@ -118,6 +118,9 @@ class AsyncClient:
     definition = awaited(operations.definition)
     workflows = awaited(operations.workflows)
     change_priority = awaited(operations.change_priority)
+    bulk = awaited(operations.bulk)
+    bulk_dry_run = awaited(operations.bulk_dry_run)
+    bulk_report = awaited(operations.bulk_report)
     event = awaited(operations.event)
     events = awaited(operations.events)
     answer = awaited(operations.answer)
@@ -139,6 +142,7 @@ class AsyncClient:
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
     doctor = awaited(operations.doctor)
+    clock_lead = awaited(operations.clock_lead)
     advance = awaited(operations.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:

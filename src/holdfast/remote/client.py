@@ -120,6 +120,9 @@ class Client:
     definition = blocking(operations.definition)
     workflows = blocking(operations.workflows)
     change_priority = blocking(operations.change_priority)
+    bulk = blocking(operations.bulk)
+    bulk_dry_run = blocking(operations.bulk_dry_run)
+    bulk_report = blocking(operations.bulk_report)
     event = blocking(operations.event)
     events = blocking(operations.events)
     answer = blocking(operations.answer)
@@ -141,6 +144,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:

@@ -11,14 +11,15 @@ so that both have the same calls, the same waiting and the same errors:
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
-from holdfast.errors import RequestError, ServiceFault, is_passing
+from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
 from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
 from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 from holdfast.remote.values import json_bytes
@@ -35,6 +36,8 @@ POLL_SECONDS: Final = 0.1
 POLL_SECONDS_MAX: Final = 5.0
 POLL_GROWTH: Final = 1.3
 FAULTS_MAX: Final = 5
+#: The resource of the step in which a bulk operation gives its commands (`asl/resources.py`).
+BULK_ACT: Final = "bulk:act"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +190,75 @@ def workflows() -> Operation[list[Json]]:
     return list((yield from _get("/workflows"))["workflows"])
 
 
+# -- bulk operations -------------------------------------------------------------------------------
+
+
+def bulk(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    *,
+    by: str | None = None,
+    fields: Mapping[str, object] = {},
+    rate: float | None = None,
+    name: str | None = None,
+    expected: int | None = None,
+) -> Operation[Started]:
+    """Start a bulk operation: give the command `operation` to each execution that the filters
+    select, `rate` a second. `fields`: those of the command. `name`: the same name starts once.
+    """
+    asked = _bulk(operation, filters, reason, by, fields)
+    more = {"rate": rate, "name": name, "expected": expected}
+    return cast("Started", (yield from _post("/bulk", {**asked, **more})))
+
+
+def bulk_dry_run(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    *,
+    by: str | None = None,
+    fields: Mapping[str, object] = {},
+) -> Operation[Json]:
+    """Return how many executions a bulk operation would select now (`matching`), and a `sample`.
+    Nothing is changed. After `PAGES_MAX` requests the answer has `next`: there are more.
+    """
+    asked = {**_bulk(operation, filters, reason, by, fields), "dry_run": True}
+    found = yield from _post("/bulk", asked)
+    for _ in range(PAGES_MAX - 1):
+        if "next" not in found:
+            break
+        more = yield from _post("/bulk", {**asked, "after": found["next"]})
+        sample = found["sample"] or more["sample"]
+        found = {**more, "matching": found["matching"] + more["matching"], "sample": sample}
+    return found
+
+
+def bulk_report(execution: str) -> Operation[dict[str, str]]:
+    """Return what became of each execution that a bulk operation has selected: "done", or the
+    reason why the command was refused.
+    """
+    found: dict[str, str] = {}
+    for event in (yield from history(execution)):
+        details = event.get("taskSucceededEventDetails", {})
+        if details.get("resource") == BULK_ACT:
+            found |= json.loads(details["output"])["outcomes"]
+    return found
+
+
+def _bulk(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    by: str | None,
+    fields: Mapping[str, object],
+) -> dict[str, object]:
+    chosen = {name: _filter_text(value) for name, value in filters.items()}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    asked = {"operation": operation, "filters": given, "fields": dict(fields)}
+    return {**asked, "reason": reason, "by": by}
+
+
 def change_priority(
     execution: str, priority: int, reason: str, *, by: str | None = None
 ) -> Operation[Json]:
@@ -270,7 +342,7 @@ def page(
     return found
 
 
-def _filter_text(value: object) -> str | None:
+def _filter_text(value: object) -> str | list[str] | None:
     match value:
         case None | False:
             return None
@@ -279,6 +351,8 @@ def _filter_text(value: object) -> str | None:
         case datetime():
             # A time without a zone is in the zone of this machine, as `datetime` itself has it.
             return value.astimezone().isoformat()
+        case list() | tuple():
+            return list(map(str, value))
         case _:
             return str(value)
 
@@ -286,11 +360,19 @@ def _filter_text(value: object) -> str | None:
 # -- events and answers ----------------------------------------------------------------------------
 
 
-def event(name: str, key: str, data: object, *, id: str | None = None) -> Operation[Json]:  # noqa: A002
+def event(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+) -> Operation[Json]:
     """Tell the executions that wait for it that something happened. An event that is sent twice
-    with one `id` counts once.
+    with one `id` counts once. With `execution` only that one may use it.
     """
-    return (yield from _post("/events", {"name": name, "key": key, "id": id}, data=data))
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    return (yield from _post("/events", fields, data=data))
 
 
 def events() -> Operation[list[Json]]:
@@ -484,6 +566,15 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
         asked = {"after": told["next"]}
 
 
+def clock_lead() -> Operation[int]:
+    """Return the seconds by which the clock of a `serve` is ahead; 0 for a deployed stack."""
+    try:
+        found = yield from _get("/health")
+    except HoldfastError:
+        return 0  # a deployed stack has no such route; a fault shows in the request itself
+    return int(found.get("clock_lead_seconds", 0))
+
+
 def advance(milliseconds: int) -> Operation[Json]:
     """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
     return (yield from _post("/clock", {"milliseconds": milliseconds}))
@@ -517,9 +608,9 @@ def _pages(target: str, rows: str, asked: Mapping[str, str | None] = {}) -> Oper
         asked = {"after": answer["next"]}
 
 
-def _query(parameters: Mapping[str, str | None]) -> str:
+def _query(parameters: Mapping[str, str | Sequence[str] | None]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    return f"?{urlencode(given, doseq=True)}" if given else ""
 
 
 def _path(execution: str) -> str:

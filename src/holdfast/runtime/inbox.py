@@ -182,14 +182,38 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
     )
 
 
-def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
+#: Code of format 1 would give an event that is addressed to one execution to each that waits.
+EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
+#: The attribute of an event with the only execution that may use it; "" when it was dropped.
+ADDRESSEE: Final = "to"
+
+
+def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
+    """Return the item of an event that only this execution may use."""
+    return {**item, FORMAT_FIELD: EVENT_FORMATS.newest, ADDRESSEE: run}
+
+
+def is_for(item: Item, run: str) -> bool:
+    """Return True when the execution may use the event."""
+    return item.get(ADDRESSEE, run) == run
+
+
+def events_of(
+    tenant: str, run: str, event_name: str, event_key: str
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the stored events that the execution may use, used and expired ones too."""
+    partition = keys.event(tenant, event_name, event_key)
+    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    for item in items:
+        require_format(item, "an event", EVENT_FORMATS)
+    return [item for item in items if is_for(item, run)]
+
+
+def event_facts(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
     """Return every stored, unexpired event for the wait, earliest first. The core refuses used
     ones.
     """
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
-    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
-    for item in items:
-        require_format(item, "an event")
+    items = yield from events_of(tenant, run, awaiting.event_name, awaiting.event_key)
     found: list[Fact] = []
     with reading("an event"):
         for item in sorted(items, key=lambda item: (int(item["at"]), str(item["sk"]))):
@@ -391,5 +415,5 @@ def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
 
 def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
     if awaiting.kind == "event":
-        return (yield from event_facts(tenant, awaiting, now_ms))
+        return (yield from event_facts(tenant, run, awaiting, now_ms))
     return (yield from answer_facts(tenant, run, awaiting))

@@ -21,9 +21,9 @@ from holdfast.core.commands import OpenQuestion
 from holdfast.core.state import Awaiting
 from holdfast.limits import QUESTION_DETAILS_BYTES_MAX
 from holdfast.runtime import questions
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.commands.tokens import SigningKeys, make_token, question_token
 from holdfast.runtime.effects import Effect, Publish
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import Log
 from holdfast.sealed import hidden
 

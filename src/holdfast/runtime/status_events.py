@@ -13,9 +13,9 @@ from typing import Any, Final
 from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.limits import STATUS_TEXT_BYTES_MAX
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect, Publish
 from holdfast.runtime.storage.codec import Record
+from holdfast.runtime.storage.json_values import json_text
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
 #: AWS reserves this source for its own events: only the local stack, which publishes to no bus of

@@ -26,7 +26,6 @@ from holdfast.core.state import Awaiting
 from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import (
     Clock,
@@ -43,6 +42,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import Log, put_surely
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, parse_activity_arn, require_name

@@ -21,7 +21,6 @@ from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.run_ids import uuid_of
 from holdfast.core.state import Attempt, Execution, MachineOrigin
 from holdfast.core.waits import attempts_of, has_more
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import (
     Begin,
     Clock,
@@ -34,6 +33,7 @@ from holdfast.runtime.effects import (
     Ticket,
 )
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import draw
 from holdfast.runtime.worker.attempts import result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect, JsonResult
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import parse_machine_arn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version

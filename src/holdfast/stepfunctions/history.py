@@ -6,22 +6,24 @@ Ids, predecessors and details are AWS's own already (`core/events.py`). This mod
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.events import Event
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.presentation import (
     details_name,
     details_of,
-    read_records,
     sent_bytes,
     without_secrets,
 )
 from holdfast.runtime.effects import Effect, JsonResult
+from holdfast.runtime.storage.codec import Record
+from holdfast.runtime.storage.histories import Forwards, backwards
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
-from holdfast.stepfunctions.pages import page
+from holdfast.stepfunctions.pages import fitting, make_token, page_size, read_token
 
 #: Data members and the members that describe them. `parameters` have none (AWS API, HistoryEvent).
 _DATA: Final[Mapping[str, str | None]] = {
@@ -50,36 +52,93 @@ WITHOUT_DETAILS: Final = frozenset(
 
 
 def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Return the history. Costs a read of the whole log for each page. An execution without a log
-    has one event.
+    """Return the history. Costs a read of the page, and of the records between it and a snapshot.
+    An execution without a log has one event.
     """
     found = yield from require_execution(service, request["executionArn"])
-    events = yield from _events(service, found)
     is_reversed = bool(request.get("reverseOrder"))
-    if is_reversed:
-        events.reverse()
     scope = f"history#{found.run}#{is_reversed}"
+    last = None
+    if "nextToken" in request:
+        last = _Place.parse(read_token(service, request["nextToken"], scope))
+    wanted = page_size(request) + 1  # one more shows whether there is another page
+    if found.state is None:
+        events = [(0, (yield from _started(service, found)))] if last is None else []
+    elif is_reversed:
+        events = yield from _before(service, found, last, wanted)
+    else:
+        events = yield from _after(service, found, last, wanted)
     has_data = request.get("includeExecutionData") is not False
 
-    def bytes_of(event: Event) -> int:
-        return sent_bytes(aws_event(event, has_data=has_data))
+    def bytes_of(numbered: _Numbered) -> int:
+        return sent_bytes(aws_event(numbered[1], has_data=has_data))
 
-    shown, token = page(
-        service, request, events, scope, _key, is_descending=is_reversed, bytes_of=bytes_of
-    )
-    return {"events": [aws_event(event, has_data=has_data) for event in shown], **token}
-
-
-def _key(event: Event) -> str:
-    return f"{event.id:09d}"
+    shown = fitting(events[: wanted - 1], bytes_of)
+    token = {}
+    if len(shown) < len(events):
+        record, event = shown[-1]
+        token = {"nextToken": make_token(service, _Place(event.id, record).text(), scope)}
+    return {"events": [aws_event(event, has_data=has_data) for _, event in shown], **token}
 
 
-def _events(service: Service, found: FoundExecution) -> Generator[Effect, Any, list[Event]]:
-    if found.state is None:
-        return [(yield from _started(service, found))]
-    records = yield from read_records(service.tenant, found.run)
-    events = [event for record in records for event in record.events if event.id]
-    return [_without_secrets(event) for event in events] if found.is_workflow else events
+#: An event, and the number of its record.
+_Numbered: TypeAlias = tuple[int, Event]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The last event that was shown: its id, and the number of its record. A token of an older
+    release has no record; the whole log is read for it.
+    """
+
+    id: int
+    record: int | None
+
+    @staticmethod
+    def parse(text: str) -> _Place:
+        event_id, has_record, record = text.partition("@")
+        return _Place(int(event_id), int(record) if has_record else None)
+
+    def text(self) -> str:
+        return f"{self.id:09d}@{self.record}"
+
+
+def _after(
+    service: Service, found: FoundExecution, last: _Place | None, wanted: int
+) -> Generator[Effect, Any, list[_Numbered]]:
+    """Return the `wanted` events after the place, or all if there are fewer."""
+    first = 0 if last is None or last.record is None else last.record
+    parts = Forwards(service.tenant, found.run, first)
+    events: list[_Numbered] = []
+    while len(events) < wanted and (records := (yield from parts.next())):
+        newer = _events_of(found, records)
+        events += [one for one in newer if last is None or one[1].id > last.id]
+    return events[:wanted]
+
+
+def _before(
+    service: Service, found: FoundExecution, last: _Place | None, wanted: int
+) -> Generator[Effect, Any, list[_Numbered]]:
+    """Return the `wanted` events before the place, the newest first, or all if there are fewer."""
+    before = None if last is None or last.record is None else last.record + 1
+    events: list[_Numbered] = []
+    while len(events) < wanted:
+        records = yield from backwards(service.tenant, found.run, before)
+        if not records:
+            break
+        older = _events_of(found, records)[::-1]
+        events += [one for one in older if last is None or one[1].id < last.id]
+        before = records[0].sequence
+    return events[:wanted]
+
+
+def _events_of(found: FoundExecution, records: Iterable[Record]) -> list[_Numbered]:
+    return [
+        (record.sequence, _without_secrets(event) if found.is_workflow else event)
+        for record in records
+        for event in record.events
+        if event.id
+    ]
 
 
 def _without_secrets(event: Event) -> Event:

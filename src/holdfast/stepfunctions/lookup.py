@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import MachineArn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime.commands.presentation import records_of
 from holdfast.runtime.effects import Effect, JsonResult, Query
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.histories import records_of
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service

@@ -45,13 +45,13 @@ def page(
         keys = [key_of(one) for one in listed]
         shown_before = [key >= last if is_descending else key <= last for key in keys]
         first = sum(shown_before)
-    shown = _fitting(listed[first : first + page_size(request)], bytes_of)
+    shown = fitting(listed[first : first + page_size(request)], bytes_of)
     if first + len(shown) >= len(listed):
         return shown, {}
     return shown, {"nextToken": make_token(service, key_of(shown[-1]), scope)}
 
 
-def _fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
+def fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
     """Return as many rows as fit an answer, and at least one, so that every page makes progress."""
     total_bytes = 0
     for number, one in enumerate(wanted):

@@ -10,6 +10,7 @@ from tests.golden.shop import Order, charge
 
 RATES = {"1": 'a'}
 missing = "found"
+PRICES = list(range(20_000))
 
 
 @task
@@ -23,6 +24,11 @@ def setting() -> str:
 
 
 @task
+def price_text() -> str:
+    return str(PRICES[7])
+
+
+@task
 def lost(order: Order) -> str: ...
 
 
@@ -31,4 +37,4 @@ def flow(order: Order) -> str:
     when = tomorrow()
     task = charge("a", 1)
     text = setting() + RATES["1"] + missing
-    return text + lost(order)
+    return text + lost(order) + price_text()

@@ -19,6 +19,8 @@ from holdfast.compiler.types.types import DURATION
 
 #: The greatest integer up to which a double holds every integer exactly.
 INTEGER_MAX: Final = 2**53
+#: The maximum of values in one constant; a cache of a library can hold millions.
+CONSTANT_VALUES_MAX: Final = 10_000
 
 
 def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
@@ -36,6 +38,14 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
         )
     if isinstance(found, Tools):
         found = [*found]
+    if _is_larger(found, CONSTANT_VALUES_MAX):
+        return unit.refused(
+            node,
+            "HF003",
+            f"`{unit.text(node)}` holds more than {CONSTANT_VALUES_MAX:,} values, "
+            "which is too many for a constant in a state machine",
+            "pass it as an argument, or use it inside a @task",
+        )
     plain = _json_constant(found)
     if plain is NOTHING:
         kind = "module" if isinstance(found, ModuleType) else type(found).__name__
@@ -47,6 +57,22 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
             "pass it as an argument, or use it inside a @task",
         )
     return TypedQuery(literal(plain), of_constant(found))
+
+
+def _is_larger(found: object, values_max: int) -> bool:
+    """Return True when the lists and dicts in `found` hold more values than `values_max`.
+
+    It looks at no more than that many, so that a large object does not hold up the compiler.
+    """
+    seen, unread = 0, [found]
+    while unread:
+        value = unread.pop()
+        if isinstance(value, list | tuple | dict):
+            seen += len(value)
+            if seen > values_max:
+                return True
+            unread.extend(value.values() if isinstance(value, dict) else value)
+    return False
 
 
 def _json_constant(value: object) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.runtime.commands import (
     answers,
+    bulk,
     events,
     fork,
     limits,
@@ -118,6 +119,11 @@ class Front:
         from holdfast.runtime.commands import positions  # noqa: PLC0415
 
         return positions.definition(self.known, tenant, definition_hash)
+
+    def bulk(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+        if request.get("dry_run"):
+            return bulk.dry_run(self.known, tenant, request)
+        return bulk.start(self.known, tenant, request, chance)
 
     def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
         return scope_pause.change_pause(self.known, request)

@@ -18,12 +18,13 @@ from holdfast.core.state import Execution
 from holdfast.errors import RequestError
 from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
+from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.presentation import read_records
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.histories import read_records
 
 _SHOWN_MAX: Final = 20
 
@@ -43,6 +44,10 @@ def fork(
         raise _no_step(log.run, request.get("step"), ())
     if log.state.origin is not None:
         raise _cannot(log.run, "is of a state machine", "start the machine again")
+    rule = keyed.rule_for(known, log.state.workflow)
+    if rule is not None:
+        why = f"has the key {rule.parameter}, for which one execution runs"
+        raise _cannot(log.run, why, "stop it, and start another one with that key")
     records = yield from read_records(tenant, log.run, known.formats)
     events = [event for record in records for event in record.events]
     if not events or events[0].type != "ExecutionStarted":

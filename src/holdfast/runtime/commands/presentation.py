@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
@@ -14,6 +14,7 @@ from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,
@@ -30,12 +31,11 @@ from holdfast.core.state import (
 from holdfast.core.subjects import Subject
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
-from holdfast.runtime.effects import Clock, Effect, Item, Query
+from holdfast.runtime.effects import Item
 from holdfast.runtime.listing import ListEntry
-from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.codec import Reader, Record, reading
-from holdfast.runtime.storage.formats import FORMATS, Formats
-from holdfast.runtime.storage.log import fetch_blobs, kept
+from holdfast.runtime.questions import question_id
+from holdfast.runtime.storage.codec import Record
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.sealed import hidden
 
 #: The place of an event: the number of its record, and its number in the record.
@@ -78,6 +78,8 @@ def execution(
         shown["paused"] = _pause(state.paused)
     if state.published:
         shown["published"] = dict(state.published)
+    if state.attributes:
+        shown["attributes"] = shown_attributes(state.attributes)
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
 
@@ -155,7 +157,9 @@ def _awaited(
     if awaiting.kind == "event":
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
-    asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+    asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
+    if awaiting.kind == "ask":
+        asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
     return {"kind": awaiting.kind, **asked, "token": token_of(state, frame), **until}
 
 
@@ -247,32 +251,6 @@ def fitting(event: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "omitted": omitted}
 
 
-def read_records(
-    tenant: str, run: str, formats: Formats = FORMATS
-) -> Generator[Effect, Any, list[Record]]:
-    """Return the records of an execution, [] for one without any. Costs a read of the whole log."""
-    items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
-    return (yield from records_of(tenant, run, items, formats))
-
-
-def records_of(
-    tenant: str, run: str, items: list[Item], formats: Formats = FORMATS
-) -> Generator[Effect, Any, list[Record]]:
-    """Yield the records in order. If TTL has deleted the oldest records, the history begins at the
-    first snapshot.
-    """
-    now_ms = yield Clock()
-    with reading(f"the log of execution {run}"):
-        items = kept(items, now_ms)
-    blobs = yield from fetch_blobs(tenant, run, items, formats)
-    reader = Reader(blobs, formats)
-    heads: list[Record] = []
-    if items and int(items[0]["sk"]) > 0 and "so" in items[0]:
-        reader.from_snapshot(items[0])
-        heads, items = [reader.base(items[0])], items[1:]
-    return [*heads, *[reader.record(item) for item in items]]
-
-
 def _event(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"timestamp": iso_time(event.at_ms), "type": event.type}
     if event.id:
@@ -302,11 +280,6 @@ def _text(key: str, value: Any) -> Any:
     return json_text(value) if key in _TEXTS else value
 
 
-def json_text(value: Any) -> str:
-    """Return the value as AWS writes it: compact JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
 def without_secrets(value: Json) -> Json:
     """Return the value with `<secret 43 bytes>` in place of each secret of a workflow."""
     shown: Json = hidden(value)
@@ -316,8 +289,8 @@ def without_secrets(value: Json) -> Json:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def listed(entry: ListEntry) -> dict[str, Any]:
-    """Return one row of the output of `holdfast list`."""
+def listed(entry: ListEntry, attributes: Mapping[str, Attribute] | None = None) -> dict[str, Any]:
+    """Return one row of `holdfast list`. `attributes`: the search attributes that were read."""
     row = {
         "execution": entry.run,
         "name": entry.name,
@@ -326,6 +299,8 @@ def listed(entry: ListEntry) -> dict[str, Any]:
         "started": iso_time(entry.started_ms),
         "started_ms": entry.started_ms,
     }
+    if attributes:
+        row["attributes"] = shown_attributes(attributes)
     if entry.stopped_ms is not None:
         row["stopped"] = iso_time(entry.stopped_ms)
     if entry.paused_ms is not None:
@@ -333,6 +308,10 @@ def listed(entry: ListEntry) -> dict[str, Any]:
     if entry.waits:
         row["waits"] = [_subject(wait) for wait in entry.waits]
     return row if entry.error is None else {**row, "error": entry.error}
+
+
+def shown_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    return {name: one.value for name, one in attributes.items()}
 
 
 def _subject(wait: Subject) -> dict[str, str]:

@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from holdfast.core.state import PRIORITY_DEFAULT, MachineOrigin, Parent
 from holdfast.limits import START_RESENT_SECONDS_MAX
-from holdfast.runtime.commands.presentation import json_text
 from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.json_values import json_text
 
 #: A worker has 15 minutes for a message. By then it has opened or ended the execution, and the list
 #: index has an entry. A start message that waits longer in the queue is described, but not listed.

@@ -10,8 +10,8 @@ which formats the code can read and which one it writes.
 |   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
 |   | record that holds one has format 2, whatever the stack asks for |
 
-The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
-have not changed since format 1, and say so.
+The control messages of a pause and the events for one execution say format 2 (`runtime/inbox.py`).
+All other items and the messages have not changed since format 1, and say so.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 FORMAT_FIELD: Final = "f"
 #: The format of every item beside the log.
 FORMAT: Final = 1
-_ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
+ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
-def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
+def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS) -> int:
     """Return the item's format. Raises HF301, HF302: code must never write to what it
     cannot read.
     """
@@ -82,6 +82,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "StepSkipped": 2,
     "ExecutionForked": 2,
     "Published": 2,
+    "Noted": 2,
     "ContinuedAsNew": 2,
     "Migrated": 2,
     "AttemptQueued": 2,
@@ -91,7 +92,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again")
+_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:

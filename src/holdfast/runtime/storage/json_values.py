@@ -88,3 +88,8 @@ def is_unicode(text: str) -> bool:
 def printable(text: str) -> str:
     """Return the text with its lone surrogates replaced."""
     return text.encode(errors="replace").decode()
+
+
+def json_text(value: Any) -> str:
+    """Return the value as AWS writes it: compact JSON, with every character as it is."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

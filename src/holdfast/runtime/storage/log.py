@@ -162,7 +162,7 @@ class Log:
         if not newest_first:
             return
         with reading(f"the log of execution {self.run}"):
-            if _is_over(newest_first[0], now_ms):
+            if is_over(newest_first[0], now_ms):
                 # TTL deletes records in any order: the remaining ones must not appear as an
                 # execution again.
                 return
@@ -351,7 +351,7 @@ def kept(items: list[Item], now_ms: int) -> list[Item]:
     `items`: all stored records of the log, oldest first. The result is empty where `Log.load` finds
     no log.
     """
-    young = [item for item in items if not _is_over(item, now_ms)]
+    young = [item for item in items if not is_over(item, now_ms)]
     if not young or int(young[0]["sk"]) == 0:
         return young
     snapshots = (number for number, item in enumerate(young) if "so" in item)
@@ -361,7 +361,7 @@ def kept(items: list[Item], now_ms: int) -> list[Item]:
     return [] if _is_being_taken(young, now_ms) else items
 
 
-def _is_over(item: Item, now_ms: int) -> bool:
+def is_over(item: Item, now_ms: int) -> bool:
     return "ttl" in item and int(item["ttl"]) * 1_000 <= now_ms
 
 
@@ -374,7 +374,7 @@ def _is_being_taken(items: list[Item], now_ms: int) -> bool:
     if newest["st"] == "RUNNING":
         return False
     if int(oldest["sk"]) == _base_of(newest):
-        return _is_over(oldest, now_ms)
+        return is_over(oldest, now_ms)
     # Every release keeps this bound between an end and the oldest record that its load needs.
     sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
     return int(newest["at"]) + 1_000 * sure_seconds <= now_ms

@@ -10,8 +10,8 @@ from holdfast.core.events import Event
 from holdfast.core.facts import Forked, Started
 from holdfast.core.forking import begin_of
 from holdfast.errors import HoldfastBug
-from holdfast.runtime.commands.presentation import read_records
 from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage.histories import read_records
 from holdfast.runtime.storage.log import Log
 
 

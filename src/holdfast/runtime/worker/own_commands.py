@@ -17,7 +17,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, SEND, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, SEND, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Execution
@@ -55,6 +55,11 @@ def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Ef
 def _output(
     known: Lookup, state: Execution, tenant: str, attempt: Attempt
 ) -> Generator[Effect, Any, Json]:
+    if state.workflow == BULK_WORKFLOW:
+        # Later: few workers meet a bulk operation, and its modules take time to import.
+        from holdfast.runtime.worker.bulk_pages import carry_out as carry_out_bulk  # noqa: PLC0415
+
+        return (yield from carry_out_bulk(known, state, tenant, attempt))
     once, chance = _once(state.run, attempt.entry)
     given: Any = attempt.arguments
     if attempt.target == SEND:
