@@ -99,6 +99,7 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
+SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine
 STARTS_DUE_SHARDS: Final = 8  # partitions of the rows by which the sweeper finds lost starts
@@ -139,6 +140,7 @@ SCHEDULE_UNKNOWN_MS: Final = 3_600_000  # so long a nominal time waits for code 
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS  # an end keeps its log as long
 # A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
 # deletes the record.
 RECORD_AGING_SECONDS: Final = 45 * 86_400

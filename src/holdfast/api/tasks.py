@@ -10,7 +10,18 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from types import MappingProxyType
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
@@ -20,6 +31,10 @@ from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
+
+#: By name: the path of a field of the input, or the type of a value that `note` sets.
+SearchAttributes: TypeAlias = Mapping[str, str | type]
+NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -337,8 +352,9 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # A class attribute, because a graph has it too and does not call this constructor.
+    # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
+    search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
 
     def __init__(
@@ -349,12 +365,18 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        search: SearchAttributes = NO_SEARCH,
         key: str | None = None,
         starts_on: str | None = None,
         unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
         self.timeout = timeout
+        if search:
+            # Most workflows have none, and each module lengthens a cold start.
+            from holdfast.api.searching import require_search  # noqa: PLC0415
+
+            self.search = require_search(self.name, search)
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
@@ -484,6 +506,7 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    search: SearchAttributes = NO_SEARCH,
     key: str | None = None,
     starts_on: str | None = None,
     unread: Unread = "next",
@@ -496,6 +519,7 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    search: SearchAttributes = NO_SEARCH,
     key: str | None = None,
     starts_on: str | None = None,
     unread: Unread = "next",
@@ -503,7 +527,11 @@ def workflow(
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself. `key` names a parameter: at most one execution runs for
+    `schedule` starts executions by itself. `search` names the attributes by which executions are
+    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
+    `note` gives a value.
+
+    `key` names a parameter: at most one execution runs for
     each value of it. `starts_on` names the event that starts one when none runs; events that an
     ended execution has not used go to the next one, or with `unread="drop"` to none.
     """
@@ -513,6 +541,7 @@ def workflow(
         timeout=timeout,
         limits=limits,
         schedule=schedule,
+        search=search,
         key=key,
         starts_on=starts_on,
         unread=unread,

@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from holdfast.aws import protocol
 from holdfast.aws.forms import form_handler
@@ -38,7 +39,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (
             *("workflow", "status", "error", "name", "paused"),
             *("since", "until", "ended_since", "ended_until", "limit", "after"),
-            *("waiting_for", "waiting_since", "last_error", "parent", "definition"),
+            *("waiting_for", "waiting_since", "last_error", "parent", "definition", "where"),
         ),
         (),
     ),
@@ -167,7 +168,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/executions")
     def executions() -> Any:
         return answer(
-            lambda: front.executions(tenant(), app.query),
+            lambda: front.executions(tenant(), _with_conditions(app.query, request())),
             "GET /executions",
         )
 
@@ -406,6 +407,16 @@ def _require_known(
             help=f"known: {', '.join(known) or 'none'}",
         )
     return dict(given or {})
+
+
+def _with_conditions(query: Mapping[str, str], request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters with every `where`: API Gateway joins repeated ones with commas, which
+    a value may contain.
+    """
+    if "where" not in query:
+        return query
+    pairs = parse_qsl(str(request.get("rawQueryString", "")), keep_blank_values=True)
+    return {**query, "where": [value for name, value in pairs if name == "where"]}
 
 
 def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--last-error", metavar="NAME", help="those that are tried again after this error"
     )
+    parser.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="by a search attribute: customer=C-17, 'total>100'; all of several",
+    )
     parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
     parser.add_argument(
         "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
@@ -133,6 +139,7 @@ def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
         "last_error": arguments.last_error,
         "parent": arguments.parent,
         "definition": arguments.definition,
+        "where": arguments.where,
     }
 
 

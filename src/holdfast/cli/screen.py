@@ -268,6 +268,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     table.add_row()
     for name, value in (shown.get("published") or {}).items():
         table.add_row(f"published {name}", value_text(value))
+    for name, value in (shown.get("attributes") or {}).items():
+        table.add_row(f"search {name}", value_text(value))
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
             table.add_row(label, value_text(shown[label]))

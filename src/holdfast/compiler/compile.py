@@ -50,7 +50,8 @@ import ast
 import json
 import sys
 import tokenize
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -72,8 +73,9 @@ from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
-from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
 from holdfast.compiler.keyed import check_key
+from holdfast.compiler.searching import declared_kinds, noted_at_start
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -105,6 +107,8 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    #: The search attributes and their types.
+    search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
 
     @cached_property
@@ -130,6 +134,7 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
             }
         )
@@ -353,7 +358,27 @@ def _start(
         variable = statements.hold(argument.arg, type_)
         values.append((variable, TypedQuery(query, type_)))
     origin = statements.origin(node, "start")
-    return (Assign(origin, tuple(values)),) if values else ()
+    start = (Assign(origin, tuple(values)),) if values else ()
+    return (*start, *_search(unit, node, workflow, statements))
+
+
+def _search(
+    unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
+) -> StatementBlock:
+    """Return the step that sets the search attributes of the input."""
+    if not workflow.search:
+        return ()
+    types = signature_of(workflow.function).parameters
+    inputs = {
+        name: TypedQuery(Variable(statements.scope.name(name)), type_)
+        for name, type_ in types.items()
+    }
+
+    def refuse(code: str, message: str, help_: str) -> None:
+        unit.refuse(node, code, message, help_)
+
+    noted = noted_at_start(workflow.search, inputs, refuse)
+    return (StepStatement(statements.origin(node, "search"), Note(noted), ()),) if noted else ()
 
 
 def _emit(
@@ -375,6 +400,7 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
         keyed=workflow.keyed,
     )
 

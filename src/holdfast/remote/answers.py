@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
@@ -40,6 +41,7 @@ class Description(TypedDict):
     cause: NotRequired[str]
     paused: NotRequired[Json]
     published: NotRequired[Json]
+    attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
     parent: NotRequired[str]
     retries: NotRequired[int]
@@ -59,6 +61,7 @@ class ExecutionRow(TypedDict):
     error: NotRequired[str]
     waits_for: NotRequired[str]
     waits: NotRequired[list[Json]]
+    attributes: NotRequired[Json]
     paused: NotRequired[Json]
     last_failure: NotRequired[Json]
 
@@ -94,3 +97,4 @@ class Filters(TypedDict, total=False):
     last_error: str | None
     parent: str | None
     definition: str | None
+    where: str | Sequence[str] | None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
@@ -298,7 +298,7 @@ def page(
     return found
 
 
-def _filter_text(value: object) -> str | None:
+def _filter_text(value: object) -> str | list[str] | None:
     match value:
         case None | False:
             return None
@@ -307,6 +307,8 @@ def _filter_text(value: object) -> str | None:
         case datetime():
             # A time without a zone is in the zone of this machine, as `datetime` itself has it.
             return value.astimezone().isoformat()
+        case list() | tuple():
+            return list(map(str, value))
         case _:
             return str(value)
 
@@ -562,9 +564,9 @@ def _pages(target: str, rows: str, asked: Mapping[str, str | None] = {}) -> Oper
         asked = {"after": answer["next"]}
 
 
-def _query(parameters: Mapping[str, str | None]) -> str:
+def _query(parameters: Mapping[str, str | Sequence[str] | None]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    return f"?{urlencode(given, doseq=True)}" if given else ""
 
 
 def _path(execution: str) -> str:

@@ -30,6 +30,7 @@ from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ROOT,
+    Attribute,
     Delay,
     Entered,
     Execution,
@@ -132,6 +133,16 @@ def _continued_as_new(state: Execution, event: Event) -> Execution:
 def _published(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(published={**state.published, own["name"]: own["value"]})
+
+
+def _attribute_noted(state: Execution, event: Event) -> Execution:
+    """Set an attribute, or remove it when the event has no value."""
+    own = event.holdfast
+    attributes = {name: one for name, one in state.attributes.items() if name != own["name"]}
+    if own["value"] is not None:
+        attributes[own["name"]] = Attribute(own["kind"], own["value"])
+    notes = state.notes + 1 if state.is_opened else state.notes
+    return state._replace(attributes=attributes, notes=notes)
 
 
 def _skipped(state: Execution, event: Event) -> Execution:
@@ -428,6 +439,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "PriorityChanged": _prioritised,
     "ContinuedAsNew": _continued_as_new,
     "Published": _published,
+    "Noted": _attribute_noted,
     "StepSkipped": _skipped,
     "ExecutionForked": _forked,
     "TaskStateAborted": _noted,

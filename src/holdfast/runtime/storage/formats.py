@@ -82,6 +82,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "StepSkipped": 2,
     "ExecutionForked": 2,
     "Published": 2,
+    "Noted": 2,
     "ContinuedAsNew": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,

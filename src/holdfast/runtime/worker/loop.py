@@ -253,6 +253,7 @@ class Processing:
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
+            yield from self._repair_search_rows()
             yield from self._leave()
         return True
 
@@ -359,6 +360,7 @@ class Processing:
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
+        yield from self._repair_search_rows()
         wanted = self.setting.question_events
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
@@ -492,6 +494,9 @@ class Processing:
         has_new_waits = not is_listed and indexed != self.log.indexed
         if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        if after.attributes or after.notes:
+            known = None if was_aging else before
+            yield from self._put_search_rows(known, now_ms, is_listed=is_listed)
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
@@ -515,6 +520,20 @@ class Processing:
             # wait (full records) reads its stop nowhere else.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
+
+    def _put_search_rows(
+        self, known: Execution | None, now_ms: int, *, is_listed: bool
+    ) -> NoResult:
+        # Most workflows have no search attributes, and each module lengthens a cold start.
+        from holdfast.runtime import search_rows  # noqa: PLC0415
+
+        yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
+
+    def _repair_search_rows(self) -> NoResult:
+        if self.state.attributes or self.state.notes:
+            from holdfast.runtime import search_rows  # noqa: PLC0415
+
+            yield from search_rows.repair(self.log)
 
     def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
         """Give back the permits of ended attempts and leave their queues, after the record is
@@ -584,6 +603,7 @@ class Processing:
             indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
             if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
+            yield from self._put_search_rows(None, now_ms, is_listed=True)
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
