@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,8 +63,10 @@ def compiled_loan(folder: Path, *changes: tuple[str, str]) -> CompiledWorkflow:
 
 
 def _one(module: ModuleType) -> CompiledWorkflow:
+    """Both versions of a module have one name in a deployment, and two in a test."""
     (found,) = compile_module(sys.modules[module.__name__])
-    return found
+    answers = {name: f"flows:{of.partition(':')[2]}" for name, of in found.answers.items()}
+    return replace(found, answers=answers)
 
 
 def definition_of(one: CompiledWorkflow) -> Definition:
