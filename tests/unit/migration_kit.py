@@ -15,6 +15,7 @@ from holdfast.core.state import Execution
 from holdfast.migration.positions import position_of
 from holdfast.migration.proof import Migration
 from holdfast.migration.version import Version
+from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage.definitions import Definition
@@ -94,7 +95,10 @@ class TwoVersions(Shop):
         return run
 
     def deploy(self, version: Definition | None = None) -> None:
-        self.front = Front(self.programs, {"flow": version or self.new}, AnyTypes(), KEYS)
+        newest = {"flow": version or self.new}
+        self.front = Front(self.programs, newest, AnyTypes(), KEYS)
+        setting = self.world.setting
+        self.world.setting = replace(setting, workflows=Workflows(newest, AnyTypes()))
 
     def migrate(self, run: str, **more: Any) -> Any:
         request = {**WHY, **more}
