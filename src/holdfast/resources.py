@@ -249,6 +249,8 @@ ROUTES: Final = (
     "DELETE /schedules/{name}",
     "POST /events",
     "GET /events",
+    "POST /requests",
+    "GET /requests/{id}",
     "POST /answers",
     "GET /questions",
     "GET /questions/{id}",

@@ -49,7 +49,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -231,13 +231,14 @@ def _compile(
         report = _reporter(unit)
         statements = statements_of(block)
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        keyed = None
         if node is not None and workflow.keyed is not None:
-            check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block, secrets)
+        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -346,7 +347,6 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
-        keyed=workflow.keyed,
     )
 
 

@@ -69,6 +69,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF087": "`again` where the workflow cannot go on as new",
         "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
         "HF157": "a call of a workflow that has a key",
+        "HF159": "a way through the handling of a request without a reply at its end",
+        "HF160": "a request that is not received by a `with` of its own",
     }
 )
 
