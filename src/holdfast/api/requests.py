@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from holdfast.api.harness import Harness, time_out_seconds
-from holdfast.asl.resources import REQUEST_SUFFIX
+from holdfast.limits import REQUEST_SUFFIX
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -30,9 +30,6 @@ SEND: Final = "send"
 AGAIN: Final = "again"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
-#: A request is an event of the name of its kind with this at its end. Its data is the id of the
-#: request, and what the caller asks.
-REQUEST_SUFFIX: Final = "?"
 _START: Final = "start:"
 #: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
 #: their two Tasks. No workflow has the name, because it is no name of a function.

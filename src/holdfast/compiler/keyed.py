@@ -8,12 +8,12 @@ from typing import Any
 
 from holdfast.api.keyed import Keyed
 from holdfast.api.surface import Workflow
-from holdfast.asl.resources import REQUEST_SUFFIX
 from holdfast.compiler.checks import ReportProblem
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.ir import SourcePlace, Statement, StepStatement, WaitForEvent
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.types import STR, describe_exactly
+from holdfast.limits import REQUEST_SUFFIX
 
 
 def check_key(

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from holdfast.api.boundary import JsonValue
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
-from holdfast.asl.resources import REQUEST_SUFFIX
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled

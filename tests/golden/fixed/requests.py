@@ -2,7 +2,13 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from pydantic import BaseModel
+
 from holdfast import receive, task, workflow
+
+
+class Question(BaseModel):
+    text: str
 
 
 @task
@@ -77,6 +83,6 @@ def without_with(key: str) -> int:
 
 @workflow
 def with_a_wrong_type(key: str) -> int:
-    with receive("ask", int, key=key) as request:
+    with receive("ask", Question, key=key) as request:
         request.reply(1)
     return 1

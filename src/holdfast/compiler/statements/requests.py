@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 #: What the flow has done at a point: no reply yet, the reply, or it never comes there.
 _Point: TypeAlias = Literal["open", "replied", "left"]
-_FORM: Final = 'with receive("total", str, key=cart_id) as request:'
 
 
 def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
@@ -45,7 +44,8 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
     assert isinstance(call, ast.Call)
     if len(items) > 1 or not isinstance(named, ast.Name):
         message = "a request is received by a `with` of its own, under a name"
-        statements.unit.refuse(call, "HF160", message, _FORM)
+        help_ = f"with {statements.unit.text(call)} as request:"
+        statements.unit.refuse(call, "HF160", message, help_)
         if isinstance(named, ast.Name):
             statements.hold(named.id, REFUSED)
         statements.block(node.body)
@@ -173,7 +173,7 @@ class _Ways:
                 whole = self.after(orelse, self.after(body, point))
                 return self._meet(node, [whole, *(self.after(one.body, point) for one in handlers)])
             case ast.For() | ast.While():
-                self._refuse_in_loop(node)
+                self._check_loop(node)
                 return point
             case _:
                 return point
@@ -185,7 +185,7 @@ class _Ways:
             return "left"
         return reached.pop() if reached else "left"
 
-    def _refuse_in_loop(self, loop: ast.stmt) -> None:
+    def _check_loop(self, loop: ast.stmt) -> None:
         """A loop may reply twice, or never; a jump out of it is checked like any other."""
         for node in _inside(loop):
             match node:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.api.payloads import can_be_named, union_of
-from holdfast.asl.resources import REQUEST_SUFFIX
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import at_border, is_duration
 from holdfast.compiler.expressions.expressions import Expressions
@@ -44,6 +43,7 @@ from holdfast.compiler.steps.step_arguments import (
 )
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
+from holdfast.limits import REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
 #: The fields of a request, whose JSON is an array of the two.

@@ -8,9 +8,8 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from holdfast.asl.resources import REQUEST_SUFFIX
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands import keyed, presentation
 from holdfast.runtime.commands.lookup import Lookup

@@ -12,9 +12,8 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import REQUEST_SUFFIX
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
