@@ -84,6 +84,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Published": 2,
     "Noted": 2,
     "ContinuedAsNew": 2,
+    "Migrated": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
