@@ -53,6 +53,9 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /executions/{id}/migration": ((), ("to", "dry_run", "reason", "by")),
+    "GET /positions": (("workflow", "after"), ()),
+    "GET /definitions/{hash}": ((), ()),
     "POST /bulk": (
         (),
         (
@@ -247,6 +250,21 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             lambda: front.fork(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
+
+    @app.post("/executions/<identifier>/migration")
+    def migrate(identifier: str) -> Any:
+        route, act = "POST /executions/{id}/migration", front.migrate
+        return answer(
+            lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
+        )
+
+    @app.get("/positions")
+    def positions() -> Any:
+        return answer(lambda: front.positions(tenant(), app.query), "GET /positions")
+
+    @app.get("/definitions/<identifier>")
+    def definition(identifier: str) -> Any:
+        return answer(lambda: front.definition(tenant(), identifier), "GET /definitions/{hash}")
 
     @app.post("/bulk")
     def bulk() -> Any:

@@ -427,7 +427,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 #: Events that record which operator requested them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
-    | {"AttemptQueued", "ExecutionQueued"}
+    | {"AttemptQueued", "ExecutionQueued", "Migrated"}
 )
 
 

@@ -73,6 +73,7 @@ from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
+from holdfast.compiler.hints import hints_of
 from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
 from holdfast.compiler.keyed import check_key
 from holdfast.compiler.searching import declared_kinds, noted_at_start
@@ -107,6 +108,8 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    migration: dict[str, JsonValue] = field(default_factory=dict)
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
@@ -134,6 +137,7 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"migration": self.migration} if self.migration else {}),
                 **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
             }
@@ -191,6 +195,12 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
         secrets=_secrets_of(graph),
+        migration=hints_of(
+            graph,
+            emitted.asl,
+            emitted.spots,
+            {step.task.renamed: step.task.name for step in steps if step.task.renamed},
+        ),
     )
 
 
@@ -390,9 +400,10 @@ def _emit(
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
     extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return CompiledWorkflow(
         name=workflow.name,
-        asl={**head, **states, **extension},
+        asl=asl,
         function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
         workflows=dict(sorted(machine.workflows.items())),
@@ -400,6 +411,7 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
         keyed=workflow.keyed,
     )

@@ -148,6 +148,50 @@ def fork(
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
 
 
+def migrate(
+    execution: str,
+    *,
+    to: str = "latest",
+    dry_run: bool = False,
+    reason: str | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Let the execution go on with another definition, from where it stands. `to`: "latest",
+    "back" to the one before its last migration, or the beginning of a hash. `dry_run`: only say
+    whether it may, and why not.
+    """
+    fields = {"to": to, "dry_run": dry_run or None, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/migration", fields))
+
+
+def positions(workflow: str) -> Operation[Json]:
+    """Return where the running executions of the workflow stand: `positions`, each with the ids of
+    its executions, and `definitions` by hash. Executions that have not waited yet are not in it.
+    """
+    found: list[Json] = []
+    after: str | None = None
+    while True:
+        page = yield from _get(f"/positions{_query({'workflow': workflow, 'after': after})}")
+        found += page["positions"]
+        after = page.get("next")
+        if after is None:
+            break
+    definitions = {}
+    for name in sorted({row["definition"] for row in found}):
+        definitions[name] = yield from definition(name)
+    return {"workflow": workflow, "positions": found, "definitions": definitions}
+
+
+def definition(hash: str) -> Operation[Json]:  # noqa: A002
+    """Return a stored definition: `hash`, `asl` and `map`."""
+    return (yield from _get(f"/definitions/{quote(hash, safe='')}"))
+
+
+def workflows() -> Operation[list[Json]]:
+    """Return the deployed workflows, with the hashes of their newest definitions."""
+    return list((yield from _get("/workflows"))["workflows"])
+
+
 # -- bulk operations -------------------------------------------------------------------------------
 
 
