@@ -225,6 +225,7 @@ ROUTES: Final = (
     "POST /",
     "POST /executions",
     "GET /executions",
+    "GET /counts",
     "GET /executions/{id}",
     "GET /executions/{id}/history",
     "POST /executions/{id}/stop",

@@ -43,6 +43,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ),
         (),
     ),
+    "GET /counts": (("by", "workflow", "status", "since", "until", "after"), ()),
     "GET /executions/{id}": ((), ()),
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
@@ -174,6 +175,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             lambda: front.executions(tenant(), _with_conditions(app.query, request())),
             "GET /executions",
         )
+
+    @app.get("/counts")
+    def counts() -> Any:
+        return answer(lambda: front.counts(tenant(), app.query), "GET /counts")
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:

@@ -102,6 +102,7 @@ class AsyncClient:
                 return
 
     page = awaited(operations.page)
+    counts = awaited(operations.counts)
     describe = awaited(operations.describe)
     history = awaited(operations.history)
     logs = awaited(operations.logs)

@@ -104,6 +104,7 @@ class Client:
                 return
 
     page = blocking(operations.page)
+    counts = blocking(operations.counts)
     describe = blocking(operations.describe)
     history = blocking(operations.history)
     logs = blocking(operations.logs)

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
-from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
+from holdfast.remote.answers import Counts, Description, Filters, Json, Page, QuestionPage, Started
 from holdfast.remote.errors import ExecutionFailed, ResultTimeout
 from holdfast.remote.values import json_bytes
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 #: The API's limit for one page, and the number of pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
+#: The parts that one count reads: of 2,000 entries or more, unless the list ends before.
+COUNT_PARTS_MAX: Final = 500
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
 #: The time between two looks at an execution: short at first, and longer for a long wait, because
 #: each look is a read that is paid for.
@@ -340,6 +342,40 @@ def page(
         if found.after is None or len(found.rows) >= limit:
             break
     return found
+
+
+def counts(
+    *,
+    by: Sequence[str] = ("status",),
+    workflow: str | None = None,
+    status: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> Operation[Counts]:
+    """Count executions by `workflow`, `status` or `wait`, or several of them. After
+    `COUNT_PARTS_MAX` requests the rest is not counted.
+    """
+    chosen = {"workflow": workflow, "status": status, "by": ",".join(by)}
+    times = {"since": _filter_text(since), "until": _filter_text(until)}
+    total: dict[tuple[str, ...], int] = {}
+    oldest: Json | None = None
+    began, after = "", None
+    for _ in range(COUNT_PARTS_MAX):
+        part = yield from _get(f"/counts{_query({**chosen, **times, 'after': after})}")
+        for row in part["counts"]:
+            labels = tuple(row[name] for name in by)
+            total[labels] = total.get(labels, 0) + row["count"]
+        found = part.get("oldest")
+        if found is not None and (oldest is None or found["since"] < oldest["since"]):
+            oldest = found
+        began, after = began or part["at"], part.get("next")
+        if after is None:
+            break
+    rows = [
+        {**dict(zip(by, labels, strict=True)), "count": number}
+        for labels, number in sorted(total.items())
+    ]
+    return Counts(rows, oldest, began, after)
 
 
 def _filter_text(value: object) -> str | list[str] | None:

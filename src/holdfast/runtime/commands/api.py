@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.runtime.commands import (
     answers,
     bulk,
+    counts,
     events,
     fork,
     limits,
@@ -101,6 +102,9 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         return fork.fork(self.known, tenant, identifier, request, chance)
+
+    def counts(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return counts.counts(tenant, request)
 
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
