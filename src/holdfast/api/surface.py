@@ -63,6 +63,7 @@ __all__ = [
     "heartbeat",
     "hours",
     "minutes",
+    "note",
     "parallel",
     "publish",
     "pure",
@@ -234,6 +235,17 @@ def publish(name: str, value: object, /) -> None:
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.publish(name, value)
+
+
+def note(**attributes: object) -> None:
+    """Change search attributes: `note(stage="packed")`. None removes one.
+
+    The workflow declares them in `@workflow(search={…})`. A direct run without a harness has no
+    index.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.note(attributes)
 
 
 def _require_harness(function: str, name: str) -> Harness:

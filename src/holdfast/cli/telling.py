@@ -17,7 +17,10 @@ def add(commands: Any) -> None:
     event_parser.add_argument("name")
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")
     event_parser.add_argument(
-        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+        *("--data", "--output"),
+        required=True,
+        metavar="JSON",
+        help="or @FILE, or - for stdin",
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
@@ -41,7 +44,7 @@ def add(commands: Any) -> None:
     )
     answer_parser.add_argument("--by", help="your name; default: the user of this machine")
     how = answer_parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
+    how.add_argument("--output", "--data", metavar="JSON", help="or @FILE, or - for stdin")
     how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
     answer_parser.add_argument("--cause", metavar="TEXT", help="of the error")
 

@@ -22,6 +22,7 @@ from holdfast.compiler.ir import (
     Inlined,
     Leave,
     Loop,
+    Note,
     Publish,
     Raise,
     RegisterUndo,
@@ -125,6 +126,8 @@ def _failures_of_action(action: object) -> Failures:
             | RunParallel(_, TypedQuery() as value)
         ):
             return _expressions([value.fails])
+        case Note(attributes):
+            return _expressions([value.fails for _, _, value in attributes])
         case RunEach(items, _, _, concurrency, needed, tolerated):
             given = (concurrency, needed, tolerated)
             counts = [count for count in given if count is not None]

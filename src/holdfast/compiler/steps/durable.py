@@ -27,6 +27,7 @@ _STEPS: Final = frozenset(
             surface.receive,
             surface.ask,
             surface.publish,
+            surface.note,
             surface.again,
             surface.send,
             surface.start,
