@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.api.sealing import NO_SEALS, Seals, schema_has_secrets
+from holdfast.errors import RequestError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -46,9 +47,18 @@ class _Form:
     """The meaning of an annotation: how a value looks in Python and in JSON."""
 
     def __init__(self, annotation: Any) -> None:
-        from pydantic import TypeAdapter  # noqa: PLC0415
+        from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415
 
-        self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        except PydanticUserError as error:
+            reason = error.message.partition("\n")[0]
+            shown = getattr(annotation, "__name__", annotation)
+            raise RequestError(
+                "HF520",
+                f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
+                help="annotate with a model, a dataclass, or a type that pydantic knows",
+            ) from None
         self._has_secrets = schema_has_secrets(self._adapter.core_schema)
 
     @property

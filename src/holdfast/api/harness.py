@@ -75,6 +75,9 @@ class Harness(Protocol):
     def publish(self, name: str, value: object, /) -> None:
         """Take note of a value that is readable from outside."""
 
+    def note(self, attributes: Mapping[str, object], /) -> None:
+        """Take note of changed search attributes."""
+
     def run_branches(
         self,
         branches: Sequence[Callable[[], Any]],

@@ -57,12 +57,15 @@ class Registry:
     def from_modules(cls, names: Iterable[str]) -> Registry:
         """Import the modules and collect the tasks and workflows in their namespaces.
 
-        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
+        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name,
+        HF158 when one event starts two workflows.
         """
         modules = [_import(name) for name in names]
+        workflows = _collect(modules, Workflow)
+        _require_one_starter(workflows)
         return cls(
             tasks=MappingProxyType(_collect(modules, Task)),
-            workflows=MappingProxyType(_collect(modules, Workflow)),
+            workflows=MappingProxyType(workflows),
             services=MappingProxyType(_services(modules)),
         )
 
@@ -126,6 +129,19 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
                     help=f'rename one: @{kind.__name__.lower()}(name="...")',
                 )
     return found
+
+
+def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:
+    """An event belongs to one execution, so it starts one workflow."""
+    started: dict[str, str] = {}
+    for name, workflow in workflows.items():
+        event = None if workflow.keyed is None else workflow.keyed.starts_on
+        if event is not None and started.setdefault(event, name) != name:
+            raise WorkflowError(
+                "HF158",
+                f"the event {event!r} starts {started[event]} and {name}",
+                help=f'@workflow(key="…", starts_on="{name}.{event}") for one of them',
+            )
 
 
 def _services(modules: Iterable[ModuleType]) -> dict[str, tuple[Limit, ...]]:

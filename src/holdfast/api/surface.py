@@ -62,6 +62,7 @@ __all__ = [
     "heartbeat",
     "hours",
     "minutes",
+    "note",
     "parallel",
     "publish",
     "pure",
@@ -214,6 +215,17 @@ def publish(name: str, value: object, /) -> None:
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.publish(name, value)
+
+
+def note(**attributes: object) -> None:
+    """Change search attributes: `note(stage="packed")`. None removes one.
+
+    The workflow declares them in `@workflow(search={…})`. A direct run without a harness has no
+    index.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.note(attributes)
 
 
 def _require_harness(function: str, name: str) -> Harness:

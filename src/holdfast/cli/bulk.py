@@ -9,13 +9,13 @@ import argparse
 import sys
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, rate
 from holdfast.cli.console import FINE, NEGATIVE, harmless, json_argument, print_json
 from holdfast.cli.finding import add_filters, filters_of
-from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.core.state import PAUSE_TIMERS
 
 if TYPE_CHECKING:
@@ -69,14 +69,15 @@ def _add_operation(actions: Any, name: str, about: str) -> argparse.ArgumentPars
 def give(arguments: argparse.Namespace) -> int:
     """Count the executions, and with `--yes` act on them."""
     client, operation = client_of(arguments), arguments.action
-    filters, fields = filters_of(arguments), _fields(arguments)
+    now = now_of(arguments, client)
+    filters, fields = filters_of(arguments, now), _fields(arguments)
     if operation == "event" and filters.get("waiting_for") is None:
         filters["waiting_for"] = f"event:{arguments.event}"
     asked: Any = (operation, filters, arguments.reason)
     by = arguments.by or local_user()
     found = client.bulk_dry_run(*asked, by=by, fields=fields)
     if not arguments.yes:
-        return _put_dry_run(arguments, found)
+        return _put_dry_run(arguments, found, now)
     expected = None if "next" in found else found["matching"]
     told = client.bulk(*asked, by=by, fields=fields, rate=arguments.rate, expected=expected)
     run = told["execution"]
@@ -106,7 +107,7 @@ def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
             return {}
 
 
-def _put_dry_run(arguments: argparse.Namespace, found: Any) -> int:
+def _put_dry_run(arguments: argparse.Namespace, found: Any, now: datetime) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
     if arguments.json:
@@ -115,7 +116,7 @@ def _put_dry_run(arguments: argparse.Namespace, found: Any) -> int:
     more = " or more" if "next" in found else ""
     print(f"{arguments.action} would act on {found['matching']}{more} executions")
     if found["sample"]:
-        screen.put(screen.executions(found["sample"], datetime.now(UTC)))
+        screen.put(screen.executions(found["sample"], now))
         print("nothing is changed; add --yes to do it", file=sys.stderr)
     return FINE
 

@@ -17,9 +17,13 @@ def add(commands: Any) -> None:
     event_parser.add_argument("name")
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")
     event_parser.add_argument(
-        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+        *("--data", "--output"),
+        required=True,
+        metavar="JSON",
+        help="or @FILE, or - for stdin",
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
+    event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
     answer_parser.add_argument(
         "token",
@@ -28,7 +32,7 @@ def add(commands: Any) -> None:
     )
     answer_parser.add_argument("--by", help="your name; default: the user of this machine")
     how = answer_parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
+    how.add_argument("--output", "--data", metavar="JSON", help="or @FILE, or - for stdin")
     how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
     answer_parser.add_argument("--cause", metavar="TEXT", help="of the error")
 
@@ -36,7 +40,9 @@ def add(commands: Any) -> None:
 def event(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.data, "--data")
     client = client_of(arguments)
-    told = client.event(arguments.name, arguments.key, data, id=arguments.id)
+    told = client.event(
+        arguments.name, arguments.key, data, id=arguments.id, execution=arguments.to
+    )
     waiting = told["waiting"]
     heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
     return say(arguments, told, f"event {told['event']} {heard}")

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task, Workflow
+from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.source import Source, Span
 
@@ -21,7 +22,7 @@ Statement: TypeAlias = (
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
     "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | WaitForEvent | Ask | Publish"
-    " | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
+    " | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -302,6 +303,13 @@ class Publish:
 
     name: str
     value: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Sets search attributes: name, type and value of each. The execution does not wait."""
+
+    attributes: tuple[tuple[str, AttributeKind, TypedQuery], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,12 +174,20 @@ class Holdfast(Construct):
         return self._grant_routes(grantee, "POST /executions")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to see executions: their state, their history, the list."""
-        return self._grant_routes(grantee, "GET /executions", "GET /executions/*")
+        """Allow to see executions, with their state and history, and the open questions."""
+        return self._grant_routes(
+            grantee,
+            *("GET /executions", "GET /executions/*", "GET /counts"),
+            *("GET /questions", "GET /questions/*"),
+        )
 
     def grant_answer(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to answer the questions of executions."""
-        return self._grant_routes(grantee, "POST /answers")
+        """Allow to list the questions of executions, and to answer, claim and delegate them."""
+        return self._grant_routes(
+            grantee,
+            *("GET /questions", "GET /questions/*"),
+            *("POST /answers", "POST /questions/*"),
+        )
 
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""

@@ -104,6 +104,7 @@ class Client:
                 return
 
     page = blocking(operations.page)
+    counts = blocking(operations.counts)
     describe = blocking(operations.describe)
     history = blocking(operations.history)
     logs = blocking(operations.logs)
@@ -115,6 +116,10 @@ class Client:
     resume = blocking(operations.resume)
     skip = blocking(operations.skip)
     fork = blocking(operations.fork)
+    migrate = blocking(operations.migrate)
+    positions = blocking(operations.positions)
+    definition = blocking(operations.definition)
+    workflows = blocking(operations.workflows)
     change_priority = blocking(operations.change_priority)
     bulk = blocking(operations.bulk)
     bulk_dry_run = blocking(operations.bulk_dry_run)
@@ -140,6 +145,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:
@@ -202,4 +208,5 @@ class Handle(Generic[R]):
     resume = blocking_of_one(operations.resume)
     skip = blocking_of_one(operations.skip)
     fork = blocking_of_one(operations.fork)
+    migrate = blocking_of_one(operations.migrate)
     change_priority = blocking_of_one(operations.change_priority)

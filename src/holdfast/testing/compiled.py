@@ -88,7 +88,7 @@ def run_compiled(
             over.place.owner(over)
     except Diverged as diverged:
         return Trace(None, timeline.calls, timeline.now_ms, str(diverged))
-    return Trace(root.end(), timeline.calls, root.ended_ms)
+    return Trace(root.end(), timeline.calls, root.ended_ms, attributes=root.attributes())
 
 
 @dataclass
@@ -158,6 +158,11 @@ class _Machine:
                 return End(status)
             case _:
                 raise AssertionError("the execution is still running")
+
+    def attributes(self) -> dict[str, JsonValue]:
+        """Return the search attributes by name."""
+        assert self.state is not None
+        return {name: one.value for name, one in self.state.attributes.items()}
 
     def _moment(self, clock_error_ms: int = 0) -> DecisionInputs:
         return DecisionInputs(

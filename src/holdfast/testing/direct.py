@@ -243,6 +243,11 @@ class _Direct:
     def publish(self, name: str, value: object, /) -> None:
         self.timeline.publish(name, to_json(value), current_line.get().path)
 
+    def note(self, attributes: Mapping[str, object], /) -> None:
+        """Do nothing: no run reads a search attribute. `Run.attributes` are those of the compiled
+        run.
+        """
+
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:

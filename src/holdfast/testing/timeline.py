@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
@@ -60,6 +61,7 @@ class Trace:
     ended_ms: int
     why: str = ""
     result: Any = None
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

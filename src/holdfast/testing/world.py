@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
@@ -39,6 +39,8 @@ class Run(Generic[R]):
     compiled_error: str | None
     #: Scripted outcomes and sent events that the run did not use.
     unused: list[str]
+    #: The search attributes at the end, as JSON, by name.
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def status(self) -> EndStatus:
@@ -161,7 +163,10 @@ class World:
         # Hide secrets as reports do: a test cannot know the sealed form of a secret.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
-        return Run(end, calls, ended, direct.result, compiled.end.error, script.unused)
+        return Run(
+            *(end, calls, ended, direct.result, compiled.end.error, script.unused),
+            attributes=compiled.attributes,
+        )
 
     def _script(self, workflow: Workflow[..., Any]) -> Script:
         return Script(

@@ -40,6 +40,7 @@ from holdfast.compiler.ir import (
     Again,
     Ask,
     Assign,
+    Note,
     Publish,
     RunEach,
     RunFirst,
@@ -115,6 +116,9 @@ class StepEmitter:
             case Publish(name, value):
                 published = {"Publish": {name: template(value.query)}}
                 return f"publish {name}", {"Type": "Pass", "Holdfast": published}
+            case Note(attributes):
+                noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
+                return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case SleepUntil(moment):
@@ -170,7 +174,7 @@ def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
 def _result_of(action: Action) -> QueryTree:
     """The result of the step, read in the state that it becomes."""
     match action:
-        case Sleep() | SleepUntil() | Publish():
+        case Sleep() | SleepUntil() | Publish() | Note():
             return NULL
         case RunFirst():
             winner, other = Variable("_winner"), Variable("_other")

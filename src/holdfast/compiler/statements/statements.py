@@ -78,6 +78,7 @@ from holdfast.compiler.ir import (
     Break,
     Continue,
     If,
+    Note,
     Publish,
     Sleep,
     SleepUntil,
@@ -298,6 +299,13 @@ class Statements:
                 action = SleepUntil(self.protected(moment, node, "moment"))
             case Publish(name, value):
                 action = Publish(name, self.protected(value, node, "published"))
+            case Note(attributes):
+                action = Note(
+                    tuple(
+                        (name, kind, self.protected(value, node, f"noted_{name}"))
+                        for name, kind, value in attributes
+                    )
+                )
             case _:
                 pass
         return action, type_

@@ -26,6 +26,7 @@ _STEPS: Final = frozenset(
             surface.wait_for_event,
             surface.ask,
             surface.publish,
+            surface.note,
             surface.again,
             surface.send,
             surface.start,

@@ -21,6 +21,7 @@ from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
+    lower_note,
     lower_publish,
     lower_send,
     lower_sleep,
@@ -60,6 +61,8 @@ class Steps:
         if isinstance(function, Workflow):
             given = self._arguments(node, function, 0)
             return lower_child_call(self.expressions, node, function, given)
+        if function is surface.note:
+            return lower_note(self.expressions, node)
         if function is surface.start:
             return self._start(node)
         if function is surface.again:

@@ -5,9 +5,11 @@ of its result.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import Any
 
 from holdfast.api.payloads import can_be_named, union_of
+from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import at_border, is_duration
 from holdfast.compiler.expressions.expressions import Expressions
@@ -22,7 +24,18 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.ir import Action, Ask, Publish, SendEvent, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.ir import (
+    Action,
+    Ask,
+    Note,
+    Publish,
+    SendEvent,
+    Sleep,
+    SleepUntil,
+    WaitForEvent,
+)
+from holdfast.compiler.searching import declared_kinds, kind_of
+from holdfast.compiler.signatures import annotation_fault, signature_of
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -142,6 +155,32 @@ def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, T
     return Publish(name, at_border(expressions.unit, found["value"], value)), NONE
 
 
+def lower_note(expressions: Expressions, node: ast.Call) -> tuple[Action, Type]:
+    workflow = expressions.unit.workflow
+    kinds = declared_kinds(workflow.search, signature_of(workflow.function).parameters)
+    if node.args or not node.keywords or any(word.arg is None for word in node.keywords):
+        message = "note() takes search attributes by name"
+        raise refuse(expressions, node, "HF152", message, 'note(stage="packed")')
+    noted = [_noted(expressions, word, kinds) for word in node.keywords]
+    return Note(tuple(noted)), NONE
+
+
+def _noted(
+    expressions: Expressions, word: ast.keyword, kinds: Mapping[str, AttributeKind]
+) -> tuple[str, AttributeKind, TypedQuery]:
+    name = str(word.arg)
+    kind = kinds.get(name)
+    if kind is None:
+        message = f"the workflow declares no search attribute `{name}`"
+        help_ = f'@workflow(search={{"{name}": str}}); declared: {", ".join(kinds) or "none"}'
+        raise refuse(expressions, word.value, "HF152", message, help_)
+    value = at_border(expressions.unit, word.value, require_value(expressions, word.value))
+    if value.type != NONE and kind_of(value.type) != kind:
+        message = f"the search attribute `{name}` is {kind} and this is {describe(value.type)}"
+        raise refuse(expressions, word.value, "HF152", message, f"a value of type {kind}")
+    return name, kind, value
+
+
 def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
     match found.get("timeout"):
         case None | ast.Constant(value=None):
@@ -152,6 +191,9 @@ def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:
     found = _find_payload(expressions.unit, node)
+    fault = annotation_fault(found)
+    if fault is not None:
+        raise refuse(expressions, node, "HF004", f"what is waited for {fault.message}", fault.help)
     if found is not None:
         return found
     message = (

@@ -16,8 +16,8 @@ from holdfast.limits import DEFINITION_BYTES_MAX
 
 _EXTENSION: Final = "HF064"
 _LIMIT: Final = "HF065"
-#: The only extension of a state without which the workflow has the same result.
-_PUBLISH: Final = "Publish"
+#: The extensions of a state without which the workflow has the same result.
+_SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
@@ -100,7 +100,7 @@ def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note
     notes += [places.note(states[0], cut) for states in _shielded_by_author(extension)]
     unread = "there is no place on Step Functions where this value could be read"
     for _, name, state in _states(definition, ""):
-        if _PUBLISH in state.get("Holdfast", {}):
+        if _SHOWN & state.get("Holdfast", {}).keys():
             notes.append(places.note(name, unread))
     for waiting, other in places.compiled.false_waits:
         notes.append(
@@ -142,7 +142,7 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         if state.get("Resource") == "holdfast:again":
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         for word in state.get("Holdfast", {}):
-            if word != _PUBLISH:
+            if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])
 
 
