@@ -26,6 +26,7 @@ from holdfast.compiler.ir import (
     Publish,
     Raise,
     RegisterUndo,
+    Reply,
     Reraise,
     Return,
     RunEach,
@@ -109,6 +110,7 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Reply(_, arguments)
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)

@@ -51,7 +51,7 @@ import json
 import sys
 import tokenize
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -275,13 +275,14 @@ def _compile(
         report = _reporter(unit)
         statements = statements_of(block)
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        keyed = None
         if node is not None and workflow.keyed is not None:
-            check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block, secrets)
+        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -413,7 +414,6 @@ def _emit(
         secrets=secrets,
         migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
-        keyed=workflow.keyed,
     )
 
 
