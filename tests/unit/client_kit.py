@@ -61,7 +61,10 @@ class MemoryStack:
         claims = TENANT_CLAIM if (authorization or "").startswith("Bearer ") else None
         asked = dict(parse_qsl(query))
         status, answer = self.site.request(
-            method, unquote(path), json.loads(body or b"{}"), query=asked, claims=claims
+            *(method, unquote(path), json.loads(body or b"{}")),
+            query=asked,
+            claims=claims,
+            rawQueryString=query,
         )
         if self.works:
             self.world.run(until_ms=self.world.now_ms)

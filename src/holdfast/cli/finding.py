@@ -66,6 +66,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--last-error", metavar="NAME", help="those that are tried again after this error"
     )
+    parser.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="by a search attribute: customer=C-17, 'total>100'; all of several",
+    )
     parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
     parser.add_argument(
         "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
@@ -124,19 +130,20 @@ def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
         "error": arguments.error,
         "name": arguments.name,
         "paused": arguments.paused,
-        "since": _moment(arguments.since, now),
-        "until": _moment(arguments.until, now),
-        "ended_since": _moment(arguments.ended_since, now),
-        "ended_until": _moment(arguments.ended_until, now),
+        "since": moment_of(arguments.since, now),
+        "until": moment_of(arguments.until, now),
+        "ended_since": moment_of(arguments.ended_since, now),
+        "ended_until": moment_of(arguments.ended_until, now),
         "waiting_for": arguments.waiting_for,
-        "waiting_since": _moment(arguments.older_than, now),
+        "waiting_since": moment_of(arguments.older_than, now),
         "last_error": arguments.last_error,
         "parent": arguments.parent,
         "definition": arguments.definition,
+        "where": arguments.where,
     }
 
 
-def _moment(given: datetime | timedelta | None, now: datetime) -> datetime | None:
+def moment_of(given: datetime | timedelta | None, now: datetime) -> datetime | None:
     """Return the time; a span is that long ago."""
     return now - given if isinstance(given, timedelta) else given
 

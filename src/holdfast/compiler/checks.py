@@ -22,9 +22,11 @@ from holdfast.compiler.ir import (
     Inlined,
     Leave,
     Loop,
+    Note,
     Publish,
     Raise,
     RegisterUndo,
+    Reply,
     Reraise,
     Return,
     RunEach,
@@ -108,6 +110,7 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Reply(_, arguments)
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
@@ -123,6 +126,8 @@ def _failures_of_action(action: object) -> Failures:
             | RunParallel(_, TypedQuery() as value)
         ):
             return _expressions([value.fails])
+        case Note(attributes):
+            return _expressions([value.fails for _, _, value in attributes])
         case RunEach(items, _, _, concurrency, needed, tolerated):
             given = (concurrency, needed, tolerated)
             counts = [count for count in given if count is not None]

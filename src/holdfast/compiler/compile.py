@@ -50,7 +50,8 @@ import ast
 import json
 import sys
 import tokenize
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -72,8 +73,10 @@ from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
-from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.hints import hints_of
+from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
 from holdfast.compiler.keyed import check_key
+from holdfast.compiler.searching import declared_kinds, noted_at_start
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -105,6 +108,10 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    migration: dict[str, JsonValue] = field(default_factory=dict)
+    #: The search attributes and their types.
+    search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
 
     @cached_property
@@ -130,6 +137,8 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"migration": self.migration} if self.migration else {}),
+                **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
             }
         )
@@ -186,6 +195,12 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
         secrets=_secrets_of(graph),
+        migration=hints_of(
+            graph,
+            emitted.asl,
+            emitted.spots,
+            {step.task.renamed: step.task.name for step in steps if step.task.renamed},
+        ),
     )
 
 
@@ -260,13 +275,14 @@ def _compile(
         report = _reporter(unit)
         statements = statements_of(block)
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        keyed = None
         if node is not None and workflow.keyed is not None:
-            check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block, secrets)
+        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -353,7 +369,27 @@ def _start(
         variable = statements.hold(argument.arg, type_)
         values.append((variable, TypedQuery(query, type_)))
     origin = statements.origin(node, "start")
-    return (Assign(origin, tuple(values)),) if values else ()
+    start = (Assign(origin, tuple(values)),) if values else ()
+    return (*start, *_search(unit, node, workflow, statements))
+
+
+def _search(
+    unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
+) -> StatementBlock:
+    """Return the step that sets the search attributes of the input."""
+    if not workflow.search:
+        return ()
+    types = signature_of(workflow.function).parameters
+    inputs = {
+        name: TypedQuery(Variable(statements.scope.name(name)), type_)
+        for name, type_ in types.items()
+    }
+
+    def refuse(code: str, message: str, help_: str) -> None:
+        unit.refuse(node, code, message, help_)
+
+    noted = noted_at_start(workflow.search, inputs, refuse)
+    return (StepStatement(statements.origin(node, "search"), Note(noted), ()),) if noted else ()
 
 
 def _emit(
@@ -365,9 +401,10 @@ def _emit(
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
     extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return CompiledWorkflow(
         name=workflow.name,
-        asl={**head, **states, **extension},
+        asl=asl,
         function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
         workflows=dict(sorted(machine.workflows.items())),
@@ -375,7 +412,8 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
-        keyed=workflow.keyed,
+        migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
+        search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
     )
 
 

@@ -67,8 +67,13 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF085": "the name of a published value that is computed",
         "HF086": "a start of what is no workflow",
         "HF087": "`again` where the workflow cannot go on as new",
+        "HF150": "a search attribute that is not a field of the input",
+        "HF151": "a search attribute of a type that cannot be searched",
+        "HF152": "a note of an attribute that the workflow does not declare",
         "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
         "HF157": "a call of a workflow that has a key",
+        "HF159": "a way through the handling of a request without a reply at its end",
+        "HF160": "a request that is not received by a `with` of its own",
     }
 )
 

@@ -40,6 +40,8 @@ class MachineParts:
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
     tasks: set[str] = field(default_factory=set)
+    #: The tasks that had another name before: old name to new name.
+    renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
@@ -51,6 +53,11 @@ class MachineParts:
     #: Blocks that are bounded in time, innermost first.
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
+    def note_task(self, task: Task[..., Any]) -> None:
+        self.tasks.add(task.name)
+        if task.renamed is not None:
+            self.renamed[task.renamed] = task.name
+
     @property
     def extension(self) -> dict[str, Any]:
         """The field `Holdfast` of the machine; see docs/reference/extensions.md."""
@@ -59,7 +66,7 @@ class MachineParts:
 
 
 def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
-    machine.tasks.add(task.name)
+    machine.note_task(task)
     kind = "pure" if task.is_pure else "task"
     state = {
         "Type": "Task",

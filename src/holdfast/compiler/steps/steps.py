@@ -21,7 +21,9 @@ from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
+    lower_note,
     lower_publish,
+    lower_receive,
     lower_send,
     lower_sleep,
     lower_sleep_until,
@@ -44,6 +46,16 @@ class Steps:
         except StepRefused:
             return None
 
+    def receive(self, node: ast.Call) -> tuple[Action, Type] | None:
+        """Return the wait of `with receive(…)` and the type of the request; None when refused."""
+        found = match_call(self.expressions.unit, node, surface.receive)
+        if found is None:
+            return None
+        try:
+            return lower_receive(self.expressions, node, found)
+        except StepRefused:
+            return None
+
     def arguments(
         self, node: ast.Call, task: Task[..., Any], *, skip: int = 0
     ) -> TypedQuery | None:
@@ -60,6 +72,8 @@ class Steps:
         if isinstance(function, Workflow):
             given = self._arguments(node, function, 0)
             return lower_child_call(self.expressions, node, function, given)
+        if function is surface.note:
+            return lower_note(self.expressions, node)
         if function is surface.start:
             return self._start(node)
         if function is surface.again:
@@ -80,6 +94,10 @@ class Steps:
             return lower_sleep(self.expressions, found)
         if function is surface.sleep_until:
             return lower_sleep_until(self.expressions, found)
+        if function is surface.receive:
+            message = "a request is received by `with`, which says where its handling ends"
+            help_ = f"with {self.expressions.unit.text(node)} as request:"
+            raise refuse(self.expressions, node, "HF160", message, help_)
         if function is surface.wait_for_event:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:

@@ -125,7 +125,7 @@ def _checked(
         "rate": rate,
         "page": bulk.page_of(rate),
     }
-    _require_possible(asked)
+    _require_possible(known, asked)
     if name == "event":
         wanted = yield from known.event_payload(tenant, given["name"], "")
         data = normalised(known.types, tenant, wanted, given["data"], f"event {given['name']!r}")
@@ -179,12 +179,13 @@ def _statuses(asked: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _require_possible(asked: Mapping[str, Any]) -> None:
-    """Raise RequestError HF204, HF205 for filters that no list takes, HF502 for those that select
-    nothing.
+def _require_possible(known: Lookup, asked: Mapping[str, Any]) -> None:
+    """Raise RequestError HF204, HF205, HF480, HF481 for filters that no list takes, HF502 for those
+    that select nothing.
     """
     statuses = _statuses(asked)
-    if not among(list_filter(asked["filters"]), statuses).statuses:
+    wanted = list_filter(asked["filters"], known.search_attributes())
+    if not among(wanted, statuses).statuses:
         raise RequestError(
             "HF502",
             f"the filters select no execution that is {' or '.join(statuses)}",

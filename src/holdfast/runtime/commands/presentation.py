@@ -14,6 +14,7 @@ from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,
@@ -77,6 +78,8 @@ def execution(
         shown["paused"] = _pause(state.paused)
     if state.published:
         shown["published"] = dict(state.published)
+    if state.attributes:
+        shown["attributes"] = shown_attributes(state.attributes)
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
 
@@ -286,8 +289,8 @@ def without_secrets(value: Json) -> Json:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def listed(entry: ListEntry) -> dict[str, Any]:
-    """Return one row of the output of `holdfast list`."""
+def listed(entry: ListEntry, attributes: Mapping[str, Attribute] | None = None) -> dict[str, Any]:
+    """Return one row of `holdfast list`. `attributes`: the search attributes that were read."""
     row = {
         "execution": entry.run,
         "name": entry.name,
@@ -296,6 +299,8 @@ def listed(entry: ListEntry) -> dict[str, Any]:
         "started": iso_time(entry.started_ms),
         "started_ms": entry.started_ms,
     }
+    if attributes:
+        row["attributes"] = shown_attributes(attributes)
     if entry.stopped_ms is not None:
         row["stopped"] = iso_time(entry.stopped_ms)
     if entry.paused_ms is not None:
@@ -303,6 +308,10 @@ def listed(entry: ListEntry) -> dict[str, Any]:
     if entry.waits:
         row["waits"] = [_subject(wait) for wait in entry.waits]
     return row if entry.error is None else {**row, "error": entry.error}
+
+
+def shown_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    return {name: one.value for name, one in attributes.items()}
 
 
 def _subject(wait: Subject) -> dict[str, str]:

@@ -13,10 +13,12 @@ from typing import Any, Final
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.runtime.attribute_filter import is_ordered_by_value
 from holdfast.runtime.commands import limits, presentation
 from holdfast.runtime.commands.fork import forks_of
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
+from holdfast.runtime.commands.search_list import read_search_page
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, Page, read_page
@@ -155,19 +157,22 @@ def executions(
     queries of the list and one batch of reads, and eight more queries when the first page of a
     workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
-    wanted = among(list_filter(request), statuses)
+    wanted = among(list_filter(request, lookup.search_attributes()), statuses)
     now_ms = yield Clock()
     page = yield from _page_of(tenant, wanted, now_ms)
-    rows = [presentation.listed(entry) for entry in page.entries]
+    rows = [presentation.listed(entry, page.attributes.get(entry.run)) for entry in page.entries]
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
         yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
-    rows.sort(key=lambda row: row["started_ms"], reverse=True)
+    if not is_ordered_by_value(wanted.attributes):
+        rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
 
 
 def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, Any, Page]:
+    if wanted.attributes:
+        return (yield from read_search_page(tenant, wanted, now_ms))
     if wanted.waits is not None:
         return (
             yield from read_waiting_page(

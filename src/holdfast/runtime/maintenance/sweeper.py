@@ -55,6 +55,7 @@ from holdfast.runtime import (
     inbox,
     measuring,
     messages,
+    search_rows,
     status_events,
     wait_rows,
     watchdog,
@@ -162,6 +163,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         yield from follow_ups.drop_row(row)
         return
     yield from wait_rows.repair_row(log, now_ms)
+    yield from search_rows.repair(log)
     yield from measuring.checked(log.state, now_ms)
     controls = yield from inbox.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
@@ -210,6 +212,7 @@ def _finish(log: Log, state: Execution) -> NoResult:
     if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     if is_listed or state.redrives:
+        yield from search_rows.repair(log)
         yield from follow_ups.at_end(log)
 
 
