@@ -106,6 +106,28 @@ def test_a_worker_imports_few_modules_and_no_other_package_than_boto3() -> None:
     assert foreign <= BOTO
 
 
+FIRST_CALL = """
+import sys
+from holdfast import task
+from holdfast.asl.jsonata.jsonata import compile_expression
+
+@task
+def add(number: int, note: str) -> int:
+    return number + 1
+
+compile_expression("$states.input.number"), compile_expression("$order.lines")
+assert add.call_json({"number": 1, "note": "x"}) == 2
+print(sorted(set(sys.modules) & {"jsonata", "pydantic", "regex"}))
+"""
+
+
+def test_the_first_call_of_a_task_with_plain_values_imports_no_parser_and_no_validator() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert ran.stdout.strip() == "[]"
+
+
 def test_the_api_imports_few_modules_and_no_other_package_than_boto3() -> None:
     ours, foreign = _brought_by("holdfast.aws.http")
 
