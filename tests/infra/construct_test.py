@@ -133,6 +133,7 @@ def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Templa
     }
     assert routes == {
         *("$default/POST/executions", "$default/GET/executions", "$default/GET/executions/*"),
+        "$default/GET/counts",
         *("$default/POST/answers", "$default/POST/events"),
         *("$default/GET/questions", "$default/GET/questions/*", "$default/POST/questions/*"),
     }

@@ -177,7 +177,7 @@ class Holdfast(Construct):
         """Allow to see executions, with their state and history, and the open questions."""
         return self._grant_routes(
             grantee,
-            *("GET /executions", "GET /executions/*"),
+            *("GET /executions", "GET /executions/*", "GET /counts"),
             *("GET /questions", "GET /questions/*"),
         )
 

@@ -102,6 +102,7 @@ class AsyncClient:
                 return
 
     page = awaited(operations.page)
+    counts = awaited(operations.counts)
     describe = awaited(operations.describe)
     history = awaited(operations.history)
     logs = awaited(operations.logs)
@@ -123,6 +124,8 @@ class AsyncClient:
     bulk_report = awaited(operations.bulk_report)
     event = awaited(operations.event)
     events = awaited(operations.events)
+    request = awaited(operations.request)
+    reply = awaited(operations.reply)
     answer = awaited(operations.answer)
     questions = awaited(operations.questions)
     question = awaited(operations.question)
