@@ -274,12 +274,12 @@ def try_pair(folder: Path, seed: int) -> Counter[str]:
     maker = Maker(Random(seed))
     old = maker.program()
     new = maker.edited(old)
-    texts = [compiled(folder, one.source(), header="") for one in (old, new)]
+    first, second = (compiled(folder, one.source(), header="") for one in (old, new))
     done: Counter[str] = Counter()
     start = Random(seed).randrange(20)
     _, _, waits = old.run({"v0": start}, None)
     for number in waits:
-        shop = TwoVersions(*texts, work)
+        shop = TwoVersions(first, second, work)
         run = shop.begun({"v0": start})
         for earlier in waits[: waits.index(number)]:
             send(shop, earlier)
