@@ -214,3 +214,8 @@ AWS_THROTTLING_CODES: Final = frozenset(
         "TooManyRequestsException",
     }
 )
+
+#: A request is an event of the name of its kind with this at its end. Its data is the id of the
+#: request, and what the caller asks. It is here because workflows, the compiler and the runtime
+#: share it.
+REQUEST_SUFFIX: Final = "?"

@@ -72,6 +72,9 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF152": "a note of an attribute that the workflow does not declare",
         "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
         "HF157": "a call of a workflow that has a key",
+        "HF159": "a way through the handling of a request without a reply at its end",
+        "HF161": "two tasks of one name in one workflow",
+        "HF160": "a request that is not received by a `with` of its own",
     }
 )
 

@@ -12,7 +12,7 @@ from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -289,7 +289,9 @@ class _Machine:
         if attempt.target == AGAIN:
             return self._again(path, attempt)
         started = started_by(attempt.target)
-        if started is None:
+        if attempt.target == REPLY:
+            place = WaitingPlace(path, None, "reply", "", given)
+        elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}
         else:

@@ -157,7 +157,7 @@ class Rewriting:
                 return _retried(
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
-            case "again":
+            case "again" | "reply":
                 return state  # refused: see `refusals`
             case "start":
                 machine = self._placeholder("workflow", target, target)
