@@ -155,8 +155,13 @@ def check(
     lines whose refused steps are missing in `statements`.
     """
     payloads: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for statement in statements:
         match statement:
+            case StepStatement(origin, TaskAction(task)):
+                if functions.setdefault(task.name, task.function) is not task.function:
+                    message = f"this workflow calls two tasks that are named `{task.name}`"
+                    report(origin, "HF161", message, f'@task(name="another_{task.name}")')
             case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
                 file = "" if origin.source is None else origin.source.file

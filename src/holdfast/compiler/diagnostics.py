@@ -73,6 +73,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
         "HF157": "a call of a workflow that has a key",
         "HF159": "a way through the handling of a request without a reply at its end",
+        "HF161": "two tasks of one name in one workflow",
         "HF160": "a request that is not received by a `with` of its own",
     }
 )

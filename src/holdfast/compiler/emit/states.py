@@ -39,7 +39,8 @@ class MachineParts:
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
-    tasks: set[str] = field(default_factory=set)
+    #: The tasks by name, and the module that defines each.
+    tasks: dict[str, str] = field(default_factory=dict)
     #: The tasks that had another name before: old name to new name.
     renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
@@ -54,7 +55,7 @@ class MachineParts:
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
     def note_task(self, task: Task[..., Any]) -> None:
-        self.tasks.add(task.name)
+        self.tasks[task.name] = task.function.__module__
         if task.renamed is not None:
             self.renamed[task.renamed] = task.name
 
