@@ -89,7 +89,7 @@ def test_the_same_code_follows_its_history(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     path.write_text(json.dumps(history))
     assert again(tmp_path, ORDER, path) == found
-    path.write_text(json.dumps({"execution": "01", "history": history}))
+    path.write_text(json.dumps({"execution": "01", "history": json.dumps(history)}))
     assert again(tmp_path, ORDER, str(path)) == found
 
 

@@ -52,6 +52,7 @@ RUN_BY: Final = {
     "debug.md": "tests/unit/debug_doc_test.py",
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
+    "find.md": "tests/unit/find_doc_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",

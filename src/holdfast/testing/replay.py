@@ -55,6 +55,8 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import RunPath
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
+#: A history, a line of an export, or the path of a file that holds one of them.
+Recorded: TypeAlias = History | Mapping[str, Any] | str | Path
 
 #: Members of the details that a history gives as JSON text.
 _TEXTS: Final = ("input", "output", "parameters")
@@ -76,9 +78,9 @@ class Replayed:
     status: str
 
 
-def replay(workflow: Workflow[..., Any], history: History | str | Path, /) -> Replayed:
-    """Replay a history that `Client.history`, `holdfast history --json` or `holdfast export` gave,
-    or the JSON file of one.
+def replay(workflow: Workflow[..., Any], history: Recorded, /) -> Replayed:
+    """Replay a history that `Client.history` or `holdfast history --json` gave, a line of
+    `holdfast export`, or the JSON file of one of them.
 
     Raises Difference, which names the first step that today's code would do otherwise, and
     ScriptError for a history that cannot be replayed.
@@ -94,11 +96,13 @@ def replay(workflow: Workflow[..., Any], history: History | str | Path, /) -> Re
     return _Replay(workflow).run(events)
 
 
-def _read(history: History | str | Path) -> History:
-    if not isinstance(history, str | Path):
-        return history
-    found: Any = json.loads(Path(history).read_text(encoding="utf-8"))
-    events: History = found["history"] if isinstance(found, dict) else found
+def _read(history: Recorded) -> History:
+    found: Any = history
+    if isinstance(history, str | Path):
+        found = json.loads(Path(history).read_text(encoding="utf-8"))
+    if isinstance(found, Mapping):
+        found = json.loads(found["history"])
+    events: History = found
     return events
 
 
