@@ -53,6 +53,7 @@ RUN_BY: Final = {
     "dag.md": "tests/unit/dag_doc_test.py",
     "language.md": "tests/unit/snippets_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
+    "services.md": "tests/unit/services_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
     "own-project.md": "tests/infra/deploy_own_test.py",

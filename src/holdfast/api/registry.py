@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.library import library_task
 from holdfast.api.limits import Limit, ServiceLimits
+from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
@@ -117,7 +118,8 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            if not isinstance(value, kind):
+            # A service's action has no function here: the engine calls it by its state.
+            if not isinstance(value, kind) or isinstance(value, ServiceCall):
                 continue
             other = found.setdefault(value.name, value)
             # `task.options(...)` is the same function with other settings, not a second task.
