@@ -46,7 +46,7 @@ from holdfast.compiler.types.types import (
 )
 from holdfast.service_models import Action, Parameter, ParameterKind, UnknownName
 
-#: What each call of a service returns: a JSON object.
+#: The type of the result of each call: a JSON object.
 RESULT: Final = DictOf(UNKNOWN)
 #: Text parameters that carry a document: an object given for one is sent as its JSON text.
 _DOCUMENTS: Final = frozenset({"Body", "Detail", "Input", "Message", "MessageBody", "Payload"})
