@@ -126,7 +126,8 @@ DEAD_LETTER_BATCHES_MAX: Final = 10  # batches of ten dead letters that one swee
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third dead letter of an execution puts it into quarantine
 # `doctor` reports work that is later than this: a visibility time-out and a sweep have passed
 STUCK_SECONDS: Final = 300
-# executions, and list partitions, that one page of `doctor` examines
+# One page of `doctor` ends after so many reads: an execution counts as one, and so does a partition
+# of the list. A page without a bound could outlast the function that computes it.
 DOCTOR_EXAMINED_MAX: Final = 200
 
 # -- Schedules (docs/how-to/schedule.md) -----------------------------------------------------------
@@ -213,3 +214,8 @@ AWS_THROTTLING_CODES: Final = frozenset(
         "TooManyRequestsException",
     }
 )
+
+#: A request is an event of the name of its kind with this at its end. Its data is the id of the
+#: request, and what the caller asks. It is here because workflows, the compiler and the runtime
+#: share it.
+REQUEST_SUFFIX: Final = "?"

@@ -89,6 +89,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/executions/{id}/fork": {"step": "ask", "reason": "again"},
             "/executions/{id}/skip": {"step": "ask", "result": 1, "reason": "by hand"},
             "/executions/{id}/priority": {"priority": 1, "reason": "a large customer"},
+            "/executions/{id}/migration": {"reason": "the new check is law"},
         }
         body = bodies.get(path, {}) if method == "POST" else b""
         identifier = f"{shop.run}:0.1" if path.startswith("/questions") else shop.run

@@ -69,6 +69,9 @@ class Harness(Protocol):
     def send(self, name: str, data: object, /, *, key: str) -> None:
         """Send the event."""
 
+    def reply(self, request: str, value: object, error: Exception | None, /) -> None:
+        """Reply to the request of this id, or reject it with the error."""
+
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
         """Start an execution that nothing waits for, and return its id."""
 

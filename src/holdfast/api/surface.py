@@ -13,6 +13,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
+from holdfast.api.requests import Received
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
@@ -66,6 +67,7 @@ __all__ = [
     "parallel",
     "publish",
     "pure",
+    "receive",
     "role",
     "running_task",
     "seconds",
@@ -175,6 +177,24 @@ def ask(
         timeout_seconds=_seconds(timeout),
     )
     return answered
+
+
+@overload
+def receive(
+    name: str, payload: type[T], /, *, key: str, timeout: timedelta | None = None
+) -> Received[T]: ...
+@overload
+def receive(
+    name: str, payload: UnionType, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]: ...
+def receive(
+    name: str, payload: Any, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]:
+    """Wait for a request, and reply to it: `with receive("total", Currency, key=cart_id) as
+    request:`. Each way through the block ends with `request.reply(…)` or an error, which rejects
+    the request; the workflow then goes on behind the block. Raises WaitTimeout.
+    """
+    return Received(_require_harness("receive", name), name, payload, key, timeout)
 
 
 def send(name: str, data: object, /, *, key: str) -> None:

@@ -240,6 +240,7 @@ class Task(_Declared[P, R]):
         idempotent: bool = False,
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
+        renamed: str | None = None,
     ) -> None:
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
@@ -262,6 +263,7 @@ class Task(_Declared[P, R]):
         self.heartbeat = heartbeat
         self.label = label
         self.idempotent = idempotent
+        self.renamed = renamed
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
@@ -354,6 +356,9 @@ class Workflow(_Declared[P, R]):
     limits: tuple[Limit, ...] = ()
     # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
+    # For the executions of the version before this one (`holdfast migrate`).
+    renamed: Mapping[str, str] = MappingProxyType({})
+    assumed_done: tuple[str, ...] = ()
     search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
 
@@ -365,12 +370,16 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        assumed_done: Sequence[str] = (),
         search: SearchAttributes = NO_SEARCH,
         key: str | None = None,
         starts_on: str | None = None,
         unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
+        self.renamed = renamed
+        self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         if search:
             # Most workflows have none, and each module lengthens a cold start.
@@ -450,6 +459,7 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
+    renamed: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -459,6 +469,7 @@ def task(
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     idempotent: bool = False,
+    renamed: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -471,13 +482,14 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
+    renamed: str | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
     `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
-    retries.
+    retries. `renamed`: the name that the task had before, for `holdfast migrate`.
     """
     make = functools.partial(
         Task,
@@ -488,6 +500,7 @@ def task(
         idempotent=idempotent,
         limits=limits,
         batch=batch,
+        renamed=renamed,
     )
     return make if function is None else make(function)
 
@@ -506,6 +519,8 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
     search: SearchAttributes = NO_SEARCH,
     key: str | None = None,
     starts_on: str | None = None,
@@ -519,6 +534,8 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
     search: SearchAttributes = NO_SEARCH,
     key: str | None = None,
     starts_on: str | None = None,
@@ -527,6 +544,9 @@ def workflow(
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
+    `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
+    steps of the version before this one their present names, `assumed_done` names new steps that
+    executions past them need not run.
     `schedule` starts executions by itself. `search` names the attributes by which executions are
     found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
     `note` gives a value.
@@ -541,6 +561,8 @@ def workflow(
         timeout=timeout,
         limits=limits,
         schedule=schedule,
+        renamed=renamed,
+        assumed_done=assumed_done,
         search=search,
         key=key,
         starts_on=starts_on,

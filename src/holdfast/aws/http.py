@@ -43,6 +43,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ),
         (),
     ),
+    "GET /counts": (("by", "workflow", "status", "since", "until", "after"), ()),
     "GET /executions/{id}": ((), ()),
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
@@ -52,6 +53,9 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /executions/{id}/migration": ((), ("to", "dry_run", "reason", "by")),
+    "GET /positions": (("workflow", "after"), ()),
+    "GET /definitions/{hash}": ((), ()),
     "POST /bulk": (
         (),
         (
@@ -82,6 +86,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "DELETE /schedules/{name}": ((), ()),
     "POST /events": ((), ("name", "key", "data", "id", "execution")),
     "GET /events": ((), ()),
+    "POST /requests": ((), ("name", "key", "data", "id", "execution")),
+    "GET /requests/{id}": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
     "GET /questions": (("assignee", "workflow", "limit", "after"), ()),
     "GET /questions/{id}": ((), ()),
@@ -172,6 +178,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             "GET /executions",
         )
 
+    @app.get("/counts")
+    def counts() -> Any:
+        return answer(lambda: front.counts(tenant(), app.query), "GET /counts")
+
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
         return answer(
@@ -242,6 +252,21 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             lambda: front.fork(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
+
+    @app.post("/executions/<identifier>/migration")
+    def migrate(identifier: str) -> Any:
+        route, act = "POST /executions/{id}/migration", front.migrate
+        return answer(
+            lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
+        )
+
+    @app.get("/positions")
+    def positions() -> Any:
+        return answer(lambda: front.positions(tenant(), app.query), "GET /positions")
+
+    @app.get("/definitions/<identifier>")
+    def definition(identifier: str) -> Any:
+        return answer(lambda: front.definition(tenant(), identifier), "GET /definitions/{hash}")
 
     @app.post("/bulk")
     def bulk() -> Any:
@@ -324,6 +349,15 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/events")
     def events() -> Any:
         return answer(lambda: front.events(tenant()), "GET /events")
+
+    @app.post("/requests")
+    def send_request() -> Any:
+        route = "POST /requests"
+        return answer(lambda: front.request(tenant(), body(route), os.urandom(10)), route)
+
+    @app.get("/requests/<request_id>")
+    def reply(request_id: str) -> Any:
+        return answer(lambda: front.reply(tenant(), request_id), "GET /requests/{id}")
 
     @app.post("/answers")
     def give_answer() -> Any:

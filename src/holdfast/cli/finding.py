@@ -130,12 +130,12 @@ def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
         "error": arguments.error,
         "name": arguments.name,
         "paused": arguments.paused,
-        "since": _moment(arguments.since, now),
-        "until": _moment(arguments.until, now),
-        "ended_since": _moment(arguments.ended_since, now),
-        "ended_until": _moment(arguments.ended_until, now),
+        "since": moment_of(arguments.since, now),
+        "until": moment_of(arguments.until, now),
+        "ended_since": moment_of(arguments.ended_since, now),
+        "ended_until": moment_of(arguments.ended_until, now),
         "waiting_for": arguments.waiting_for,
-        "waiting_since": _moment(arguments.older_than, now),
+        "waiting_since": moment_of(arguments.older_than, now),
         "last_error": arguments.last_error,
         "parent": arguments.parent,
         "definition": arguments.definition,
@@ -143,7 +143,7 @@ def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
     }
 
 
-def _moment(given: datetime | timedelta | None, now: datetime) -> datetime | None:
+def moment_of(given: datetime | timedelta | None, now: datetime) -> datetime | None:
     """Return the time; a span is that long ago."""
     return now - given if isinstance(given, timedelta) else given
 

@@ -49,6 +49,28 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
     return table
 
 
+def counts(rows: Sequence[JsonRow], groups: Sequence[str]) -> Table:
+    table = plain_table(*groups, "executions", right=("executions",))
+    for row in rows:
+        table.add_row(*(_label(row[group], group) for group in groups), f"{row['count']:,}")
+    if len(rows) > 1:
+        total = sum(row["count"] for row in rows)
+        table.add_row("all", *("" for _ in groups[1:]), f"{total:,}")
+    return table
+
+
+def _label(value: str, group: str) -> Text:
+    return Text(harmless(value), STYLES.get(value, "") if group == "status" else "")
+
+
+def longest_wait(oldest: JsonRow, now: datetime) -> str:
+    """Return one line about the execution that waits longest."""
+    waited = duration(_span(oldest["since"], now))
+    name = harmless(oldest["name"] or oldest["execution"])
+    wait = harmless(oldest["wait"])
+    return f"longest wait: {name} ({oldest['workflow']}) for {wait}, {waited}"
+
+
 def _paused(row: JsonRow) -> str:
     pause = row.get("paused")
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
@@ -405,7 +427,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 #: Events that record which operator requested them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
-    | {"AttemptQueued", "ExecutionQueued"}
+    | {"AttemptQueued", "ExecutionQueued", "Migrated"}
 )
 
 

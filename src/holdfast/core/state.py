@@ -481,6 +481,9 @@ class Execution(NamedTuple):
 
     `renewed_event` is the last event before the execution went on as new, 0 before the first time.
 
+    `migrated_from` is the definition that the last migration left, "" without one: a migration
+    back leads there.
+
     `published` are the values that the workflow makes readable from outside, by name.
 
     `attributes` are the search attributes, by name. `notes` counts the changes of them since the
@@ -522,6 +525,7 @@ class Execution(NamedTuple):
     fork_of: ForkOrigin | None = None
     published: Mapping[str, Json] = MappingProxyType({})
     renewed_event: int = 0
+    migrated_from: str = ""
     attributes: Mapping[str, Attribute] = MappingProxyType({})
     notes: int = 0
 

@@ -86,10 +86,12 @@ def to_json(state: Execution) -> dict[str, Any]:
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     published = {"published": dict(state.published)} if state.published else {}
     renewed = {"renewed_event": state.renewed_event} if state.renewed_event else {}
+    migrated = {"migrated_from": state.migrated_from} if state.migrated_from else {}
     attributes = {name: list(one) for name, one in state.attributes.items()}
     noted = {"attributes": attributes} if attributes else {}
     notes = {"notes": state.notes} if state.notes else {}
     optional = (
+        "migrated_from",
         "renewed_event",
         "paused",
         "priority",
@@ -105,6 +107,7 @@ def to_json(state: Execution) -> dict[str, Any]:
         **fork_of,
         **published,
         **renewed,
+        **migrated,
         **noted,
         **notes,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],

@@ -73,6 +73,18 @@ class Page(NamedTuple):
     after: str | None
 
 
+class Counts(NamedTuple):
+    """Numbers of executions by group. `rows`: the labels of each group, and `count`. `oldest`: the
+    execution that has waited longest. `at`: when the counting began. `after` is where it ended
+    early, None when all were counted.
+    """
+
+    rows: list[Json]
+    oldest: Json | None
+    at: str
+    after: str | None
+
+
 class QuestionPage(NamedTuple):
     """Open questions to people. `after` is the place of the next page, None at the end."""
 

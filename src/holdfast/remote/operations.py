@@ -20,8 +20,8 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
-from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
-from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+from holdfast.remote.answers import Counts, Description, Filters, Json, Page, QuestionPage, Started
+from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
 from holdfast.remote.values import json_bytes
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ T = TypeVar("T")
 #: The API's limit for one page, and the number of pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
+#: The parts that one count reads: of 2,000 entries or more, unless the list ends before.
+COUNT_PARTS_MAX: Final = 500
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
 #: The time between two looks at an execution: short at first, and longer for a long wait, because
 #: each look is a read that is paid for.
@@ -144,6 +146,50 @@ def fork(
     """
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
+
+
+def migrate(
+    execution: str,
+    *,
+    to: str = "latest",
+    dry_run: bool = False,
+    reason: str | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Let the execution go on with another definition, from where it stands. `to`: "latest",
+    "back" to the one before its last migration, or the beginning of a hash. `dry_run`: only say
+    whether it may, and why not.
+    """
+    fields = {"to": to, "dry_run": dry_run or None, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/migration", fields))
+
+
+def positions(workflow: str) -> Operation[Json]:
+    """Return where the running executions of the workflow stand: `positions`, each with the ids of
+    its executions, and `definitions` by hash. Executions that have not waited yet are not in it.
+    """
+    found: list[Json] = []
+    after: str | None = None
+    while True:
+        page = yield from _get(f"/positions{_query({'workflow': workflow, 'after': after})}")
+        found += page["positions"]
+        after = page.get("next")
+        if after is None:
+            break
+    definitions = {}
+    for name in sorted({row["definition"] for row in found}):
+        definitions[name] = yield from definition(name)
+    return {"workflow": workflow, "positions": found, "definitions": definitions}
+
+
+def definition(hash: str) -> Operation[Json]:  # noqa: A002
+    """Return a stored definition: `hash`, `asl` and `map`."""
+    return (yield from _get(f"/definitions/{quote(hash, safe='')}"))
+
+
+def workflows() -> Operation[list[Json]]:
+    """Return the deployed workflows, with the hashes of their newest definitions."""
+    return list((yield from _get("/workflows"))["workflows"])
 
 
 # -- bulk operations -------------------------------------------------------------------------------
@@ -298,6 +344,40 @@ def page(
     return found
 
 
+def counts(
+    *,
+    by: Sequence[str] = ("status",),
+    workflow: str | None = None,
+    status: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> Operation[Counts]:
+    """Count executions by `workflow`, `status` or `wait`, or several of them. After
+    `COUNT_PARTS_MAX` requests the rest is not counted.
+    """
+    chosen = {"workflow": workflow, "status": status, "by": ",".join(by)}
+    times = {"since": _filter_text(since), "until": _filter_text(until)}
+    total: dict[tuple[str, ...], int] = {}
+    oldest: Json | None = None
+    began, after = "", None
+    for _ in range(COUNT_PARTS_MAX):
+        part = yield from _get(f"/counts{_query({**chosen, **times, 'after': after})}")
+        for row in part["counts"]:
+            labels = tuple(row[name] for name in by)
+            total[labels] = total.get(labels, 0) + row["count"]
+        found = part.get("oldest")
+        if found is not None and (oldest is None or found["since"] < oldest["since"]):
+            oldest = found
+        began, after = began or part["at"], part.get("next")
+        if after is None:
+            break
+    rows = [
+        {**dict(zip(by, labels, strict=True)), "count": number}
+        for labels, number in sorted(total.items())
+    ]
+    return Counts(rows, oldest, began, after)
+
+
 def _filter_text(value: object) -> str | list[str] | None:
     match value:
         case None | False:
@@ -329,6 +409,46 @@ def event(
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     return (yield from _post("/events", fields, data=data))
+
+
+def request(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+    timeout: float | None = 60.0,
+) -> Operation[Any]:
+    """Ask an execution that receives such requests, and return its reply as JSON. A request that is
+    sent twice with one `id` counts once.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds, with the id for `reply`.
+    """
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    asked = yield from _post("/requests", fields, data=data)
+    return (yield from reply(asked["request"], timeout))
+
+
+def reply(request: str, timeout: float | None = None) -> Operation[Any]:
+    """Return the reply to a request that was sent before.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds.
+    """
+    deadline = math.inf if timeout is None else (yield Now()) + timeout
+    interval = POLL_SECONDS
+    while True:
+        found = yield from _get(f"/requests/{quote(request, safe='')}")
+        match found["status"]:
+            case "ANSWERED":
+                return found["output"]
+            case "REJECTED":
+                raise RequestRejected(request, found["error"], found["cause"])
+        if (yield Now()) >= deadline:
+            assert timeout is not None
+            raise ReplyTimeout(request, timeout)
+        yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
+        interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
 
 def events() -> Operation[list[Json]]:

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.core import facts
+from holdfast.core import facts, migrating
 from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
@@ -236,9 +236,12 @@ PAUSE: Final = "pause"
 RESUME: Final = "resume"
 PRIORITY: Final = "priority"
 SKIP: Final = "skip"
+MIGRATE: Final = "migrate"
 #: Code that does not know these kinds would read their items as stops. Format 2 makes such code
 #: refuse the item.
-_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2, PRIORITY: 2, SKIP: 2}
+_CONTROL_FORMAT: Final[Mapping[str, int]] = {
+    **dict.fromkeys((PAUSE, RESUME, PRIORITY, SKIP, MIGRATE), 2)
+}
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
@@ -291,6 +294,8 @@ def stored_control(
                 stored_ms = int(item["at"])
                 if item.get("kind") == SKIP:
                     fact: Control = yield from _skip(tenant, state.run, control_id, item)
+                elif item.get("kind") == MIGRATE:
+                    fact = yield from _migrate(tenant, state.run, control_id, item)
                 else:
                     fact = _control(control_id, item)
             if _is_open(state, fact, is_paused=is_paused):
@@ -320,6 +325,8 @@ def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
             return not state.is_ended
         case facts.SkipRequested():
             return is_skipped_by(state, fact)
+        case facts.MigrateRequested():
+            return migrating.is_open(state, fact)
         case _:
             assert_never(fact)
 
@@ -330,7 +337,12 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
             return True
         case facts.ResumeRequested() | facts.StopRequested():
             return False
-        case facts.RedriveRequested() | facts.PriorityRequested() | facts.SkipRequested():
+        case (
+            facts.RedriveRequested()
+            | facts.PriorityRequested()
+            | facts.SkipRequested()
+            | facts.MigrateRequested()
+        ):
             return is_paused
         case _:
             assert_never(fact)
@@ -365,6 +377,16 @@ def _skip(
     frame, entered = str(item["frame"]), int(item["entered"])
     reason, by = str(item["reason"]), str(item["by"])
     return facts.SkipRequested(control_id, frame, entered, output, reason, by)
+
+
+def _migrate(
+    tenant: str, run: str, control_id: str, item: Item
+) -> Generator[Effect, Any, facts.MigrateRequested]:
+    move: Any = yield from unstow(tenant, run, item)
+    reason, by = str(item["reason"]), str(item["by"])
+    return facts.MigrateRequested(
+        control_id, move["from"], move["to"], move["visits"], move["plan"], reason, by
+    )
 
 
 def _word(item: Item, name: str) -> str | None:

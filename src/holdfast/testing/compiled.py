@@ -13,7 +13,7 @@ from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -193,7 +193,7 @@ class _Machine:
             if event.type == "Published":
                 assert state is not None
                 frame = state.frames[event.holdfast.get("frame", ROOT)]
-                path = (*self.path, *_lanes_of(state, frame))
+                path = (*self.path, *lanes_of(state, frame))
                 self._timeline.publish(event.holdfast["name"], event.holdfast["value"], path)
             state = apply(state, event)
 
@@ -232,7 +232,7 @@ class _Machine:
         """The results of the library's functions, which a direct run calls as they are."""
         waiting = (frame.waiting for frame in self.state.frames.values())
         return [
-            _called(attempt, task)
+            pure_result(attempt, task)
             for attempt in waiting
             if isinstance(attempt, Attempt) and attempt.kind == "pure"
             if (task := library_task(attempt.target)) is not None
@@ -260,7 +260,7 @@ class _Machine:
         if self.state.due_ms is not None and self.state.stopping is None:
             want(_WHOLE, 0, self._timeout, self.state.due_ms)
         for frame in self.state.frames.values():
-            path = (*self.path, *_lanes_of(self.state, frame))
+            path = (*self.path, *lanes_of(self.state, frame))
             for due in frame.deadlines:
                 want(due.entry, 0, self._deadline, path, frame.id, due)
             waiting = frame.waiting
@@ -291,7 +291,9 @@ class _Machine:
         if attempt.target == AGAIN:
             return self._again(path, attempt)
         started = started_by(attempt.target)
-        if started is None:
+        if attempt.target == REPLY:
+            place = WaitingPlace(path, None, "reply", "", given)
+        elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}
         else:
@@ -369,10 +371,11 @@ class _Machine:
         return WaitingPlace(self.path, fire, "silent", timeout_ms=due_ms - self._timeline.now_ms)
 
 
-def _lanes_of(state: Execution, frame: Frame) -> RunPath:
+def lanes_of(state: Execution, frame: Frame) -> RunPath:
+    """Return the line of control of a frame: the branches or iterations that lead to it."""
     if frame.owner is None:
         return ()
-    return (*_lanes_of(state, state.frames[frame.owner]), frame.lane)
+    return (*lanes_of(state, state.frames[frame.owner]), frame.lane)
 
 
 def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
@@ -398,7 +401,8 @@ def _name_of(attempt: Attempt) -> str:
     return python_name(attempt.target)
 
 
-def _called(attempt: Attempt, task: Task[..., Any]) -> Fact:
+def pure_result(attempt: Attempt, task: Task[..., Any]) -> Fact:
+    """Call a pure function, as a worker does."""
     arguments: Any = attempt.arguments
     if task.name == LOG:
         return Succeeded(attempt.entry, attempt.attempt, None)

@@ -41,7 +41,10 @@ class MachineParts:
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
-    tasks: set[str] = field(default_factory=set)
+    #: The tasks by name, and the module that defines each.
+    tasks: dict[str, str] = field(default_factory=dict)
+    #: The tasks that had another name before: old name to new name.
+    renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
@@ -52,6 +55,11 @@ class MachineParts:
     shielded: list[list[str]] = field(default_factory=list)
     #: Blocks that are bounded in time, innermost first.
     deadlines: list[dict[str, Any]] = field(default_factory=list)
+
+    def note_task(self, task: Task[..., Any]) -> None:
+        self.tasks[task.name] = task.function.__module__
+        if task.renamed is not None:
+            self.renamed[task.renamed] = task.name
 
     @property
     def extension(self) -> dict[str, Any]:
@@ -83,7 +91,7 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
         case ServiceCall():
             return f"arn:aws:states:::{HTTP_TARGET}"
         case _:
-            machine.tasks.add(task.name)
+            machine.note_task(task)
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 

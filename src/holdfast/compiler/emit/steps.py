@@ -42,6 +42,7 @@ from holdfast.compiler.ir import (
     Assign,
     Note,
     Publish,
+    Reply,
     RunEach,
     RunFirst,
     RunParallel,
@@ -109,6 +110,9 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case Reply(request, arguments):
+                given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
+                return f"reply to {request}", {"Type": "Task", **given}
             case WaitForEvent() as wait:
                 return event_state(self.machine, wait)
             case Ask() as question:

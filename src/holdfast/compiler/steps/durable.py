@@ -24,6 +24,7 @@ _STEPS: Final = frozenset(
             surface.sleep,
             surface.sleep_until,
             surface.wait_for_event,
+            surface.receive,
             surface.ask,
             surface.publish,
             surface.note,

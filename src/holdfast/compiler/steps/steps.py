@@ -25,6 +25,7 @@ from holdfast.compiler.steps.waits import (
     lower_ask,
     lower_note,
     lower_publish,
+    lower_receive,
     lower_send,
     lower_sleep,
     lower_sleep_until,
@@ -44,6 +45,16 @@ class Steps:
         """Return the action and the type of a durable call; None when it was refused."""
         try:
             return self._lower(node, function)
+        except StepRefused:
+            return None
+
+    def receive(self, node: ast.Call) -> tuple[Action, Type] | None:
+        """Return the wait of `with receive(…)` and the type of the request; None when refused."""
+        found = match_call(self.expressions.unit, node, surface.receive)
+        if found is None:
+            return None
+        try:
+            return lower_receive(self.expressions, node, found)
         except StepRefused:
             return None
 
@@ -87,6 +98,10 @@ class Steps:
             return lower_sleep(self.expressions, found)
         if function is surface.sleep_until:
             return lower_sleep_until(self.expressions, found)
+        if function is surface.receive:
+            message = "a request is received by `with`, which says where its handling ends"
+            help_ = f"with {self.expressions.unit.text(node)} as request:"
+            raise refuse(self.expressions, node, "HF160", message, help_)
         if function is surface.wait_for_event:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:

@@ -159,7 +159,7 @@ class Rewriting:
                 )
             case "arn":
                 return state  # a call of a service, in AWS's own form
-            case "again":
+            case "again" | "reply":
                 return state  # refused: see `refusals`
             case "start":
                 machine = self._placeholder("workflow", target, target)

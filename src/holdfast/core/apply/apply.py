@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core.apply import cancelling, map_run, pausing, tasks
+from holdfast.core.apply import cancelling, map_run, migrating, pausing, tasks
 from holdfast.core.apply.frames import (
     Apply,
     counted,
@@ -124,6 +124,7 @@ def _continued_as_new(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(
         definition=own["definition"],
+        migrated_from="",
         input=own["input"],
         frames={},
         renewed_event=state.last_event,
@@ -441,6 +442,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "Published": _published,
     "Noted": _attribute_noted,
     "StepSkipped": _skipped,
+    "Migrated": migrating.migrated,
     "ExecutionForked": _forked,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,

@@ -59,7 +59,7 @@ def fork(
     given = _overrides(known, tenant, begun, request)
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
-    run = yield from _send(known, tenant, log.state, {"of": of, **given, **words}, chance)
+    run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
     return {
         "execution": run,
         "fork_of": log.run,

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
+    MigrateRequested,
     PauseRequested,
     PriorityRequested,
     RedriveRequested,
@@ -220,7 +221,13 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
-            case PauseRequested() | ResumeRequested() | PriorityRequested() | SkipRequested():
+            case (
+                PauseRequested()
+                | ResumeRequested()
+                | PriorityRequested()
+                | SkipRequested()
+                | MigrateRequested()
+            ):
                 is_due = True  # `stored_control` returns only messages that still apply
             case _:
                 assert_never(fact)

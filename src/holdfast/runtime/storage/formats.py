@@ -84,6 +84,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Published": 2,
     "Noted": 2,
     "ContinuedAsNew": 2,
+    "Migrated": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
@@ -91,7 +92,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:")
+_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:
@@ -103,7 +104,9 @@ def format_for(event_type: str, details: Mapping[str, Any]) -> int:
 
 # -- compression -----------------------------------------------------------------------------------
 
-#: Words that every record repeats, for zlib. Part of format 1: never change it, make a new format.
+#: The preset dictionary with which zlib compresses each record of format 1: words that records
+#: repeat. Only the same bytes can inflate a record, so after a change here no stored record could
+#: be read. Other words need a new format.
 _WORDS_1: Final = (
     b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
     b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'

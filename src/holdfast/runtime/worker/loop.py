@@ -50,6 +50,7 @@ from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.facts import DecisionInputs, Fact
+from holdfast.core.migrating import after_move
 from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
 from holdfast.errors import FormatError
@@ -330,6 +331,14 @@ class Processing:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
         self._definition, self._program = definition_hash, None
 
+    def _fetch_targets(self) -> NoResult:
+        """Add the program of its target to each request for a migration."""
+        for place, fact in enumerate(self.facts):
+            if isinstance(fact, facts.MigrateRequested) and fact.program is None:
+                yield from self.setting.programs.fetch(self.log.tenant, fact.target)
+                program = self.setting.programs.program(fact.target)
+                self.facts[place] = replace(fact, program=program)
+
     def _gather(self) -> NoResult:
         """Collect the external facts to which the message points; a recovering delivery reads them
         all.
@@ -388,6 +397,7 @@ class Processing:
                     self.facts += claims
             until_ms = min(limit_ms, until_ms)
             step = Transition((), state)
+            yield from self._fetch_targets()
             if self.facts or has_more(state):
                 step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
@@ -456,8 +466,10 @@ class Processing:
         is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
+        moved = after_move(before, step.events)
+        is_migrated = moved is not before
         more, asked = has_more(after), pending_commands(after)
-        asked_before = [] if before is None else pending_commands(before)
+        asked_before = [] if moved is None else pending_commands(moved)
         new = new_commands(asked, [] if is_redrive or is_resumed else asked_before)
         # Open an execution that stops running for now, or has run for long: its start message alone
         # would not recover it soon.
@@ -475,9 +487,10 @@ class Processing:
             # During the pause the watchdog row may have moved a week ahead; after the resume every
             # wait is due again.
             yield from watchdog.watch(self.log, after, now_ms)
-        # The list shows whether an execution is paused, so its entry moves to the record of the
-        # pause or resume.
-        is_relisted = was_aging or (is_repaused and is_opened and not is_redrive)
+        # The list shows whether an execution is paused, and its definition and steps. So its entry
+        # moves to the record of the pause, the resume or the migration.
+        is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
+        is_relisted = was_aging or is_moved
         is_opening = must_open or is_relisted
         if is_opening:
             step = self._with_opened(step, now_ms)
@@ -503,7 +516,7 @@ class Processing:
             yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
-        if after.definition != self._definition:  # it goes on as new
+        if after.definition != self._definition:  # it goes on as new, or was migrated
             yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:

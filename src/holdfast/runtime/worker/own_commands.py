@@ -17,7 +17,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, SEND, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Execution
@@ -25,6 +25,7 @@ from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
 from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.requests import store_reply
 from holdfast.runtime.commands.start import start
 from holdfast.runtime.effects import Effect
 from holdfast.runtime.storage import keys
@@ -64,6 +65,9 @@ def _output(
     given: Any = attempt.arguments
     if attempt.target == SEND:
         yield from event(known, tenant, {**given, "id": once}, chance)
+        return None
+    if attempt.target == REPLY:
+        yield from store_reply(tenant, given)
         return None
     request = {"workflow": started_by(attempt.target), "input": given, "name": once}
     started = yield from start(known, tenant, {**request, **inherited(state)}, chance)
