@@ -2,7 +2,7 @@
 
 The record that opens an execution carries its waits in its list entry, at no further cost. A later
 record has no list entry. When the execution rests on something else after such a record, and the
-rest lasts, the worker writes one row for the execution: one write unit, and one for its deletion.
+rest lasts, the worker writes one row for the execution: one write unit, and one at the end.
 
     record 4, "Opened"       list entry: waits for the event `paid`
     record 7, `paid` came    a task runs: no row, for it may take a moment only
