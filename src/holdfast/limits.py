@@ -37,6 +37,7 @@ WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # the size of a compressed value above which it goes to S3
 VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred to
+LIST_PREFIX_ITEMS_MIN: Final = 8  # a shorter list is written again when it grows
 MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger value of a message travels through S3
 START_INPUT_BYTES_MAX: Final = 8_192  # a larger input costs less as a blob than as write units
 SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
@@ -48,6 +49,11 @@ EVENTS_MAX: Final = 5_000_000
 # an iteration has four events.
 LANES_MAX: Final = 6_250
 LOAD_RECORDS_WITHOUT_HINT: Final = 8
+NEWER_RECORDS_MAX: Final = 40  # with so many unknown records a process loads the log anew
+# Logs that a worker process keeps between deliveries. They are compressed when stored: in memory a
+# byte becomes about 40.
+WARM_LOG_BYTES_MAX: Final = 1_000_000
+WARM_LOGS_BYTES_MAX: Final = 2_000_000
 
 # -- The worker ------------------------------------------------------------------------------------
 CLOCK_ERROR_MS: Final = 500  # epsilon: how far a host's clock may be from the truth

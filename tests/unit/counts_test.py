@@ -70,6 +70,31 @@ def test_a_step_more_costs_one_write_unit_and_nothing_else() -> None:
     assert twenty.sqs_send_requests == ten.sqs_send_requests
 
 
+def test_a_step_that_appends_to_a_list_costs_the_same_at_every_length() -> None:
+    """A log in format 1 goes over to format 2 once that saves something: with one snapshot."""
+
+    def bill(steps: int) -> tuple[float, float]:
+        again = {"Condition": f"{{% $count($results) < {steps} %}}", "Next": "work"}
+        results = {"results": "{% $append($results, [$states.result]) %}"}
+        states = {
+            "begin": {"Type": "Pass", "Assign": {"results": []}, "Next": "work"},
+            "work": call("add", "again?", Arguments={"n": 1}, Assign=results),
+            "again?": {"Type": "Choice", "Choices": [again], "Default": "done"},
+            "done": {"Type": "Succeed", "Output": "{% $count($results) %}"},
+        }
+        shop = Shop(
+            machine(states), lambda _: TaskSucceeded({"order": "o" * 20, "state": "paid", "n": 12})
+        )
+        before = sum(shop.world.services.bytes_written.values())
+        shop.run()
+        usage = shop.world.services.usage
+        return usage.write_units, sum(shop.world.services.bytes_written.values()) - before
+
+    (short_units, short_bytes), (long_units, long_bytes) = bill(60), bill(180)
+    assert (long_units - short_units) / 120 <= 1.1
+    assert (long_bytes - short_bytes) / 120 <= 1.1 * short_bytes / 60
+
+
 def test_a_pure_loop_of_a_thousand_iterations_takes_at_most_twenty_one_writes() -> None:
     loop = {
         "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
