@@ -200,7 +200,7 @@ class Log:
         if (
             not items
             or len(items) == NEWER_RECORDS_MAX
-            or items[0].get("w") != kept.newest_nonce
+            or (items[0].get("w"), items[0].get(FORMAT_FIELD)) != (kept.newest_nonce, kept.format)
             or is_over(items[-1], now_ms)
         ):
             return False
