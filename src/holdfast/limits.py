@@ -113,8 +113,8 @@ START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
-# rows that one sweep reads in a shard; the next sweep, a minute later, reads the rest
-SWEEP_ROWS_MAX: Final = 1_000
+SWEEP_ROWS_MAX: Final = 1_000  # rows of a page: one that the sweeper itself works off in each shard
+SWEEP_PAGES_MAX: Final = 60  # further pages of a shard, for workers; a minute later come the rest
 STARTS_SWEEP_PAGE: Final = 100  # rows of starts after which the sweeper stores its place
 STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
 STARTS_SWEEP_MS: Final = 15_000  # after so long a shard's other rows of starts wait for a minute

@@ -239,6 +239,56 @@ def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:
     assert len(shop.world.services.items("executions")) <= 12
 
 
+#: An order: a task, the wait for an event, a task, ten seconds, a task.
+ORDER = machine(
+    {
+        "first": call("add", "paid", Arguments={"n": 1}),
+        "paid": wait_for("paid", "second"),
+        "second": call("add", "nap", Arguments={"n": 1}),
+        "nap": {"Type": "Wait", "Seconds": 10, "Next": "last"},
+        "last": call("add", Arguments={"n": 1}),
+    }
+)
+
+
+def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path() -> None:
+    shop = Shop(ORDER)
+    Bill(shop)
+    services = shop.world.services
+    found: list[tuple[float, float, float]] = []
+
+    def path(act: Any, seconds: float = 1) -> None:
+        before = services.usage.copy()
+        act()
+        shop.world.run(until_ms=shop.world.now_ms + int(seconds * 1_000))
+        used = services.usage.minus(before)
+        found.append((used.write_units, used.read_units, used.sqs_send_requests))
+
+    def sweep() -> None:
+        """What the sweeper does for this execution: the other shards have nothing."""
+        row = next(item for item in services.items("mail") if str(item["sk"]).endswith("#w"))
+        shop.world.now_ms += 3_600_000
+        shop.world.call(sweeper.sweep(due_shard(str(row["run"])), "sweeper"))
+
+    path(lambda: shop.start({"n": 0}))
+    path(shop.send_event)
+    path(lambda: None, 20)
+    path(sweep, 0)
+
+    assert found == [
+        # name, row of the start, row of the watchdog, record with its list entry 2, registration;
+        # the log, stored events, the inbox
+        (6, 3, 1),
+        # the event, two records, the waits in the index; registrations, the log, the events
+        (4, 3, 2),
+        # two records, the list entry of the end 1, of the opening removed 2, the row of waits; log
+        (6, 1, 0),
+        # the row of the watchdog; the due rows, and the log with the listed record
+        (1, 2, 0),
+    ]
+    assert sum(reads for _, reads, _ in found) <= 0.6 * sum(writes for writes, _, _ in found)
+
+
 def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:
     """In each shard: one query for due rows. For the overdue one: its log, and its inbox."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 20 * DAY, "End": True}}))

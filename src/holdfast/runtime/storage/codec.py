@@ -26,6 +26,7 @@ from json.encoder import encode_basestring
 from operator import is_
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Json
 from holdfast.core.apply.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
@@ -347,7 +348,7 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of the log, as read. `is_folded`: its events are in a snapshot and were
-    not read.
+    not read. `is_listed`: it had an entry in the list when it was read.
     """
 
     sequence: int
@@ -356,6 +357,7 @@ class Record:
     at_ms: int
     events: tuple[Event, ...]
     is_folded: bool = False
+    is_listed: bool = False
 
 
 def head(item: Item) -> Record:
@@ -365,7 +367,8 @@ def head(item: Item) -> Record:
 
 def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     sequence, at_ms = int(item["sk"]), int(item["at"])
-    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
+    is_listed = resources.LIST_PARTITION in item
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, is_listed=is_listed)
 
 
 #: Python's errors for stored bytes that are damaged.

@@ -110,6 +110,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _tick(setting, delivery))
         if delivery.body["k"] == messages.SCHEDULE:
             return (yield from _schedule(setting, delivery))
+        if delivery.body["k"] == messages.SWEEP:
+            return (yield from _sweep(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # This code must not append to a log that it cannot fold; a worker of the right release
@@ -146,6 +148,14 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     if not is_known:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
     return bool(is_known)
+
+
+def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Work off a page of due rows. A row that is refused stays, and the next sweep reports it."""
+    from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
+
+    yield from sweeper.sweep_page(delivery.body, delivery.owner, setting.formats)
+    return True
 
 
 @dataclass
