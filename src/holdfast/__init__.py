@@ -17,6 +17,7 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.requests import Request
 from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
@@ -42,9 +43,11 @@ from holdfast.api.surface import (
     heartbeat,
     hours,
     minutes,
+    note,
     parallel,
     publish,
     pure,
+    receive,
     role,
     seconds,
     send,
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
     from holdfast.remote.async_client import AsyncClient, AsyncHandle
     from holdfast.remote.client import Client, Handle
-    from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+    from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
 
 __all__ = [
     "Approval",
@@ -83,6 +86,9 @@ __all__ = [
     "Limit",
     "Pure",
     "Rejected",
+    "ReplyTimeout",
+    "Request",
+    "RequestRejected",
     "ResultTimeout",
     "Retry",
     "Schedule",
@@ -113,12 +119,14 @@ __all__ = [
     "lambda_handler",
     "limit_service",
     "minutes",
+    "note",
     "parallel",
     "per_hour",
     "per_minute",
     "per_second",
     "publish",
     "pure",
+    "receive",
     "role",
     "seconds",
     "send",
@@ -144,6 +152,8 @@ _LATER = {
     "Client": "holdfast.remote.client",
     "ExecutionFailed": "holdfast.remote.errors",
     "Handle": "holdfast.remote.client",
+    "ReplyTimeout": "holdfast.remote.errors",
+    "RequestRejected": "holdfast.remote.errors",
     "ResultTimeout": "holdfast.remote.errors",
     "client": "holdfast.boto",
 }

@@ -105,6 +105,7 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
+SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine
 STARTS_DUE_SHARDS: Final = 8  # partitions of the rows by which the sweeper finds lost starts
@@ -131,7 +132,8 @@ DEAD_LETTER_BATCHES_MAX: Final = 10  # batches of ten dead letters that one swee
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third dead letter of an execution puts it into quarantine
 # `doctor` reports work that is later than this: a visibility time-out and a sweep have passed
 STUCK_SECONDS: Final = 300
-# executions, and list partitions, that one page of `doctor` examines
+# One page of `doctor` ends after so many reads: an execution counts as one, and so does a partition
+# of the list. A page without a bound could outlast the function that computes it.
 DOCTOR_EXAMINED_MAX: Final = 200
 
 # -- Schedules (docs/how-to/schedule.md) -----------------------------------------------------------
@@ -144,6 +146,7 @@ SCHEDULE_UNKNOWN_MS: Final = 3_600_000  # so long a nominal time waits for code 
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS  # an end keeps its log as long
 # A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
 # deletes the record.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
@@ -217,3 +220,8 @@ AWS_THROTTLING_CODES: Final = frozenset(
         "TooManyRequestsException",
     }
 )
+
+#: A request is an event of the name of its kind with this at its end. Its data is the id of the
+#: request, and what the caller asks. It is here because workflows, the compiler and the runtime
+#: share it.
+REQUEST_SUFFIX: Final = "?"

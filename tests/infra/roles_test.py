@@ -40,6 +40,7 @@ DEFAULT_BUS = {
 WORKER = {
     "dynamodb:GetItem": {EXECUTIONS, MAIL},
     "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
+    "dynamodb:BatchGetItem": {MAIL},
     "dynamodb:PutItem": {EXECUTIONS, MAIL},
     "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
     "dynamodb:DeleteItem": {MAIL},
@@ -62,11 +63,13 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     "Events": {
         "dynamodb:GetItem": {MAIL},
         "dynamodb:PutItem": {MAIL},
+        "dynamodb:UpdateItem": {MAIL},
         "dynamodb:Query": {EXECUTIONS, MAIL},
         "s3:GetObject": {OBJECTS},
         "s3:ListBucket": {BUCKET},
         "s3:PutObject": {OBJECTS},
         "sqs:SendMessage": {WORK, "MessagingEventsDead"},
+        "secretsmanager:GetSecretValue": {"StorageSecret"},
     },
     "Sweeper": {
         "dynamodb:GetItem": {EXECUTIONS, MAIL},

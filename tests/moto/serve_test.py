@@ -19,6 +19,7 @@ import pytest
 
 from holdfast.cli import main
 from holdfast.limits import BODY_BYTES_MAX
+from holdfast.local import project
 from holdfast.local.project import STATE
 from holdfast.local.stack import LocalStack
 
@@ -198,8 +199,21 @@ def test_commands_find_the_serve_of_their_project_until_it_is_interrupted(
         serve.kill()
         serve.wait()
     assert (serve.returncode, printed, complaints) == (0, "", "")
-    assert not (tmp_path / STATE).exists()
+    assert not list((tmp_path / STATE).glob("serve-*"))
     assert main(["list"]) == 2
+
+
+def test_of_two_serves_the_one_that_is_left_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = (project.Serving(f"http://127.0.0.1:{n}", os.getpid()) for n in (8080, 8081))
+    project.announce(first, tmp_path)
+    project.announce(second, tmp_path)
+    project.withdraw(second, tmp_path)
+    assert project.find_serving() == first
+    project.withdraw(first, tmp_path)
+    assert project.find_serving() is None
 
 
 def test_a_state_file_that_a_dead_serve_left_is_as_good_as_none(
@@ -209,7 +223,7 @@ def test_a_state_file_that_a_dead_serve_left_is_as_good_as_none(
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     for left in (f'{{"url": "http://127.0.0.1:1", "pid": {gone.pid}}}', "{", '{"url": 1}', "[]"):
-        (tmp_path / STATE).parent.mkdir(exist_ok=True)
-        (tmp_path / STATE).write_text(left)
+        (tmp_path / STATE).mkdir(exist_ok=True)
+        (tmp_path / STATE / "serve-1.json").write_text(left)
         assert main(["list"]) == 2
         assert "error[HF273]" in capsys.readouterr().err

@@ -73,6 +73,24 @@ def test_health_says_where_the_data_is_and_what_is_queued(data: Path) -> None:
         assert found["queued"] == {"work": 0, "single": 0, "starts": 0}
 
 
+def test_commands_have_the_clock_of_a_serve_that_was_moved_on(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = deployment_of(MODULES)
+    with serving(deployment, port=0, data=data) as served:
+        shell = Shell(served.url, capsys)
+        served.clock.advance(3 * 86_400_000)
+        shell.json("start", "document_signing", "--name", "c1", "--input", WAIT[0])
+        shell.until(lambda rows: [row["name"] for row in rows] == ["c1"], "list", "--since", "1h")
+        assert [row["name"] for row in shell.json("list", "--until", "1h")] == []
+        served.clock.advance(86_400_000)
+        assert shell("show", "c1") == 0
+        assert "1 d" in shell.printed
+        assert "4 d" not in shell.printed
+        shell("list")
+        assert "1 d" in shell.printed
+
+
 def test_the_clock_moves_on_by_whole_milliseconds(data: Path) -> None:
     with serving(deployment_of([]), port=0, data=data) as served:
         assert call(served.url, "/clock", {"milliseconds": 3_600_000}) == (

@@ -89,6 +89,7 @@ def targets(shop: Shop) -> list[tuple[str, str, Any]]:
             "/executions/{id}/fork": {"step": "ask", "reason": "again"},
             "/executions/{id}/skip": {"step": "ask", "result": 1, "reason": "by hand"},
             "/executions/{id}/priority": {"priority": 1, "reason": "a large customer"},
+            "/executions/{id}/migration": {"reason": "the new check is law"},
         }
         body = bodies.get(path, {}) if method == "POST" else b""
         identifier = f"{shop.run}:0.1" if path.startswith("/questions") else shop.run
@@ -180,7 +181,7 @@ def asked(draw: Random) -> Outcome:
     if status < 300:
         return "accepted"
     assert status in CODES
-    assert "__type" in answer or answer["error"]["code"].startswith("HF2")
+    assert "__type" in answer or answer["error"]["code"].startswith(("HF2", "HF5"))
     assert all(isinstance(effect, PutIfAbsent | PutBlob) for effect in doors.wrote())
     assert doors.stored() == before
     return "refused"

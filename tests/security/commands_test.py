@@ -213,7 +213,7 @@ def test_what_serve_has_written_down_may_be_anything(
     texts |= {b'{"url": "x", "pid": 1e400}': "HF273", b'{"url": "x", "pid": 1e30}': "HF273"}
     texts |= {b'{"url": "file:///etc/passwd", "pid": %d}' % os.getpid(): "HF274"}
     for text, code in texts.items():
-        (tmp_path / project.STATE).write_bytes(text)
+        (tmp_path / project.announcement_of("http://127.0.0.1:1")).write_bytes(text)
         assert main(["list"]) == 2
         assert f"error[{code}]" in capsys.readouterr().err, text
 

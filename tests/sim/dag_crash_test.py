@@ -115,7 +115,7 @@ def test_a_graph_runs_as_an_execution() -> None:
 def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
     count = CrashAt(None, when)
     released(count)
-    for number in range(count.seen):
+    for number in count.numbers:
         world, history = released(CrashAt(number, when))
         assert world.kills == 1
         assert_whole(world, history, number)

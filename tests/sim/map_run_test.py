@@ -112,7 +112,7 @@ def test_one_crash_at_any_effect_changes_nothing(
     counting = CrashAt(None, when)
     stack_of(definition, counting).run(data)
     assert counting.seen > 100
-    for number in range(counting.seen):
+    for number in counting.numbers:
         stack = stack_of(definition, CrashAt(number, when))
         assert stack.run(data) == output, number
         assert stack.world.kills == 1

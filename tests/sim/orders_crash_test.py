@@ -50,7 +50,7 @@ def test_one_crash_at_any_effect_changes_nothing(fate: Fate, when: When) -> None
     expected = OrderShop(count).fulfil([an_order(fate)])
     assert count.seen > 100
 
-    for number in range(count.seen):
+    for number in count.numbers:
         crash = CrashAt(number, when)
         shop = OrderShop(crash)
         outcomes = shop.fulfil([an_order(fate)])

@@ -158,7 +158,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
     counting = CrashAt(None, when)
     Repair(counting).run()
     assert counting.seen > 40
-    for number in range(counting.seen):
+    for number in counting.numbers:
         repair = Repair(CrashAt(number, when))
         assert repair.run() == EXPECTED, number
         assert repair.stack.world.kills == 1

@@ -186,29 +186,6 @@ def test_in_an_outage_a_pause_by_task_holds_300_orders_and_none_fails() -> None:
     assert bank.calls == {(task, "done"): 300 for task in ("reserve", "charge", "ship")}
 
 
-def test_without_the_pause_300_orders_fail_and_one_retry_each_completes_them() -> None:
-    world, bank = drill(seed=6)
-    ran(world, [Work(10_000 + 10_000 * number) for number in range(300)], minutes=61)
-    assert bank.calls == {("reserve", "done"): 300, ("charge", "failed"): 300}
-    failed = list(world.works)
-    assert world.open_runs() == []
-
-    for number, run in enumerate(failed):
-        request = {"reason": "the bank is back"}
-        world.call(world.front.retry("default", run, request, number.to_bytes(8, "big")))
-    world._poll()
-    world.run(START_MS + 70 * MINUTE_MS)
-
-    shown = [world.call(world.front.describe("default", run)) for run in failed]
-    assert {one["status"] for one in shown} == {"SUCCEEDED"}
-    assert bank.calls == {
-        ("reserve", "done"): 300,
-        ("charge", "failed"): 300,
-        ("charge", "done"): 300,
-        ("ship", "done"): 300,
-    }
-
-
 # -- planted ---------------------------------------------------------------------------------------
 
 

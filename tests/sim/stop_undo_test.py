@@ -78,7 +78,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
     counting = CrashAt(None, when)
     ClosingShop(counting).run()
     assert counting.seen > 50
-    for number in range(counting.seen):
+    for number in counting.numbers:
         shop = ClosingShop(CrashAt(number, when))
         assert shop.run() == EXPECTED, number
         assert (check(shop.world), lost(shop.world)) == ([], []), number

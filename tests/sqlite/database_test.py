@@ -18,7 +18,7 @@ from holdfast.local.sqlite.backup import back_up
 from holdfast.local.sqlite.blobs import SqliteBlobs
 from holdfast.local.sqlite.clock import FileClock
 from holdfast.local.sqlite.cloud import SqliteCloud
-from holdfast.local.sqlite.database import Database
+from holdfast.local.sqlite.database import Database, _Change
 from holdfast.local.sqlite.presence import Presence
 from holdfast.local.sqlite.queues import SqliteQueues
 from holdfast.local.sqlite.retention import remove_expired
@@ -211,6 +211,56 @@ def test_a_full_disk_is_a_clear_fault_and_loses_nothing(database: Database) -> N
 
     database._writer.execute("PRAGMA max_page_count = 1000000")
     put(database, 2, text="x" * 100_000)
+
+
+def test_a_connection_that_cannot_be_made_is_a_clear_fault(database: Database, path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.mkdir()
+
+    with pytest.raises(ServiceFault, match="unable to open") as fault:
+        found(database, 1)
+    assert fault.value.code == "HF285"
+
+
+def test_an_interrupted_change_stores_nothing_and_the_next_one_is_stored(
+    database: Database,
+) -> None:
+    def interrupted(writer: sqlite3.Connection) -> None:
+        writer.execute("INSERT INTO settings VALUES ('half', x'')")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        database.write(interrupted)
+    put(database, 1)
+
+    assert found(database, 1) == item(1)
+    assert database.setting("half", b"new") == b"new"
+
+
+def test_a_change_beside_an_interrupted_one_is_not_taken_for_stored(database: Database) -> None:
+    faults: list[ServiceFault] = []
+
+    def beside() -> None:
+        try:
+            put(database, 1)
+        except ServiceFault as fault:
+            faults.append(fault)
+
+    def interrupted(_: sqlite3.Connection) -> None:
+        raise KeyboardInterrupt
+
+    thread = threading.Thread(target=beside)
+    with database._writing:  # so that the two are committed together
+        thread.start()
+        while not database._listed:
+            thread.join(0.001)
+        database._listed.appendleft(_Change(interrupted, is_conditional=False))
+        with pytest.raises(KeyboardInterrupt):
+            database._commit_listed()
+    thread.join()
+
+    assert [fault.code for fault in faults] == ["HF285"]
+    assert found(database, 1) is None
 
 
 def test_a_file_that_cannot_be_written_is_a_clear_fault(database: Database) -> None:

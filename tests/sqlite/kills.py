@@ -142,7 +142,7 @@ class Client:
 def run(kills: int, processes: int, seed: int, folder: Path) -> dict[str, Any]:
     os.environ[CALLS] = str(folder / "calls")
     deployment = deployment_of(["tests.sqlite.killed_workflows"])
-    servers = [Server(deployment, folder / "holdfast.db", port) for port in _free_ports(processes)]
+    servers = [Server(deployment, folder / "holdfast.db", port) for port in free_ports(processes)]
     draw = random.Random(f"kills {seed}")
     client = Client(random.Random(f"client {seed}"))
     began = time.monotonic()
@@ -215,7 +215,7 @@ def _is_doubled(shown: Any, calls: list[tuple[int, str]]) -> bool:
     return steps != sorted(steps) or not is_one_of_first or others != [last[2], last[3]]
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [one.getsockname()[1] for one in held]
     for one in held:

@@ -36,6 +36,17 @@ def greet(name: str) -> str:
 def hello(name: str) -> str:
     return greet(name)
 """
+TYPED_DICT = """
+from typing import TypedDict
+from holdfast import workflow
+
+class Order(TypedDict):
+    pence: int
+
+@workflow
+def pay({place}) -> int:
+    return 1
+"""
 REFUSED = """
 from holdfast import workflow
 
@@ -280,7 +291,7 @@ def test_two_modules_that_use_one_name_are_distinguished(holdfast: Project) -> N
     holdfast.module("greeting", GREETING)
     holdfast.module("farewell", GREETING)
     assert holdfast("check", "greeting", "farewell") == 1
-    assert "error[HF071]: two tasks are called greet" in holdfast.printed
+    assert "error[HF071]: two workflows are called hello" in holdfast.printed
 
 
 @pytest.mark.parametrize(
@@ -300,6 +311,33 @@ def test_a_module_that_cannot_be_imported_is_its_authors_to_mend(
     assert says in holdfast.complaints
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic reads it from 3.12 on")
+@pytest.mark.parametrize("place", ["order: Order", "order: list[Order] | None"])
+def test_a_typed_dict_that_pydantic_cannot_read_is_refused_with_the_one_to_import(
+    holdfast: Project, place: str
+) -> None:
+    holdfast.module("ordering", TYPED_DICT.format(place=place))
+    assert holdfast("check", "ordering") == 1
+    assert "error[HF004]: an annotation names Order, a `typing.TypedDict`" in holdfast.printed
+    assert "help: from typing_extensions import TypedDict" in holdfast.printed
+
+
+def test_a_file_with_bytes_outside_its_encoding_is_named(holdfast: Project) -> None:
+    source = GREETING.encode() + b"# caf\xe9\n"
+    (holdfast.folder / "latin.py").write_bytes(source)
+    assert holdfast("check", "latin") == 1
+    assert "latin.py has bytes that are not in its encoding" in holdfast.printed
+
+
+def test_a_folder_that_is_no_package_is_named_as_one(holdfast: Project) -> None:
+    (holdfast.folder / "flows").mkdir()
+    for options in (("check", "flows"), ("compile", "flows", "--check")):
+        assert holdfast(*options) == 1
+        assert "module flows is a folder without an __init__.py" in (
+            holdfast.printed + holdfast.complaints
+        )
+
+
 # -- arguments -------------------------------------------------------------------------------------
 
 
@@ -312,6 +350,10 @@ def test_a_module_that_cannot_be_imported_is_its_authors_to_mend(
         ("event", "x", "--key", "k"),
         ("answer", "token"),
         ("answer", "token", "--output", "1", "--error", "E"),
+        ("start", "hello", "--wait", "-1"),
+        ("start", "hello", "--wait", "nan"),
+        ("fork", "x", "--at", "s", "--reason", "r", "--set", "n"),
+        ("fork", "x", "--at", "s", "--reason", "r", "--set", "=1"),
         ("list", "--endpoint", "http://x", "--stack", "y"),
         ("list", "--status", "BORED"),
         ("serve", "--port", "eighty"),

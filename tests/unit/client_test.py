@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -46,6 +47,22 @@ def stack() -> MemoryStack:
 @pytest.fixture
 def shop(stack: MemoryStack) -> Client:
     return Client.of(stack.api)
+
+
+def test_a_kept_connection_with_a_high_descriptor_is_used_again(stack: MemoryStack) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1_200:
+        pytest.skip("this process may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1_200), hard))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_030)]
+    try:
+        with served(stack) as url:
+            shop = Client(url.url)
+            assert [shop.events(), shop.events()] == [[], []]
+    finally:
+        for file in files:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # -- starting, and the result ----------------------------------------------------------------------

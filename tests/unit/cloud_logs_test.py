@@ -36,6 +36,7 @@ class Cloud:
 
     def paginate(self, **request: Any) -> list[Any]:
         if self._operation == "list_stack_resources":
+            self.stack = request["StackName"]
             return [{"StackResourceSummaries": [self._resource(name) for name in self._groups]}]
         if self._fault:
             raise ClientError({"Error": {"Code": self._fault, "Message": "no"}}, "FilterLogEvents")
@@ -69,6 +70,17 @@ def test_the_lines_of_all_workers_are_found_by_execution_and_time(
     assert pattern == '{ $.execution_id = "01m8796j51x0ddq7zx87hexsag*" }'
     assert cloud.asked[0]["startTime"] == 1_772_442_000_000
     assert cloud.asked[0]["endTime"] == 1_772_442_000_000 + 16 * 60_000
+
+
+def test_of_two_constructs_in_a_stack_only_the_named_one_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cloud = Cloud(("FlowsWorkerFunctionLog1", "FlowsWorkerSingleFunctionLog2", "OtherWorkerLog3"))
+    use(cloud, monkeypatch)
+    read_lines("Shop/Flows", EXECUTION)
+
+    assert [one["logGroupName"][5:16] for one in cloud.asked] == ["FlowsWorker", "FlowsWorker"]
+    assert cloud.stack == "Shop"
 
 
 def test_an_execution_that_runs_is_read_up_to_now(monkeypatch: pytest.MonkeyPatch) -> None:

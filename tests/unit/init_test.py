@@ -91,13 +91,15 @@ def test_a_file_that_is_there_stays_as_it_is_and_is_named(
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
-    (shop / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    settings = '[project]\nname = "mine"\n[tool.holdfast]\nmodules = ["mine.flows"]\n'
+    (shop / "pyproject.toml").write_text(settings)
     monkeypatch.chdir(shop)
     assert main(["init"]) == 0
     printed = capsys.readouterr().out
-    assert (shop / "pyproject.toml").read_text() == '[project]\nname = "mine"\n'
+    assert (shop / "pyproject.toml").read_text() == settings
     assert "skipped  pyproject.toml: it was there before" in printed
-    assert 'modules = ["shop.order"]' in printed
+    assert 'modules = ["mine.flows", "shop.order"]' in printed
+    assert 'uv add "holdfast>=' in printed  # in quotes: `>` would write a file
     assert "uv add --dev" in printed
     assert "wrote    shop/order.py" in printed
 
@@ -112,10 +114,12 @@ def test_the_name_of_the_folder_becomes_that_of_package_and_stack(tmp_path: Path
     settings = tomllib.loads((tmp_path / "My Web-Shop" / "pyproject.toml").read_text())
     assert settings["project"]["name"] == "my-web-shop"
     assert settings["tool"]["holdfast"]["modules"] == ["my_web_shop.order"]
+    new_project.create(tmp_path / "Überblick", "order")
+    assert (tmp_path / "Überblick" / "uberblick" / "order.py").is_file()
     assert "class MyWebShopStack(Stack)" in (tmp_path / "My Web-Shop" / "app.py").read_text()
 
 
-@pytest.mark.parametrize("name", ["json", "class", "2026", "holdfast", "tests", "---"])
+@pytest.mark.parametrize("name", ["json", "class", "2026", "holdfast", "tests", "boto3", "---"])
 def test_a_name_that_no_package_can_have_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -1,7 +1,8 @@
 """An operator's questions to a population of orders and loans: right answers, within counted reads.
 
-Forty in a hundred executions wait for people, half of them by a row of a later wait; three in a
-hundred have failed, with three errors; one in a hundred is tried again.
+Forty in a hundred executions wait for people, some of them by a row of a later wait; three in a
+hundred have failed, with three errors; one in a hundred is tried again. Each belongs to one of 500
+customers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ from typing import Any
 import pytest
 
 from holdfast import resources
+from holdfast.core.state import Attribute
 from holdfast.core.subjects import Subject, WaitKind
+from holdfast.runtime.commands.counts import GROUPS
 from holdfast.runtime.effects import Item, Put
 from holdfast.runtime.listing import ListEntry, attributes_of, waits_partition
+from holdfast.runtime.search_rows import encoded, text_of
+from holdfast.runtime.storage import keys
 from holdfast_simulator.world import START_MS
 from tests.builders import Shop, chain
 
 DAY_MS = 86_400_000
+CUSTOMERS = 500
 ERRORS = ("Declined", "OutOfStock", "Fraud")
 POPULATION = pytest.mark.parametrize(
     "size", [2_000, pytest.param(20_000, marks=pytest.mark.slow)], ids=str
@@ -69,7 +75,24 @@ def filled(size: int) -> Shop:
             attributes = attributes_of("default", _paid_later(entry))
         record = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status, **attributes}
         shop.world.services.perform(Put("executions", record))
+        shop.world.services.perform(Put("mail", _value_row(number, entry)))
+    shop.definition.source_map["search"] = {"customer": "str"}
     return shop
+
+
+def customer_of(number: int) -> str:
+    return f"C-{number % CUSTOMERS}"
+
+
+def _value_row(number: int, entry: ListEntry) -> Item:
+    attribute = Attribute("str", customer_of(number))
+    return {
+        "pk": keys.search_values("default", "customer", entry.run),
+        "sk": f"{encoded(*attribute)}#{entry.key}",
+        "wf": entry.workflow,
+        "seq": 0,
+        "values": text_of({"customer": attribute}),
+    }
 
 
 def _paid_later(entry: ListEntry) -> ListEntry:
@@ -131,8 +154,41 @@ def test_the_questions_of_an_operator_are_answered_right_and_within_the_stated_p
     assert errors == Counter(wait.error for wait in retried)
     assert pages <= pages_for(len(rows), size)
 
+    rows, pages = answer(shop, {"where": ["customer=C-17"]})
+    assert [row["name"] for row in rows] == [f"o{number}" for number in range(17, size, CUSTOMERS)]
+    assert pages == 1
+
     rows, _ = answer(shop, {"waiting_for": "event:paid"})
     assert rows == []  # each of them waits for something else now
+
+
+@POPULATION
+def test_the_counts_and_the_longest_wait_are_right_and_within_the_stated_reads(size: int) -> None:
+    shop = filled(size)
+    before = shop.world.services.usage.read_units
+    counted, oldest, parts = Counter[tuple[str, ...]](), list[Any](), 0
+    request: dict[str, Any] = {"by": ",".join(GROUPS)}
+    while True:
+        part = shop.world.call(shop.front.counts("default", request))
+        for row in part["counts"]:
+            counted[tuple(row[group] for group in GROUPS)] += row["count"]
+        oldest += [part["oldest"]] if "oldest" in part else []
+        parts += 1
+        if "next" not in part:
+            break
+        request["after"] = part["next"]
+
+    entries = [entry_of(number) for number in range(size)]
+    assert counted == Counter((one.workflow, one.status, _wait(one)) for one in entries)
+    longest = min(oldest, key=lambda one: one["since"])
+    assert longest["name"] == next(one.name for one in reversed(entries) if one.waits)
+    assert parts <= size // 4_000 + 2
+    # Half a unit for 4 KB of entries, and for each query that finds none.
+    assert shop.world.services.usage.read_units - before <= size / 20 + parts * 12
+
+
+def _wait(entry: ListEntry) -> str:
+    return "".join(f"{wait.kind.value}:{wait.target}" for wait in entry.waits)
 
 
 def _iso(at_ms: int) -> str:

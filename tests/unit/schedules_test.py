@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -104,6 +105,19 @@ def test_an_interval_starts_an_execution_at_each_of_its_multiples() -> None:
     table.create(cron=None, every=1_800)
     table.pass_time(HOUR_MS + MINUTE_MS)
     assert list(table.begun()) == ["0830Z", "0900Z"]
+
+
+def test_a_nominal_time_takes_ten_write_units_and_a_schedule_that_waits_takes_none() -> None:
+    table = Timetable()
+    table.create()
+    table.create(name="yearly", cron="0 0 1 1 *")
+    table.pass_time(HOUR_MS + MINUTE_MS)
+    before = replace(table.world.services.usage)
+    table.pass_time(4 * HOUR_MS)
+
+    usage = table.world.services.usage
+    assert usage.write_units - before.write_units == 4 * 10
+    assert usage.sqs_send_requests - before.sqs_send_requests == 4 * 2
 
 
 # -- kills -----------------------------------------------------------------------------------------

@@ -40,6 +40,13 @@ def test_a_question_alone_needs_no_name(capsys: pytest.CaptureFixture[str]) -> N
     assert "holdfast answer t1 --output" in text
 
 
+def test_a_question_with_an_id_is_answered_by_it(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {**question("Ship it?", "t1"), "question": "01m:3.1"}
+    text = "\n".join(shown(capsys, asked))
+    assert "holdfast answer 01m:3.1 --output" in text
+    assert "t1" not in text
+
+
 def test_published_values_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     published = {"status": "packing", "progress": {"done": 3}}
     put_execution({"execution": "1", "status": "RUNNING", "published": published}, NOW)

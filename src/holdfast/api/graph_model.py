@@ -117,7 +117,8 @@ def _sources_of(one: Step) -> Mapping[str, Any]:
     return found
 
 
-# Arguments: values with `FromStep` and `FromInput` in lists and dicts.
+# `references_in` and `filled` walk the arguments of a step: lists, tuples and dicts with references
+# inside. Both must know the same containers, or a reference would be listed and never replaced.
 
 
 def references_in(tree: Any) -> list[FromStep | FromInput]:

@@ -69,11 +69,17 @@ class Harness(Protocol):
     def send(self, name: str, data: object, /, *, key: str) -> None:
         """Send the event."""
 
+    def reply(self, request: str, value: object, error: Exception | None, /) -> None:
+        """Reply to the request of this id, or reject it with the error."""
+
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
         """Start an execution that nothing waits for, and return its id."""
 
     def publish(self, name: str, value: object, /) -> None:
         """Take note of a value that is readable from outside."""
+
+    def note(self, attributes: Mapping[str, object], /) -> None:
+        """Take note of changed search attributes."""
 
     def run_branches(
         self,

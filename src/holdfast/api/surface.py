@@ -13,6 +13,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
+from holdfast.api.requests import Received
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
@@ -62,9 +63,11 @@ __all__ = [
     "heartbeat",
     "hours",
     "minutes",
+    "note",
     "parallel",
     "publish",
     "pure",
+    "receive",
     "role",
     "running_task",
     "seconds",
@@ -176,6 +179,24 @@ def ask(
     return answered
 
 
+@overload
+def receive(
+    name: str, payload: type[T], /, *, key: str, timeout: timedelta | None = None
+) -> Received[T]: ...
+@overload
+def receive(
+    name: str, payload: UnionType, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]: ...
+def receive(
+    name: str, payload: Any, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]:
+    """Wait for a request, and reply to it: `with receive("total", Currency, key=cart_id) as
+    request:`. Each way through the block ends with `request.reply(…)` or an error, which rejects
+    the request; the workflow then goes on behind the block. Raises WaitTimeout.
+    """
+    return Received(_require_harness("receive", name), name, payload, key, timeout)
+
+
 def send(name: str, data: object, /, *, key: str) -> None:
     """Send the event `name` to what waits for it under this business key, now or later.
 
@@ -214,6 +235,17 @@ def publish(name: str, value: object, /) -> None:
     stand_in = harness.get()
     if stand_in is not None:
         stand_in.publish(name, value)
+
+
+def note(**attributes: object) -> None:
+    """Change search attributes: `note(stage="packed")`. None removes one.
+
+    The workflow declares them in `@workflow(search={…})`. A direct run without a harness has no
+    index.
+    """
+    stand_in = harness.get()
+    if stand_in is not None:
+        stand_in.note(attributes)
 
 
 def _require_harness(function: str, name: str) -> Harness:

@@ -10,15 +10,31 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from types import MappingProxyType
+from typing import (
+    Any,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
+from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
+
+#: By name: the path of a field of the input, or the type of a value that `note` sets.
+SearchAttributes: TypeAlias = Mapping[str, str | type]
+NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -224,6 +240,7 @@ class Task(_Declared[P, R]):
         idempotent: bool = False,
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
+        renamed: str | None = None,
     ) -> None:
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
@@ -246,6 +263,7 @@ class Task(_Declared[P, R]):
         self.heartbeat = heartbeat
         self.label = label
         self.idempotent = idempotent
+        self.renamed = renamed
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
@@ -336,8 +354,13 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # A class attribute, because a graph has it too and does not call this constructor.
+    # Class attributes, because a graph has them too and does not call this constructor.
     schedule: Schedule | None = None
+    # For the executions of the version before this one (`holdfast migrate`).
+    renamed: Mapping[str, str] = MappingProxyType({})
+    assumed_done: tuple[str, ...] = ()
+    search: SearchAttributes = NO_SEARCH
+    keyed: Keyed | None = None
 
     def __init__(
         self,
@@ -347,12 +370,26 @@ class Workflow(_Declared[P, R]):
         timeout: timedelta | None = None,
         limits: Sequence[Limit] = (),
         schedule: Schedule | None = None,
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        assumed_done: Sequence[str] = (),
+        search: SearchAttributes = NO_SEARCH,
+        key: str | None = None,
+        starts_on: str | None = None,
+        unread: Unread = "next",
     ) -> None:
         super().__init__(function, name)
+        self.renamed = renamed
+        self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
+        if search:
+            # Most workflows have none, and each module lengthens a cold start.
+            from holdfast.api.searching import require_search  # noqa: PLC0415
+
+            self.search = require_search(self.name, search)
         self.limits = tuple(limits)
         self.schedule = schedule
         parameters = inspect.signature(function).parameters
+        self.keyed = keyed_of(self.name, parameters, key, starts_on, unread)
         require_limits(self.name, parameters, self.limits)
         if schedule is not None:
             require_startable(self.name, parameters, schedule)
@@ -422,6 +459,7 @@ def task(
     heartbeat: timedelta | None = None,
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
+    renamed: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -431,6 +469,7 @@ def task(
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     idempotent: bool = False,
+    renamed: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -443,13 +482,14 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
+    renamed: str | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
     `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
-    retries.
+    retries. `renamed`: the name that the task had before, for `holdfast migrate`.
     """
     make = functools.partial(
         Task,
@@ -460,6 +500,7 @@ def task(
         idempotent=idempotent,
         limits=limits,
         batch=batch,
+        renamed=renamed,
     )
     return make if function is None else make(function)
 
@@ -478,6 +519,12 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
+    search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(
     function: Callable[..., Any] | None = None,
@@ -487,11 +534,38 @@ def workflow(
     timeout: timedelta | None = None,
     limits: Sequence[Limit] = (),
     schedule: Schedule | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+    assumed_done: Sequence[str] = (),
+    search: SearchAttributes = NO_SEARCH,
+    key: str | None = None,
+    starts_on: str | None = None,
+    unread: Unread = "next",
 ) -> Any:
     """A durable workflow: a module-level function in the language of docs/reference/language.md.
 
     `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself.
+    `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
+    steps of the version before this one their present names, `assumed_done` names new steps that
+    executions past them need not run.
+    `schedule` starts executions by itself. `search` names the attributes by which executions are
+    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
+    `note` gives a value.
+
+    `key` names a parameter: at most one execution runs for
+    each value of it. `starts_on` names the event that starts one when none runs; events that an
+    ended execution has not used go to the next one, or with `unread="drop"` to none.
     """
-    make = functools.partial(Workflow, name=name, timeout=timeout, limits=limits, schedule=schedule)
+    make = functools.partial(
+        Workflow,
+        name=name,
+        timeout=timeout,
+        limits=limits,
+        schedule=schedule,
+        renamed=renamed,
+        assumed_done=assumed_done,
+        search=search,
+        key=key,
+        starts_on=starts_on,
+        unread=unread,
+    )
     return make if function is None else make(function)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from holdfast.asl.template import Template
 
@@ -40,11 +40,17 @@ class Catcher:
     output: Template | None
 
 
+#: The types of search attributes. The value of a datetime is RFC 3339 text.
+AttributeKind: TypeAlias = Literal["str", "int", "bool", "datetime"]
+ATTRIBUTE_KINDS: Final[tuple[AttributeKind, ...]] = get_args(AttributeKind)
+
+
 @dataclass(frozen=True, slots=True)
 class PassState:
     """`result` is worked out once and bound, where both Assign and the output are made of it.
 
-    `publish` gives an object: the values that are readable from outside, by name.
+    `publish` gives an object: the values that are readable from outside, by name. `note` gives the
+    search attributes, by name: `{"customer": {"str": "C-17"}}`.
     """
 
     name: str
@@ -53,6 +59,7 @@ class PassState:
     output: Template | None
     result: Template | None = None
     publish: Template | None = None
+    note: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)

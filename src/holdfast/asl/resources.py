@@ -28,7 +28,14 @@ CHILD_WORKFLOW: Final = "workflow:"
 SEND: Final = "send"
 #: The target of a Task with which the execution goes on as new.
 AGAIN: Final = "again"
+#: The target of a Task that replies to a request.
+REPLY: Final = "reply"
 _START: Final = "start:"
+#: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
+#: their two Tasks. No workflow has the name, because it is no name of a function.
+BULK_WORKFLOW: Final = "holdfast.bulk"
+BULK_SELECT: Final = "bulk:select"
+BULK_ACT: Final = "bulk:act"
 
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
@@ -162,8 +169,10 @@ def _ours(text: str) -> Resource | None:
             return Resource("pure", target, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
-        case "send" | "again" if not target:
+        case "send" | "again" | "reply" if not target:
             return Resource("command", kind, "")
+        case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:
+            return Resource("command", f"bulk:{target}", "")
         case "start" if target:
             return Resource("command", f"{_START}{target}", "")
         case _:

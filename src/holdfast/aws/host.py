@@ -258,7 +258,11 @@ class Host:
         """
         now_ms = self.ports.perform(Clock())
         event_id, detail = event.get("id"), event.get("detail")
-        self.perform(self.front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
+        front = self.front
+        if any("keyed" in one.source_map for one in front.workflows.values()):
+            # The event may start an execution, whose id is signed.
+            front = replace(front, keys=self.setting.keys())
+        self.perform(front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:

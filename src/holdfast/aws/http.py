@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from holdfast.aws import protocol
 from holdfast.aws.forms import form_handler
@@ -38,10 +39,11 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (
             *("workflow", "status", "error", "name", "paused"),
             *("since", "until", "ended_since", "ended_until", "limit", "after"),
-            *("waiting_for", "waiting_since", "last_error", "parent", "definition"),
+            *("waiting_for", "waiting_since", "last_error", "parent", "definition", "where"),
         ),
         (),
     ),
+    "GET /counts": (("by", "workflow", "status", "since", "until", "after"), ()),
     "GET /executions/{id}": ((), ()),
     "GET /executions/{id}/history": (("after",), ()),
     "POST /executions/{id}/stop": ((), ("error", "cause", "now")),
@@ -51,6 +53,16 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
     "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /executions/{id}/migration": ((), ("to", "dry_run", "reason", "by")),
+    "GET /positions": (("workflow", "after"), ()),
+    "GET /definitions/{hash}": ((), ()),
+    "POST /bulk": (
+        (),
+        (
+            *("operation", "filters", "fields", "reason", "by", "rate", "name", "expected"),
+            *("dry_run", "after"),
+        ),
+    ),
     "GET /pauses": ((), ()),
     "POST /pauses": ((), ("task", "workflow", "all", "paused", "until", "reason", "by")),
     "GET /limits": ((), ()),
@@ -72,8 +84,10 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /schedules/{name}/resume": ((), ("reason", "by")),
     "POST /schedules/{name}/backfill": ((), ("since", "until")),
     "DELETE /schedules/{name}": ((), ()),
-    "POST /events": ((), ("name", "key", "data", "id")),
+    "POST /events": ((), ("name", "key", "data", "id", "execution")),
     "GET /events": ((), ()),
+    "POST /requests": ((), ("name", "key", "data", "id", "execution")),
+    "GET /requests/{id}": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
     "GET /questions": (("assignee", "workflow", "limit", "after"), ()),
     "GET /questions/{id}": ((), ()),
@@ -160,9 +174,13 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/executions")
     def executions() -> Any:
         return answer(
-            lambda: front.executions(tenant(), app.query),
+            lambda: front.executions(tenant(), _with_conditions(app.query, request())),
             "GET /executions",
         )
+
+    @app.get("/counts")
+    def counts() -> Any:
+        return answer(lambda: front.counts(tenant(), app.query), "GET /counts")
 
     @app.get("/executions/<identifier>")
     def describe(identifier: str) -> Any:
@@ -234,6 +252,30 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
             lambda: front.fork(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)),
             route,
         )
+
+    @app.post("/executions/<identifier>/migration")
+    def migrate(identifier: str) -> Any:
+        route, act = "POST /executions/{id}/migration", front.migrate
+        return answer(
+            lambda: act(tenant(), here(identifier), asked_by_caller(route), os.urandom(8)), route
+        )
+
+    @app.get("/positions")
+    def positions() -> Any:
+        return answer(lambda: front.positions(tenant(), app.query), "GET /positions")
+
+    @app.get("/definitions/<identifier>")
+    def definition(identifier: str) -> Any:
+        return answer(lambda: front.definition(tenant(), identifier), "GET /definitions/{hash}")
+
+    @app.post("/bulk")
+    def bulk() -> Any:
+        def give() -> JsonResult:
+            asked = asked_by_caller("POST /bulk")
+            _require_known("filter", _filters_of(asked), "GET /executions", 0)
+            return front.bulk(tenant(), asked, os.urandom(8))
+
+        return answer(give, "POST /bulk")
 
     @app.get("/pauses")
     def pauses() -> Any:
@@ -307,6 +349,15 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/events")
     def events() -> Any:
         return answer(lambda: front.events(tenant()), "GET /events")
+
+    @app.post("/requests")
+    def send_request() -> Any:
+        route = "POST /requests"
+        return answer(lambda: front.request(tenant(), body(route), os.urandom(10)), route)
+
+    @app.get("/requests/<request_id>")
+    def reply(request_id: str) -> Any:
+        return answer(lambda: front.reply(tenant(), request_id), "GET /requests/{id}")
 
     @app.post("/answers")
     def give_answer() -> Any:
@@ -392,6 +443,27 @@ def _require_known(
     return dict(given or {})
 
 
+def _with_conditions(query: Mapping[str, str], request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters with every `where`: API Gateway joins repeated ones with commas, which
+    a value may contain.
+    """
+    if "where" not in query:
+        return query
+    pairs = parse_qsl(str(request.get("rawQueryString", "")), keep_blank_values=True)
+    return {**query, "where": [value for name, value in pairs if name == "where"]}
+
+
+def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of a bulk operation. The places in a list are not for it to choose."""
+    filters = asked.get("filters")
+    if not isinstance(filters, dict):
+        return {}
+    places = {"limit", "after"} & filters.keys()
+    if places:
+        raise RequestError("HF219", f"a bulk operation has no filter {min(places)!r}")
+    return filters
+
+
 def _status_of_start(answer: Mapping[str, Any]) -> int:
     """Return 201 when the execution runs or has succeeded, 200 when it exists and has not
     succeeded.
@@ -426,9 +498,13 @@ def _no_route(method: str, path: str) -> RequestError:
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
+#: The disk of `serve` is full, or fails. Its callers are on the same machine.
+_FAULTS_OF_THE_FILE: Final = frozenset({"HF284", "HF285"})
+
+
 def _problem(error: HoldfastError) -> dict[str, Any]:
     # AWS's words for a refusal name roles and tables. They are for the log, not for callers.
-    is_fault = isinstance(error, ServiceFault)
+    is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_OF_THE_FILE
     message = "a service that this stack works with failed" if is_fault else error.message
     problem = {"code": error.code, "message": message}
     return {"error": {**problem, "help": error.help} if error.help else problem}

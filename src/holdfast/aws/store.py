@@ -40,6 +40,8 @@ Attribute: TypeAlias = dict[str, Any]
 
 LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # DynamoDB's numbers have at most 38 digits
+#: Queries at once; a page of found executions has three for each.
+_THREADS_MAX: Final = 24
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
 
@@ -102,7 +104,7 @@ class DynamoStore:
         """
         if not self._has_threads or len(effect.queries) == 1:
             return list(map(self.query_list, effect.queries))
-        with ThreadPoolExecutor(len(effect.queries), "list") as pool:
+        with ThreadPoolExecutor(min(len(effect.queries), _THREADS_MAX), "list") as pool:
             return list(pool.map(self.query_list, effect.queries))
 
     def get(self, effect: Get) -> Item | None:

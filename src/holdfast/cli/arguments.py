@@ -54,6 +54,24 @@ def time_or_span(text: str) -> datetime | timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
 
 
+def wait_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds: write 30")
+    return seconds
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Return the name and the JSON of `NAME=JSON`."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=JSON: write total=5")
+    return name, value
+
+
 def lead(text: str) -> timedelta:
     """Return a span that may begin with a plus."""
     return span(text.removeprefix("+"))

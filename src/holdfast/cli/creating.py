@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from holdfast.cli.arguments import command
@@ -39,6 +40,6 @@ def _init(arguments: argparse.Namespace) -> int:
     if folder / "pyproject.toml" in created.skipped:
         print("the project's own pyproject.toml needs these:")
         print(new_project.additions(folder, arguments.template))
-    enter = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
     print(f"next: {enter}uv run pytest && uv run holdfast serve")
     return FINE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, listed_count, time_or_span
 from holdfast.cli.console import FINE, print_json
 from holdfast.cli.pausing import note_pauses
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.cli.repeating import add_watch, watched
 from holdfast.core.state import STATUSES
 from holdfast.remote.answers import Filters
@@ -29,27 +29,7 @@ _LIST_TIMES: Final = {
 
 def add(commands: Any) -> None:
     list_parser = remote_command(commands, "list", list_executions, "List the newest executions.")
-    list_parser.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
-    list_parser.add_argument("--status", choices=STATUSES)
-    list_parser.add_argument("--error", metavar="NAME", help="those that failed with this error")
-    list_parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
-    list_parser.add_argument(
-        "--paused", action="store_true", help="those that an operator has paused"
-    )
-    list_parser.add_argument(
-        "--waiting-for",
-        metavar="KIND[:TARGET]",
-        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
-    )
-    list_parser.add_argument(
-        "--last-error", metavar="NAME", help="those that are tried again after this error"
-    )
-    list_parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
-    list_parser.add_argument(
-        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
-    )
-    for option, about in _LIST_TIMES.items():
-        list_parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
+    add_filters(list_parser)
     list_parser.add_argument(
         "--limit",
         type=listed_count,
@@ -71,6 +51,35 @@ def add(commands: Any) -> None:
     history_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
 
 
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select executions. `filters_of` reads them."""
+    parser.add_argument("--workflow", metavar="NAME", help="deployed, or once deployed")
+    parser.add_argument("--status", choices=STATUSES)
+    parser.add_argument("--error", metavar="NAME", help="those that failed with this error")
+    parser.add_argument("--name", metavar="NAME", help="a name, or its beginning: 'order-17*'")
+    parser.add_argument("--paused", action="store_true", help="those that an operator has paused")
+    parser.add_argument(
+        "--waiting-for",
+        metavar="KIND[:TARGET]",
+        help="event:paid, ask:role:clerk, task:ship, retry, limit:bank, child, timer …",
+    )
+    parser.add_argument(
+        "--last-error", metavar="NAME", help="those that are tried again after this error"
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        metavar="CONDITION",
+        help="by a search attribute: customer=C-17, 'total>100'; all of several",
+    )
+    parser.add_argument("--parent", metavar="ID", help="those that this execution has started")
+    parser.add_argument(
+        "--definition", metavar="HASH", help="those of this version: its hash or the beginning"
+    )
+    for option, about in _LIST_TIMES.items():
+        parser.add_argument(option, type=time_or_span, metavar="TIME", help=about)
+
+
 def list_executions(arguments: argparse.Namespace) -> int:
     if arguments.events:
         return _list_events(arguments)
@@ -86,12 +95,14 @@ def list_executions(arguments: argparse.Namespace) -> int:
 def _list_once(arguments: argparse.Namespace, client: Client) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows, after = client.page(limit=arguments.limit, after=arguments.after, **_filters(arguments))
+    now = now_of(arguments, client)
+    filters = filters_of(arguments, now)
+    rows, after = client.page(limit=arguments.limit, after=arguments.after, **filters)
     note_pauses(arguments, client)
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(screen.executions(rows, datetime.now(UTC)))
+        screen.put(screen.executions(rows, now))
     else:
         print("no executions")
     if after is not None:
@@ -101,37 +112,38 @@ def _list_once(arguments: argparse.Namespace, client: Client) -> None:
 def _list_events(arguments: argparse.Namespace) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
-    rows = client_of(arguments).events()
+    client = client_of(arguments)
+    rows = client.events()
     if arguments.json:
         print_json(rows)
     elif rows:
-        screen.put(screen.events(rows, datetime.now(UTC)))
+        screen.put(screen.events(rows, now_of(arguments, client)))
     else:
         print("every event has found its waiter")
     return FINE
 
 
-def _filters(arguments: argparse.Namespace) -> Filters:
-    now = datetime.now(UTC)
+def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
     return {
         "workflow": arguments.workflow,
         "status": arguments.status,
         "error": arguments.error,
         "name": arguments.name,
         "paused": arguments.paused,
-        "since": _moment(arguments.since, now),
-        "until": _moment(arguments.until, now),
-        "ended_since": _moment(arguments.ended_since, now),
-        "ended_until": _moment(arguments.ended_until, now),
+        "since": moment_of(arguments.since, now),
+        "until": moment_of(arguments.until, now),
+        "ended_since": moment_of(arguments.ended_since, now),
+        "ended_until": moment_of(arguments.ended_until, now),
         "waiting_for": arguments.waiting_for,
-        "waiting_since": _moment(arguments.older_than, now),
+        "waiting_since": moment_of(arguments.older_than, now),
         "last_error": arguments.last_error,
         "parent": arguments.parent,
         "definition": arguments.definition,
+        "where": arguments.where,
     }
 
 
-def _moment(given: datetime | timedelta | None, now: datetime) -> datetime | None:
+def moment_of(given: datetime | timedelta | None, now: datetime) -> datetime | None:
     """Return the time; a span is that long ago."""
     return now - given if isinstance(given, timedelta) else given
 
@@ -141,19 +153,19 @@ def show(arguments: argparse.Namespace) -> int:
 
     def look() -> bool:
         execution = client.describe(arguments.execution)
-        show_execution(arguments, execution)
+        show_execution(arguments, client, execution)
         return execution["status"] == "RUNNING"
 
     return watched(arguments, look)
 
 
-def show_execution(arguments: argparse.Namespace, execution: Any) -> None:
+def show_execution(arguments: argparse.Namespace, client: Client, execution: Any) -> None:
     from holdfast.cli import screen  # noqa: PLC0415
 
     if arguments.json:
         print_json(execution)
     else:
-        screen.put_execution(execution, datetime.now(UTC))
+        screen.put_execution(execution, now_of(arguments, client))
 
 
 def history(arguments: argparse.Namespace) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from holdfast.cli.arguments import rate
 from holdfast.cli.console import FINE, print_json, say
-from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.errors import RequestError
 
 
@@ -48,7 +47,7 @@ def limits(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows)
     elif rows:
-        now = datetime.now(UTC)
+        now = now_of(arguments, client)
         earlier = [change for row in rows for change in row.get("changes", ())]
         screen.put(screen.limits(rows, now), *screen.limit_changes(earlier, now))
     else:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.pausing import note_pauses
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, now_of, remote_command
 
 
 def add(commands: Any) -> None:
@@ -56,7 +55,7 @@ def doctor(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found)
     elif found:
-        screen.put_findings(found, datetime.now(UTC), is_repaired=arguments.repair)
+        screen.put_findings(found, now_of(arguments, client), is_repaired=arguments.repair)
     else:
         print("everything that should move does")
     return NEGATIVE if found else FINE

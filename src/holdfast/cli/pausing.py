@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, time_or_span
 from holdfast.cli.console import FINE, harmless, print_json, say
-from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.core.state import PAUSE_TIMERS
 from holdfast.errors import RequestError
 
@@ -95,10 +95,9 @@ def _pause_scope(arguments: argparse.Namespace, scope: dict[str, Any], by: str) 
     if arguments.timers is not None:
         raise RequestError("HF282", "--timers is for one execution alone", help="timers run on")
     until = arguments.until
-    end = datetime.now(UTC) + until if isinstance(until, timedelta) else until
-    told = client_of(arguments).change_pause(
-        arguments.reason, paused=True, by=by, until=end, **scope
-    )
+    client = client_of(arguments)
+    end = now_of(arguments, client) + until if isinstance(until, timedelta) else until
+    told = client.change_pause(arguments.reason, paused=True, by=by, until=end, **scope)
     return say(arguments, told, f"{_sentence(told)}; workers see it within five seconds")
 
 

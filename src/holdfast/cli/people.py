@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.cli.console import FINE, print_json, say
-from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 
 _BY_HELP = "your name; default: the user of this machine"
 
@@ -57,7 +56,7 @@ def inbox(arguments: argparse.Namespace) -> int:
     elif rows:
         from holdfast.cli import screen  # noqa: PLC0415
 
-        screen.put(screen.questions(rows, datetime.now(UTC)))
+        screen.put(screen.questions(rows, now_of(arguments, client)))
     else:
         print("no open questions")
     if after is not None:

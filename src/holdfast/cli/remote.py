@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.arguments import Run, command
@@ -30,6 +31,12 @@ def client_of(arguments: argparse.Namespace) -> Client:
     from holdfast.remote.client import Client  # noqa: PLC0415
 
     return Client(arguments.endpoint, stack=arguments.stack)
+
+
+def now_of(arguments: argparse.Namespace, client: Client) -> datetime:
+    """Return the time of the API's clock: that of a `serve` may have been moved on."""
+    lead = 0 if arguments.stack is not None else client.clock_lead()
+    return datetime.now(UTC) + timedelta(seconds=lead)
 
 
 def local_user() -> str:

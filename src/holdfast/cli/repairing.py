@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from holdfast.cli.arguments import EXECUTION_HELP
+from holdfast.cli.arguments import EXECUTION_HELP, assignment
 from holdfast.cli.console import json_argument, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 
@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
     fork_parser.add_argument("--input", metavar="JSON", help="of the first step; or @FILE, or -")
     fork_parser.add_argument(
         "--set",
+        type=assignment,
         action="append",
         default=[],
         metavar="NAME=JSON",
@@ -62,8 +63,9 @@ def fork(arguments: argparse.Namespace) -> int:
     if arguments.input is not None:
         changes["input"] = json_argument(arguments.input, "--input")
     if arguments.set:
-        pairs = (text.partition("=") for text in arguments.set)
-        changes["set"] = {name: json_argument(value, "--set") for name, _, value in pairs}
+        changes["set"] = {
+            name: json_argument(value, f"--set {name}") for name, value in arguments.set
+        }
     client, words = client_of(arguments), _words(arguments)
     told = client.fork(arguments.execution, arguments.at, **words, changes=changes)
     kept = told["not_taken_back"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from holdfast.cli.arguments import span, time_or_span
 from holdfast.cli.console import FINE, json_argument, print_json, say
-from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 
 _OVERLAPS: Final = ("skip", "queue-one", "queue-all", "cancel-other", "allow")
 
@@ -110,10 +110,13 @@ def change(arguments: argparse.Namespace) -> int:
 
 
 def backfill(arguments: argparse.Namespace) -> int:
-    request = {"since": _iso(arguments.since), "until": _iso(arguments.until or timedelta())}
-    told = client_of(arguments).change_schedule(arguments.schedule, "backfill", request)
-    until = told.get("backfill", {}).get("until")
-    return say(arguments, told, f"the schedule {told['name']} makes up for times up to {until}")
+    client = client_of(arguments)
+    now = now_of(arguments, client)
+    since, until = _iso(arguments.since, now), _iso(arguments.until or timedelta(), now)
+    request = {"since": since, "until": until}
+    told = client.change_schedule(arguments.schedule, "backfill", request)
+    reached = told.get("backfill", {}).get("until")
+    return say(arguments, told, f"the schedule {told['name']} makes up for times up to {reached}")
 
 
 def delete(arguments: argparse.Namespace) -> int:
@@ -121,6 +124,6 @@ def delete(arguments: argparse.Namespace) -> int:
     return say(arguments, told, f"the schedule {told['name']} is deleted; what it started goes on")
 
 
-def _iso(at: datetime | timedelta) -> str:
-    moment = datetime.now(UTC) - at if isinstance(at, timedelta) else at
+def _iso(at: datetime | timedelta, now: datetime) -> str:
+    moment = now - at if isinstance(at, timedelta) else at
     return moment.astimezone(UTC).isoformat(timespec="seconds")

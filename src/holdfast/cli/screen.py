@@ -49,6 +49,28 @@ def executions(rows: Sequence[JsonRow], now: datetime) -> Table:
     return table
 
 
+def counts(rows: Sequence[JsonRow], groups: Sequence[str]) -> Table:
+    table = plain_table(*groups, "executions", right=("executions",))
+    for row in rows:
+        table.add_row(*(_label(row[group], group) for group in groups), f"{row['count']:,}")
+    if len(rows) > 1:
+        total = sum(row["count"] for row in rows)
+        table.add_row("all", *("" for _ in groups[1:]), f"{total:,}")
+    return table
+
+
+def _label(value: str, group: str) -> Text:
+    return Text(harmless(value), STYLES.get(value, "") if group == "status" else "")
+
+
+def longest_wait(oldest: JsonRow, now: datetime) -> str:
+    """Return one line about the execution that waits longest."""
+    waited = duration(_span(oldest["since"], now))
+    name = harmless(oldest["name"] or oldest["execution"])
+    wait = harmless(oldest["wait"])
+    return f"longest wait: {name} ({oldest['workflow']}) for {wait}, {waited}"
+
+
 def _paused(row: JsonRow) -> str:
     pause = row.get("paused")
     return "" if pause is None else f"paused {moment(pause['since'])}: {pause['reason']}"
@@ -226,7 +248,7 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
         put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # With several tokens, each line says which wait its token answers.
+        # With several waits, each line says which one its id or token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Print the command below the table, because a wrapped line cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
@@ -268,6 +290,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     table.add_row()
     for name, value in (shown.get("published") or {}).items():
         table.add_row(f"published {name}", value_text(value))
+    for name, value in (shown.get("attributes") or {}).items():
+        table.add_row(f"search {name}", value_text(value))
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
             table.add_row(label, value_text(shown[label]))
@@ -355,6 +379,8 @@ _COUNTED_MAX: Final = 1_000
 
 def _go_on(wait: JsonRow) -> str | None:
     """Return the command line that ends the wait; None for a wait that no command ends."""
+    if "question" in wait:
+        return f"holdfast answer {wait['question']} --output '…'"
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":
@@ -401,7 +427,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
 #: Events that record which operator requested them, and why.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
-    | {"AttemptQueued", "ExecutionQueued"}
+    | {"AttemptQueued", "ExecutionQueued", "Migrated"}
 )
 
 

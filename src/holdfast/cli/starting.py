@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from holdfast.cli.arguments import EXECUTION_HELP
+from holdfast.cli.arguments import EXECUTION_HELP, wait_seconds
 from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
 from holdfast.cli.finding import show_execution
 from holdfast.cli.remote import client_of, remote_command
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
     start_parser.add_argument(
         "--input", default="{}", metavar="JSON", help="or @FILE, or - for stdin"
     )
-    start_parser.add_argument("--wait", type=float, metavar="SECONDS", help="for its end")
+    start_parser.add_argument("--wait", type=wait_seconds, metavar="SECONDS", help="for its end")
     start_parser.add_argument(
         "--priority",
         type=int,
@@ -62,7 +62,7 @@ def start(arguments: argparse.Namespace) -> int:
     if not is_new:
         print(_exists(started), file=sys.stderr)
     ended = handle.wait(arguments.wait)
-    show_execution(arguments, ended)
+    show_execution(arguments, client, ended)
     if ended["status"] == "RUNNING":
         print(f"still running after {arguments.wait:g} s", file=sys.stderr)
     return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE

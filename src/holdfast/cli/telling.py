@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from holdfast.cli.console import json_argument, say
+from holdfast.cli.console import json_argument, print_json, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
 
@@ -17,9 +17,25 @@ def add(commands: Any) -> None:
     event_parser.add_argument("name")
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")
     event_parser.add_argument(
-        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+        *("--data", "--output"),
+        required=True,
+        metavar="JSON",
+        help="or @FILE, or - for stdin",
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
+    event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
+    request_parser = remote_command(
+        commands, "request", request, "Ask an execution, and print its reply."
+    )
+    request_parser.add_argument("name")
+    request_parser.add_argument("--key", required=True, help="the business key that it waits with")
+    request_parser.add_argument(
+        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+    )
+    request_parser.add_argument("--id", help="a request that is sent twice with one id counts once")
+    request_parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer; default: 60"
+    )
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
     answer_parser.add_argument(
         "token",
@@ -28,7 +44,7 @@ def add(commands: Any) -> None:
     )
     answer_parser.add_argument("--by", help="your name; default: the user of this machine")
     how = answer_parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--output", metavar="JSON", help="or @FILE, or - for stdin")
+    how.add_argument("--output", "--data", metavar="JSON", help="or @FILE, or - for stdin")
     how.add_argument("--error", metavar="NAME", help="fail the wait with this error")
     answer_parser.add_argument("--cause", metavar="TEXT", help="of the error")
 
@@ -36,10 +52,20 @@ def add(commands: Any) -> None:
 def event(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.data, "--data")
     client = client_of(arguments)
-    told = client.event(arguments.name, arguments.key, data, id=arguments.id)
+    told = client.event(
+        arguments.name, arguments.key, data, id=arguments.id, execution=arguments.to
+    )
     waiting = told["waiting"]
     heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
     return say(arguments, told, f"event {told['event']} {heard}")
+
+
+def request(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.data, "--data")
+    name, key, timeout = arguments.name, arguments.key, arguments.timeout
+    found = client_of(arguments).request(name, key, data, id=arguments.id, timeout=timeout)
+    print_json(found)
+    return 0
 
 
 def answer(arguments: argparse.Namespace) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP
 from holdfast.cli.console import FINE, harmless, print_json
-from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.trace_ids import trace_id
+
+_NO_LINES: Final = (
+    "no lines of its tasks are kept: `serve` keeps those since its own start, in memory"
+)
+_NO_STACK_LINES: Final = "CloudWatch Logs has no lines of its tasks, or keeps them no longer"
 
 
 def add(commands: Any) -> None:
@@ -48,7 +52,7 @@ def logs(arguments: argparse.Namespace) -> int:
     for row in rows:
         print(harmless(_line(row)))
     if not rows:
-        print("its tasks have logged nothing that is kept", file=sys.stderr)
+        print(_NO_LINES if arguments.stack is None else _NO_STACK_LINES, file=sys.stderr)
     return FINE
 
 
@@ -65,7 +69,7 @@ def trace(arguments: argparse.Namespace) -> int:
     client = client_of(arguments)
     execution = client.describe(arguments.execution)
     run = str(execution["execution"])
-    spans = traces.spans_of(execution, client.history(run), datetime.now(UTC))
+    spans = traces.spans_of(execution, client.history(run), now_of(arguments, client))
     if arguments.export is not None:
         from holdfast.local.exporting import export_trace  # noqa: PLC0415
 

@@ -22,9 +22,11 @@ from holdfast.compiler.ir import (
     Inlined,
     Leave,
     Loop,
+    Note,
     Publish,
     Raise,
     RegisterUndo,
+    Reply,
     Reraise,
     Return,
     RunEach,
@@ -108,6 +110,7 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Reply(_, arguments)
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
@@ -123,6 +126,8 @@ def _failures_of_action(action: object) -> Failures:
             | RunParallel(_, TypedQuery() as value)
         ):
             return _expressions([value.fails])
+        case Note(attributes):
+            return _expressions([value.fails for _, _, value in attributes])
         case RunEach(items, _, _, concurrency, needed, tolerated):
             given = (concurrency, needed, tolerated)
             counts = [count for count in given if count is not None]
@@ -143,20 +148,27 @@ def check(
     statements: Iterable[Statement],
     lost_lines: Collection[tuple[str, int]],
     report: ReportProblem,
+    *,
+    may_run_forever: bool = False,
 ) -> None:
-    """Refuse dead handlers and endless loops. `lost_lines`: lines whose refused steps are missing
-    in `statements`.
+    """Refuse dead handlers, and endless loops unless the workflow `may_run_forever`. `lost_lines`:
+    lines whose refused steps are missing in `statements`.
     """
     payloads: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for statement in statements:
         match statement:
+            case StepStatement(origin, TaskAction(task)):
+                if functions.setdefault(task.name, task.function) is not task.function:
+                    message = f"this workflow calls two tasks that are named `{task.name}`"
+                    report(origin, "HF161", message, f'@task(name="another_{task.name}")')
             case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
                 file = "" if origin.source is None else origin.source.file
                 is_whole = not any(at == file and line in lines for at, line in lost_lines)
                 failures = statement.failures if is_whole else _ANY_FAILURE
                 _check_handlers(failures, handlers, report)
-            case Loop(origin, test=None, body=body) if not _has_exit(body):
+            case Loop(origin, test=None, body=body) if not (may_run_forever or _has_exit(body)):
                 help_ = "add a `break`, a `return`, or a condition that can become false"
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
             case StepStatement(origin, WaitForEvent(event, payload)):

@@ -49,7 +49,9 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from dataclasses import dataclass
+import tokenize
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -57,6 +59,8 @@ from typing import Any
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
+from holdfast.api.keyed import Keyed
+from holdfast.api.library import library_task
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
@@ -70,7 +74,10 @@ from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
-from holdfast.compiler.ir import Assign, SourcePlace, StatementBlock
+from holdfast.compiler.hints import hints_of
+from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
+from holdfast.compiler.keyed import check_key
+from holdfast.compiler.searching import declared_kinds, noted_at_start
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -102,6 +109,13 @@ class CompiledWorkflow:
     false_waits: tuple[tuple[str, str], ...] = ()
     #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
+    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    migration: dict[str, JsonValue] = field(default_factory=dict)
+    #: The search attributes and their types.
+    search: Mapping[str, str] = field(default_factory=dict)
+    keyed: Keyed | None = None
+    #: The modules of the tasks that are not defined in the workflow's own.
+    task_modules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def definition_hash(self) -> str:
@@ -126,8 +140,21 @@ class CompiledWorkflow:
                 "answers": self.answers,
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
+                **({"migration": self.migration} if self.migration else {}),
+                **({"search": dict(self.search)} if self.search else {}),
+                **({"keyed": asdict(self.keyed)} if self.keyed else {}),
+                **({"task_modules": dict(self.task_modules)} if self.task_modules else {}),
             }
         )
+
+
+def other_modules(workflow: Workflow[..., Any], tasks: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the modules of tasks that the workflow's own module does not define: a task of another
+    module may have the same name as one of this module.
+    """
+    own = workflow.function.__module__
+    found = {name: module for name, module in sorted(tasks.items()) if module != own}
+    return {name: module for name, module in found.items() if library_task(name) is None}
 
 
 def _document(value: object) -> str:
@@ -174,13 +201,20 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         name=graph.name,
         asl=emitted.asl,
         function=reference_of(graph.function),
-        tasks=emitted.tasks,
+        tasks=tuple(sorted(emitted.tasks)),
+        task_modules=other_modules(graph, emitted.tasks),
         workflows={},
         events={},
         answers={name: reference_of(answer) for name, answer in emitted.answers.items()},
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
         secrets=_secrets_of(graph),
+        migration=hints_of(
+            graph,
+            emitted.asl,
+            emitted.spots,
+            {step.task.renamed: step.task.name for step in steps if step.task.renamed},
+        ),
     )
 
 
@@ -202,7 +236,35 @@ def _source(module: ModuleType) -> Source:
     try:
         return Source.of(module)
     except (OSError, TypeError):
-        raise _without_source(module.__name__) from None
+        raise _unreadable(module) from None
+
+
+def _unreadable(module: ModuleType) -> WorkflowError:
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        return WorkflowError(
+            "HF004",
+            f"module {module.__name__} is a folder without an __init__.py",
+            help=f"name the modules in it, as `{module.__name__}.orders`",
+        )
+    return _undecodable(module) or _without_source(module.__name__)
+
+
+def _undecodable(module: ModuleType) -> WorkflowError | None:
+    """Return the refusal of a file with bytes that its encoding lacks, else None. Python imports
+    it if they stand in a comment.
+    """
+    try:
+        with tokenize.open(str(module.__file__)) as file:
+            file.read()
+    except (UnicodeDecodeError, SyntaxError):
+        return WorkflowError(
+            "HF004",
+            f"{module.__file__} has bytes that are not in its encoding, which is UTF-8 by default",
+            help="save it as UTF-8",
+        )
+    except OSError:
+        pass
+    return None
 
 
 def _without_source(name: str) -> WorkflowError:
@@ -226,12 +288,15 @@ def _compile(
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
         statements = statements_of(block)
-        check(statements, lost_lines, report)
+        check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        keyed = None
+        if node is not None and workflow.keyed is not None:
+            keyed = check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block, secrets)
+        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -318,7 +383,27 @@ def _start(
         variable = statements.hold(argument.arg, type_)
         values.append((variable, TypedQuery(query, type_)))
     origin = statements.origin(node, "start")
-    return (Assign(origin, tuple(values)),) if values else ()
+    start = (Assign(origin, tuple(values)),) if values else ()
+    return (*start, *_search(unit, node, workflow, statements))
+
+
+def _search(
+    unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
+) -> StatementBlock:
+    """Return the step that sets the search attributes of the input."""
+    if not workflow.search:
+        return ()
+    types = signature_of(workflow.function).parameters
+    inputs = {
+        name: TypedQuery(Variable(statements.scope.name(name)), type_)
+        for name, type_ in types.items()
+    }
+
+    def refuse(code: str, message: str, help_: str) -> None:
+        unit.refuse(node, code, message, help_)
+
+    noted = noted_at_start(workflow.search, inputs, refuse)
+    return (StepStatement(statements.origin(node, "search"), Note(noted), ()),) if noted else ()
 
 
 def _emit(
@@ -330,16 +415,20 @@ def _emit(
     if workflow.timeout is not None:
         head["TimeoutSeconds"] = int(workflow.timeout.total_seconds())
     extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return CompiledWorkflow(
         name=workflow.name,
-        asl={**head, **states, **extension},
+        asl=asl,
         function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
+        task_modules=other_modules(workflow, machine.tasks),
         workflows=dict(sorted(machine.workflows.items())),
         events={name: reference_of(payload) for name, payload in sorted(machine.events.items())},
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
+        migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
+        search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
     )
 
 

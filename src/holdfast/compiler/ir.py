@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task, Workflow
+from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.source import Source, Span
 
@@ -20,8 +21,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | WaitForEvent | Ask | Publish"
-    " | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | Reply | WaitForEvent | Ask"
+    " | Publish | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -282,6 +283,16 @@ class SendEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Reply:
+    """`request`: the variable of the request, which names the state. `arguments`: its id, and the
+    value or the error.
+    """
+
+    request: str
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
 class WaitForEvent:
     event: str
     payload: Any
@@ -302,6 +313,13 @@ class Publish:
 
     name: str
     value: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Sets search attributes: name, type and value of each. The execution does not wait."""
+
+    attributes: tuple[tuple[str, AttributeKind, TypedQuery], ...]
 
 
 @dataclass(frozen=True, slots=True)

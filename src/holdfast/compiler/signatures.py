@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.compiler.context import Unit
-from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.annotations import from_annotation, unreadable_part
 from holdfast.compiler.types.types import UNKNOWN, Type
 
 _KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -44,7 +44,7 @@ _python_signature: Final = lru_cache(maxsize=1024)(inspect.signature)
 def signature_of(function: Callable[..., Any]) -> Signature:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-        fault = None
+        fault = next(filter(None, map(annotation_fault, hints.values())), None)
     except Exception as error:  # noqa: BLE001 - an annotation is any expression of the author's
         hints, fault = {}, _fault(error)
     parameters = _python_signature(function).parameters
@@ -52,6 +52,17 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     result = from_annotation(hints["return"]) if "return" in hints else UNKNOWN
     is_plain = all(parameter.kind in _KINDS for parameter in parameters.values())
     return Signature(types, result, is_plain, fault)
+
+
+def annotation_fault(annotation: Any) -> AnnotationFault | None:
+    """Return why no value can have this annotation at run time, if so."""
+    part = unreadable_part(annotation)
+    if part is None:
+        return None
+    return AnnotationFault(
+        f"names {part.__name__}, a `typing.TypedDict`, which pydantic reads from Python 3.12 on",
+        f"from typing_extensions import TypedDict; class {part.__name__}(TypedDict): …",
+    )
 
 
 def _fault(error: Exception) -> AnnotationFault:

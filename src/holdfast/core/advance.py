@@ -46,7 +46,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, Program, TaskState
-from holdfast.core import cancelling, facts, forking, map_run, pausing, skipping, steps
+from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
     event_type,
@@ -216,6 +216,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             _prioritise(decision, fact)
         case facts.SkipRequested():
             _skip(decision, fact)
+        case facts.MigrateRequested():
+            migrating.migrate(decision, fact)
         case facts.ChildrenStopped():
             _children_stopped(decision, fact)
         case facts.Opened():

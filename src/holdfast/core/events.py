@@ -19,6 +19,7 @@ OWN_EVENTS: Final = frozenset(
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}
+    | {"Noted", "Migrated"}
     | {"ContinuedAsNew"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )

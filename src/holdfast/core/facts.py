@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
 from holdfast.core.events import Event
@@ -296,6 +296,25 @@ class SkipRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class MigrateRequested:
+    """Control message: the execution goes on with another definition, from where it stands.
+
+    `source` and `target` are the hashes of the definitions. `visits`: each frame, and the event
+    that entered its state, when the move was proven. `plan` says how the state is carried over
+    (`migration/model.py`). `program`: of the target; the worker adds it.
+    """
+
+    control_id: str
+    source: str
+    target: str
+    visits: Mapping[str, int]
+    plan: Mapping[str, Any]
+    reason: str
+    by: str
+    program: Program | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ChildrenStopped:
     """A worker has sent stops to children that no wait needs."""
 
@@ -336,6 +355,7 @@ Fact: TypeAlias = (
     | ResumeRequested
     | PriorityRequested
     | SkipRequested
+    | MigrateRequested
     | ChildrenStopped
     | Opened
 )
@@ -348,6 +368,7 @@ Control: TypeAlias = (
     | ResumeRequested
     | PriorityRequested
     | SkipRequested
+    | MigrateRequested
 )
 
 

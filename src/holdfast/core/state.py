@@ -24,7 +24,7 @@ from typing import (
     get_args,
 )
 
-from holdfast.asl.program import Json, TaskKind
+from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
@@ -60,6 +60,13 @@ class Parent(TypedDict):
     attempt: int
     lane: NotRequired[int]
     as_json: NotRequired[bool]
+
+
+class Attribute(NamedTuple):
+    """The type and the value of a search attribute (`core/attributes.py`)."""
+
+    kind: AttributeKind
+    value: str | int | bool
 
 
 class MachineOrigin(TypedDict):
@@ -474,7 +481,13 @@ class Execution(NamedTuple):
 
     `renewed_event` is the last event before the execution went on as new, 0 before the first time.
 
+    `migrated_from` is the definition that the last migration left, "" without one: a migration
+    back leads there.
+
     `published` are the values that the workflow makes readable from outside, by name.
+
+    `attributes` are the search attributes, by name. `notes` counts the changes of them since the
+    execution was opened.
 
     `fork_of` is None unless the execution began as a copy of another one.
 
@@ -512,6 +525,9 @@ class Execution(NamedTuple):
     fork_of: ForkOrigin | None = None
     published: Mapping[str, Json] = MappingProxyType({})
     renewed_event: int = 0
+    migrated_from: str = ""
+    attributes: Mapping[str, Attribute] = MappingProxyType({})
+    notes: int = 0
 
     @property
     def is_ended(self) -> bool:

@@ -9,6 +9,7 @@ from holdfast.core.state import (
     PRIORITY_DEFAULT,
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,
@@ -78,14 +79,27 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs the default that is right for every older snapshot.
     """
-    # Omit an absent pause, priority or published values: an earlier release can then read the
-    # snapshot.
+    # Omit an absent pause, priority, published values or attributes: an earlier release can then
+    # read the snapshot.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
     published = {"published": dict(state.published)} if state.published else {}
     renewed = {"renewed_event": state.renewed_event} if state.renewed_event else {}
-    optional = ("renewed_event", "paused", "priority", "fork_of", "published")
+    migrated = {"migrated_from": state.migrated_from} if state.migrated_from else {}
+    attributes = {name: list(one) for name, one in state.attributes.items()}
+    noted = {"attributes": attributes} if attributes else {}
+    notes = {"notes": state.notes} if state.notes else {}
+    optional = (
+        "migrated_from",
+        "renewed_event",
+        "paused",
+        "priority",
+        "fork_of",
+        "published",
+        "attributes",
+        "notes",
+    )
     return {
         **_fields(state, ("frames", "resting", "children", *optional)),
         **paused,
@@ -93,6 +107,9 @@ def to_json(state: Execution) -> dict[str, Any]:
         **fork_of,
         **published,
         **renewed,
+        **migrated,
+        **noted,
+        **notes,
         "frames": [_frame_to_json(frame) for frame in state.frames.values()],
         "resting": [_frame_to_json(frame) for frame in state.resting.values()],
         "children": sorted(map(list, state.children)),
@@ -112,6 +129,10 @@ def from_json(document: Mapping[str, Any]) -> Execution:
     parts: dict[str, Any] = {**frames, "children": children}
     if document.get("paused"):
         parts["paused"] = _made(Pause, document["paused"])
+    if document.get("attributes"):
+        parts["attributes"] = {
+            name: Attribute(*one) for name, one in document["attributes"].items()
+        }
     state: Execution = _made(Execution, {**document, **parts})
     return state
 

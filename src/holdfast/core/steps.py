@@ -73,6 +73,8 @@ def _pass(decision: Decision, frame: Frame, state: PassState) -> None:
     try:
         if state.publish is not None:
             _publish(decision, frame, state.publish)
+        if state.note is not None:
+            _note(decision, frame, state.note)
         if state.result is not None:
             extra["result"] = decision.evaluate(state.result, frame)
     except StateError as error:
@@ -87,6 +89,25 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
     assert isinstance(values, dict)
     for name, value in values.items():
         decision.emit("Published", frame=frame.id, name=name, value=value)
+
+
+def _note(decision: Decision, frame: Frame, template: Template) -> None:
+    """Set search attributes. A value that is already set causes no event."""
+    # Most workflows have no search attributes, and each module lengthens a cold start.
+    from holdfast.core.attributes import attribute_of  # noqa: PLC0415
+
+    values = decision.evaluate(template, frame)
+    assert isinstance(values, dict)
+    for name, given in values.items():
+        assert isinstance(given, dict)
+        ((kind, value),) = given.items()
+        attribute = None if value is None else attribute_of(kind, value)
+        if attribute is None and value is not None:
+            cause = f"The search attribute {name} must be of type {kind}."
+            raise StateError(error_names.QUERY_EVALUATION_ERROR, cause)
+        if decision.state.attributes.get(name) != attribute:
+            kept = None if attribute is None else attribute.value
+            decision.emit("Noted", frame=frame.id, name=name, kind=kind, value=kept)
 
 
 def wake(decision: Decision, frame: Frame) -> None:

@@ -42,6 +42,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
+                # To read the rows of the index of waits, for the pages of a bulk operation.
+                "dynamodb:BatchGetItem",
                 # To extend the time that a name is kept while its execution is open, and the gates
                 # of limits.
                 "dynamodb:UpdateItem",
@@ -74,11 +76,15 @@ class Rights:
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:PutItem",
+                # To give the key of a keyed workflow to the execution that the event starts.
+                "dynamodb:UpdateItem",
                 "dynamodb:Query",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
             allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
+            # To sign the id of an execution that the event starts.
+            allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
         ]
 

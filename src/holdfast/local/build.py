@@ -53,8 +53,9 @@ def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
     outputs: list[Output] = []
     notes: list[str] = []
     for module in map(import_module, names):
+        compiled = compile_module(module, in_plain_asl=True)
         here = _folder(module)
-        for exported in export_all(compile_module(module, in_plain_asl=True), Source.of(module)):
+        for exported in export_all(compiled, Source.of(module)):
             outputs += exported_outputs(here, exported)
             notes += [note.render() for note in exported.notes]
     return outputs, notes
@@ -85,7 +86,8 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
         registry = Registry.from_modules(imported)
         require_schedules(registry)
         for workflow in compiled:
-            registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
+            called = workflow.tasks, workflow.workflows, workflow.task_modules
+            registry.require_known(workflow.name, *called)
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors
@@ -133,8 +135,9 @@ def import_module(name: str) -> ModuleType:
 
 
 def _outputs(module: ModuleType) -> Iterable[Output]:
+    found = compile_module(module)
     here = _folder(module)
-    for compiled in compile_module(module):
+    for compiled in found:
         yield from outputs_of(here, compiled)
 
 

@@ -37,7 +37,9 @@ def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]
     return sorted(found, key=lambda row: str(row.get("timestamp", "")))
 
 
-def _groups(session: Any, stack: str) -> list[str]:
+def _groups(session: Any, name: str) -> list[str]:
+    """Return the log groups of a stack's workers; of one construct, for `Shop/Flows`."""
+    stack, _, construct = name.partition("/")
     formation = session.create_client("cloudformation")
     pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack)
     groups = [
@@ -45,7 +47,7 @@ def _groups(session: Any, stack: str) -> list[str]:
         for page in pages
         for resource in page["StackResourceSummaries"]
         if resource["ResourceType"] == "AWS::Logs::LogGroup"
-        and _WORKER in resource["LogicalResourceId"]
+        and _is_of_worker(resource["LogicalResourceId"], construct)
     ]
     if not groups:
         raise RequestError(
@@ -54,6 +56,10 @@ def _groups(session: Any, stack: str) -> list[str]:
             help="name a stack that was deployed from Holdfast's CDK app",
         )
     return groups
+
+
+def _is_of_worker(logical_id: str, construct: str) -> bool:
+    return logical_id.startswith(f"{construct}{_WORKER}") if construct else _WORKER in logical_id
 
 
 def _lines(logs: Any, groups: list[str], execution: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ import json
 import keyword
 import re
 import sys
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from holdfast.errors import RequestError
+from holdfast.local.project import modules_of
 
 TEMPLATES: Final = ("order", "approval", "dag", "agent")
 _FILES: Final = files("holdfast.local") / "templates"
@@ -31,7 +33,10 @@ _STARTS: Final = {
     "agent": """assist --name order-1 --input '{"question": "How long?"}'""",
 }
 #: A package of one of these names would hide another one from its own project.
-_TAKEN: Final = frozenset({"holdfast", "tests", "app", "test", *sys.stdlib_module_names})
+_TAKEN: Final = frozenset(
+    {"holdfast", "tests", "app", "test", *sys.stdlib_module_names}
+    | {"aws_cdk", "boto3", "botocore", "constructs", "moto", "pydantic", "pytest"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,15 @@ def create(folder: Path, template: str) -> Created:
 
 
 def additions(folder: Path, template: str) -> str:
-    """Return what a `pyproject.toml` that was there before needs, as commands and lines."""
-    package = _package(folder.resolve().name)
+    """Return what a `pyproject.toml` that was there before needs, as commands and lines.
+
+    Raises RequestError HF271 for one that cannot be read.
+    """
+    module = f"{_package(folder.resolve().name)}.{template}"
+    modules = list(dict.fromkeys([*modules_of(folder), module]))
     return (
-        f'  uv add {_requirement()} && uv add --dev "holdfast[infra,local,testing]" pytest\n'
-        f'  [tool.holdfast]\n  modules = ["{package}.{template}"]'
+        f'  uv add "{_requirement()}" && uv add --dev "holdfast[infra,local,testing]" pytest\n'
+        f"  [tool.holdfast]\n  modules = {json.dumps(modules)}"
     )
 
 
@@ -110,13 +119,16 @@ def _fill(template: Traversable, values: Mapping[str, str]) -> str:
 
 
 def _package(name: str) -> str:
-    package = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    if not package.isidentifier() or keyword.iskeyword(package) or package in _TAKEN:
+    # "Überblick" becomes "uberblick": an accent is a character of its own in this form.
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    package = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")
+    is_name = package.isidentifier() and not keyword.iskeyword(package)
+    if not is_name or package in _TAKEN:
         raise RequestError(
             "HF298",
             f"{name!r} gives no name of a Python package of your own",
             help="name the folder with letters, as `holdfast init shop`, and not like a module of "
-            "Python or Holdfast",
+            "Python or Holdfast, or a package that they need",
         )
     return package
 

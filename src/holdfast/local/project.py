@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from holdfast.errors import RequestError
 
 SETTINGS: Final = "pyproject.toml"
-STATE: Final = Path(".holdfast") / "serve.json"
+STATE: Final = Path(".holdfast")
 _SNIPPET: Final = '[tool.holdfast] modules = ["package.module"]'
 
 
@@ -80,8 +81,13 @@ def modules_of(root: Path) -> list[str]:
 # -- the running serve -----------------------------------------------------------------------------
 
 
+def announcement_of(url: str) -> Path:
+    """Return the file in which a `serve` announces itself. Several may run on one project."""
+    return STATE / f"serve-{urlsplit(url).port}.json"
+
+
 def announce(serving: Serving, root: Path) -> None:
-    path = root / STATE
+    path = root / announcement_of(serving.url)
     path.parent.mkdir(exist_ok=True)
     # The folder ignores itself, so that an address of a laptop is never committed.
     (path.parent / ".gitignore").write_text("*\n")
@@ -90,14 +96,23 @@ def announce(serving: Serving, root: Path) -> None:
 
 def withdraw(serving: Serving, root: Path) -> None:
     """Remove the announcement of this process, unless a later `serve` has announced itself."""
-    if _read(root / STATE) == serving:
-        (root / STATE).unlink(missing_ok=True)
+    path = root / announcement_of(serving.url)
+    if _read(path) == serving:
+        path.unlink(missing_ok=True)
 
 
 def find_serving() -> Serving | None:
-    """Return the project's `serve`, or None if it never ran or its process has ended."""
-    serving = _read(project_root() / STATE)
-    return serving if serving is not None and _is_alive(serving.pid) else None
+    """Return the project's `serve`, the one that started last; None if all of them have ended."""
+    paths = sorted((project_root() / STATE).glob("serve-*.json"), key=_written_ns, reverse=True)
+    found = (_read(path) for path in paths)
+    return next((one for one in found if one is not None and _is_alive(one.pid)), None)
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0  # its `serve` has just ended
 
 
 def _read(path: Path) -> Serving | None:

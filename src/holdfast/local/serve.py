@@ -220,9 +220,10 @@ class _Request(BaseHTTPRequestHandler):
         written.
         """
         status = "draining" if self.server.is_draining else "ok"
+        cloud = self.server.stack.cloud
         found: dict[str, Any] = {"status": status}
         try:
-            found |= self.server.stack.cloud.health()
+            found |= {**cloud.health(), "clock_lead_seconds": cloud.clock.lead_ms // 1_000}
         except ServiceFault as fault:
             found = {"status": "failing", "error": {"code": fault.code, "message": fault.message}}
         return 200 if found["status"] == "ok" else 503, json.dumps(found).encode()

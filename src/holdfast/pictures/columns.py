@@ -80,7 +80,9 @@ def nearest(
 ) -> list[float]:
     """Return rising numbers, at least `apart` from each other, as near to `wishes` as possible."""
     offsets = [0.0, *itertools.accumulate(apart)]
-    # Without the distances what remains is to find the nearest numbers that do not fall.
+    # Subtract from each wish the distances before it. Numbers that are then equal or rise keep
+    # every distance. The loop finds those nearest to the wishes (isotonic regression): it merges
+    # neighbours that are in the wrong order into one pool.
     pools: list[tuple[float, float, int]] = []
     for wish, weight, offset in zip(wishes, weights, offsets, strict=False):
         pool = ((wish - offset) * weight, weight, 1)

@@ -74,7 +74,7 @@ def capacity_of(
     known = sum(rate * seconds[task] for task, rate in rates.items() if task in seconds)
     if known:
         places = workers * _ATTEMPTS_OF_A_WORKER
-        change = 'more concurrency: context `functions`, {"worker": {"concurrency": N}}'
+        change = 'more concurrency of "worker": `functions` of Holdfast(…), or in cdk.json'
         found.append(Use("workers", known / places, f"{places} attempts at once", change))
     unknown = tuple(sorted(task for task in calls if task not in seconds))
     uses = tuple(sorted(found, key=lambda use: -use.part))

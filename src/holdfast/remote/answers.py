@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
@@ -40,6 +41,7 @@ class Description(TypedDict):
     cause: NotRequired[str]
     paused: NotRequired[Json]
     published: NotRequired[Json]
+    attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
     parent: NotRequired[str]
     retries: NotRequired[int]
@@ -59,6 +61,7 @@ class ExecutionRow(TypedDict):
     error: NotRequired[str]
     waits_for: NotRequired[str]
     waits: NotRequired[list[Json]]
+    attributes: NotRequired[Json]
     paused: NotRequired[Json]
     last_failure: NotRequired[Json]
 
@@ -67,6 +70,18 @@ class Page(NamedTuple):
     """Executions, newest first. `after` is the place of the next older one, None at the end."""
 
     rows: list[ExecutionRow]
+    after: str | None
+
+
+class Counts(NamedTuple):
+    """Numbers of executions by group. `rows`: the labels of each group, and `count`. `oldest`: the
+    execution that has waited longest. `at`: when the counting began. `after` is where it ended
+    early, None when all were counted.
+    """
+
+    rows: list[Json]
+    oldest: Json | None
+    at: str
     after: str | None
 
 
@@ -94,3 +109,4 @@ class Filters(TypedDict, total=False):
     last_error: str | None
     parent: str | None
     definition: str | None
+    where: str | Sequence[str] | None

@@ -102,6 +102,7 @@ class AsyncClient:
                 return
 
     page = awaited(operations.page)
+    counts = awaited(operations.counts)
     describe = awaited(operations.describe)
     history = awaited(operations.history)
     logs = awaited(operations.logs)
@@ -113,9 +114,18 @@ class AsyncClient:
     resume = awaited(operations.resume)
     skip = awaited(operations.skip)
     fork = awaited(operations.fork)
+    migrate = awaited(operations.migrate)
+    positions = awaited(operations.positions)
+    definition = awaited(operations.definition)
+    workflows = awaited(operations.workflows)
     change_priority = awaited(operations.change_priority)
+    bulk = awaited(operations.bulk)
+    bulk_dry_run = awaited(operations.bulk_dry_run)
+    bulk_report = awaited(operations.bulk_report)
     event = awaited(operations.event)
     events = awaited(operations.events)
+    request = awaited(operations.request)
+    reply = awaited(operations.reply)
     answer = awaited(operations.answer)
     questions = awaited(operations.questions)
     question = awaited(operations.question)
@@ -135,6 +145,7 @@ class AsyncClient:
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
     doctor = awaited(operations.doctor)
+    clock_lead = awaited(operations.clock_lead)
     advance = awaited(operations.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:
@@ -197,4 +208,5 @@ class AsyncHandle(Generic[R]):
     resume = awaited_of_one(operations.resume)
     skip = awaited_of_one(operations.skip)
     fork = awaited_of_one(operations.fork)
+    migrate = awaited_of_one(operations.migrate)
     change_priority = awaited_of_one(operations.change_priority)

@@ -104,6 +104,7 @@ class Client:
                 return
 
     page = blocking(operations.page)
+    counts = blocking(operations.counts)
     describe = blocking(operations.describe)
     history = blocking(operations.history)
     logs = blocking(operations.logs)
@@ -115,9 +116,18 @@ class Client:
     resume = blocking(operations.resume)
     skip = blocking(operations.skip)
     fork = blocking(operations.fork)
+    migrate = blocking(operations.migrate)
+    positions = blocking(operations.positions)
+    definition = blocking(operations.definition)
+    workflows = blocking(operations.workflows)
     change_priority = blocking(operations.change_priority)
+    bulk = blocking(operations.bulk)
+    bulk_dry_run = blocking(operations.bulk_dry_run)
+    bulk_report = blocking(operations.bulk_report)
     event = blocking(operations.event)
     events = blocking(operations.events)
+    request = blocking(operations.request)
+    reply = blocking(operations.reply)
     answer = blocking(operations.answer)
     questions = blocking(operations.questions)
     question = blocking(operations.question)
@@ -137,6 +147,7 @@ class Client:
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
     doctor = blocking(operations.doctor)
+    clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)
 
     def perform(self, operation: Operation[T], /) -> T:
@@ -199,4 +210,5 @@ class Handle(Generic[R]):
     resume = blocking_of_one(operations.resume)
     skip = blocking_of_one(operations.skip)
     fork = blocking_of_one(operations.fork)
+    migrate = blocking_of_one(operations.migrate)
     change_priority = blocking_of_one(operations.change_priority)

@@ -11,16 +11,17 @@ so that both have the same calls, the same waiting and the same errors:
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote, urlencode
 
-from holdfast.errors import RequestError, ServiceFault, is_passing
-from holdfast.remote.answers import Description, Filters, Json, Page, QuestionPage, Started
-from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
+from holdfast.remote.answers import Counts, Description, Filters, Json, Page, QuestionPage, Started
+from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
 from holdfast.remote.values import json_bytes
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ T = TypeVar("T")
 #: The API's limit for one page, and the number of pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
+#: The parts that one count reads: of 2,000 entries or more, unless the list ends before.
+COUNT_PARTS_MAX: Final = 500
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
 #: The time between two looks at an execution: short at first, and longer for a long wait, because
 #: each look is a read that is paid for.
@@ -35,6 +38,8 @@ POLL_SECONDS: Final = 0.1
 POLL_SECONDS_MAX: Final = 5.0
 POLL_GROWTH: Final = 1.3
 FAULTS_MAX: Final = 5
+#: The resource of the step in which a bulk operation gives its commands (`asl/resources.py`).
+BULK_ACT: Final = "bulk:act"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,119 @@ def fork(
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
 
 
+def migrate(
+    execution: str,
+    *,
+    to: str = "latest",
+    dry_run: bool = False,
+    reason: str | None = None,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Let the execution go on with another definition, from where it stands. `to`: "latest",
+    "back" to the one before its last migration, or the beginning of a hash. `dry_run`: only say
+    whether it may, and why not.
+    """
+    fields = {"to": to, "dry_run": dry_run or None, "reason": reason, "by": by}
+    return (yield from _post(f"{_path(execution)}/migration", fields))
+
+
+def positions(workflow: str) -> Operation[Json]:
+    """Return where the running executions of the workflow stand: `positions`, each with the ids of
+    its executions, and `definitions` by hash. Executions that have not waited yet are not in it.
+    """
+    found: list[Json] = []
+    after: str | None = None
+    while True:
+        page = yield from _get(f"/positions{_query({'workflow': workflow, 'after': after})}")
+        found += page["positions"]
+        after = page.get("next")
+        if after is None:
+            break
+    definitions = {}
+    for name in sorted({row["definition"] for row in found}):
+        definitions[name] = yield from definition(name)
+    return {"workflow": workflow, "positions": found, "definitions": definitions}
+
+
+def definition(hash: str) -> Operation[Json]:  # noqa: A002
+    """Return a stored definition: `hash`, `asl` and `map`."""
+    return (yield from _get(f"/definitions/{quote(hash, safe='')}"))
+
+
+def workflows() -> Operation[list[Json]]:
+    """Return the deployed workflows, with the hashes of their newest definitions."""
+    return list((yield from _get("/workflows"))["workflows"])
+
+
+# -- bulk operations -------------------------------------------------------------------------------
+
+
+def bulk(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    *,
+    by: str | None = None,
+    fields: Mapping[str, object] = {},
+    rate: float | None = None,
+    name: str | None = None,
+    expected: int | None = None,
+) -> Operation[Started]:
+    """Start a bulk operation: give the command `operation` to each execution that the filters
+    select, `rate` a second. `fields`: those of the command. `name`: the same name starts once.
+    """
+    asked = _bulk(operation, filters, reason, by, fields)
+    more = {"rate": rate, "name": name, "expected": expected}
+    return cast("Started", (yield from _post("/bulk", {**asked, **more})))
+
+
+def bulk_dry_run(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    *,
+    by: str | None = None,
+    fields: Mapping[str, object] = {},
+) -> Operation[Json]:
+    """Return how many executions a bulk operation would select now (`matching`), and a `sample`.
+    Nothing is changed. After `PAGES_MAX` requests the answer has `next`: there are more.
+    """
+    asked = {**_bulk(operation, filters, reason, by, fields), "dry_run": True}
+    found = yield from _post("/bulk", asked)
+    for _ in range(PAGES_MAX - 1):
+        if "next" not in found:
+            break
+        more = yield from _post("/bulk", {**asked, "after": found["next"]})
+        sample = found["sample"] or more["sample"]
+        found = {**more, "matching": found["matching"] + more["matching"], "sample": sample}
+    return found
+
+
+def bulk_report(execution: str) -> Operation[dict[str, str]]:
+    """Return what became of each execution that a bulk operation has selected: "done", or the
+    reason why the command was refused.
+    """
+    found: dict[str, str] = {}
+    for event in (yield from history(execution)):
+        details = event.get("taskSucceededEventDetails", {})
+        if details.get("resource") == BULK_ACT:
+            found |= json.loads(details["output"])["outcomes"]
+    return found
+
+
+def _bulk(
+    operation: str,
+    filters: Filters,
+    reason: str,
+    by: str | None,
+    fields: Mapping[str, object],
+) -> dict[str, object]:
+    chosen = {name: _filter_text(value) for name, value in filters.items()}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    asked = {"operation": operation, "filters": given, "fields": dict(fields)}
+    return {**asked, "reason": reason, "by": by}
+
+
 def change_priority(
     execution: str, priority: int, reason: str, *, by: str | None = None
 ) -> Operation[Json]:
@@ -226,7 +344,41 @@ def page(
     return found
 
 
-def _filter_text(value: object) -> str | None:
+def counts(
+    *,
+    by: Sequence[str] = ("status",),
+    workflow: str | None = None,
+    status: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+) -> Operation[Counts]:
+    """Count executions by `workflow`, `status` or `wait`, or several of them. After
+    `COUNT_PARTS_MAX` requests the rest is not counted.
+    """
+    chosen = {"workflow": workflow, "status": status, "by": ",".join(by)}
+    times = {"since": _filter_text(since), "until": _filter_text(until)}
+    total: dict[tuple[str, ...], int] = {}
+    oldest: Json | None = None
+    began, after = "", None
+    for _ in range(COUNT_PARTS_MAX):
+        part = yield from _get(f"/counts{_query({**chosen, **times, 'after': after})}")
+        for row in part["counts"]:
+            labels = tuple(row[name] for name in by)
+            total[labels] = total.get(labels, 0) + row["count"]
+        found = part.get("oldest")
+        if found is not None and (oldest is None or found["since"] < oldest["since"]):
+            oldest = found
+        began, after = began or part["at"], part.get("next")
+        if after is None:
+            break
+    rows = [
+        {**dict(zip(by, labels, strict=True)), "count": number}
+        for labels, number in sorted(total.items())
+    ]
+    return Counts(rows, oldest, began, after)
+
+
+def _filter_text(value: object) -> str | list[str] | None:
     match value:
         case None | False:
             return None
@@ -235,6 +387,8 @@ def _filter_text(value: object) -> str | None:
         case datetime():
             # A time without a zone is in the zone of this machine, as `datetime` itself has it.
             return value.astimezone().isoformat()
+        case list() | tuple():
+            return list(map(str, value))
         case _:
             return str(value)
 
@@ -242,11 +396,59 @@ def _filter_text(value: object) -> str | None:
 # -- events and answers ----------------------------------------------------------------------------
 
 
-def event(name: str, key: str, data: object, *, id: str | None = None) -> Operation[Json]:  # noqa: A002
+def event(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+) -> Operation[Json]:
     """Tell the executions that wait for it that something happened. An event that is sent twice
-    with one `id` counts once.
+    with one `id` counts once. With `execution` only that one may use it.
     """
-    return (yield from _post("/events", {"name": name, "key": key, "id": id}, data=data))
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    return (yield from _post("/events", fields, data=data))
+
+
+def request(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+    timeout: float | None = 60.0,
+) -> Operation[Any]:
+    """Ask an execution that receives such requests, and return its reply as JSON. A request that is
+    sent twice with one `id` counts once.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds, with the id for `reply`.
+    """
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    asked = yield from _post("/requests", fields, data=data)
+    return (yield from reply(asked["request"], timeout))
+
+
+def reply(request: str, timeout: float | None = None) -> Operation[Any]:
+    """Return the reply to a request that was sent before.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds.
+    """
+    deadline = math.inf if timeout is None else (yield Now()) + timeout
+    interval = POLL_SECONDS
+    while True:
+        found = yield from _get(f"/requests/{quote(request, safe='')}")
+        match found["status"]:
+            case "ANSWERED":
+                return found["output"]
+            case "REJECTED":
+                raise RequestRejected(request, found["error"], found["cause"])
+        if (yield Now()) >= deadline:
+            assert timeout is not None
+            raise ReplyTimeout(request, timeout)
+        yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
+        interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
 
 def events() -> Operation[list[Json]]:
@@ -440,6 +642,15 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
         asked = {"after": told["next"]}
 
 
+def clock_lead() -> Operation[int]:
+    """Return the seconds by which the clock of a `serve` is ahead; 0 for a deployed stack."""
+    try:
+        found = yield from _get("/health")
+    except HoldfastError:
+        return 0  # a deployed stack has no such route; a fault shows in the request itself
+    return int(found.get("clock_lead_seconds", 0))
+
+
 def advance(milliseconds: int) -> Operation[Json]:
     """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
     return (yield from _post("/clock", {"milliseconds": milliseconds}))
@@ -473,9 +684,9 @@ def _pages(target: str, rows: str, asked: Mapping[str, str | None] = {}) -> Oper
         asked = {"after": answer["next"]}
 
 
-def _query(parameters: Mapping[str, str | None]) -> str:
+def _query(parameters: Mapping[str, str | Sequence[str] | None]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    return f"?{urlencode(given, doseq=True)}" if given else ""
 
 
 def _path(execution: str) -> str:

@@ -14,7 +14,7 @@ Behind a proxy every request opens its own connection, through urllib.
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import time
 import urllib.error
 import urllib.request
@@ -159,4 +159,7 @@ def _is_open(connection: HTTPConnection) -> bool:
     """Return False when the server has closed the connection, which makes it readable."""
     if connection.sock is None:
         return False
-    return not select.select([connection.sock], [], [], 0)[0]
+    # Not `select`: it fails for a descriptor over 1,023, which a busy server reaches.
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return not selector.select(0)

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.core import facts
+from holdfast.core import facts, migrating
 from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
@@ -182,14 +182,38 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
     )
 
 
-def event_facts(tenant: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
+#: Code of format 1 would give an event that is addressed to one execution to each that waits.
+EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
+#: The attribute of an event with the only execution that may use it; "" when it was dropped.
+ADDRESSEE: Final = "to"
+
+
+def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
+    """Return the item of an event that only this execution may use."""
+    return {**item, FORMAT_FIELD: EVENT_FORMATS.newest, ADDRESSEE: run}
+
+
+def is_for(item: Item, run: str) -> bool:
+    """Return True when the execution may use the event."""
+    return item.get(ADDRESSEE, run) == run
+
+
+def events_of(
+    tenant: str, run: str, event_name: str, event_key: str
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the stored events that the execution may use, used and expired ones too."""
+    partition = keys.event(tenant, event_name, event_key)
+    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    for item in items:
+        require_format(item, "an event", EVENT_FORMATS)
+    return [item for item in items if is_for(item, run)]
+
+
+def event_facts(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
     """Return every stored, unexpired event for the wait, earliest first. The core refuses used
     ones.
     """
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
-    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
-    for item in items:
-        require_format(item, "an event")
+    items = yield from events_of(tenant, run, awaiting.event_name, awaiting.event_key)
     found: list[Fact] = []
     with reading("an event"):
         for item in sorted(items, key=lambda item: (int(item["at"]), str(item["sk"]))):
@@ -212,9 +236,12 @@ PAUSE: Final = "pause"
 RESUME: Final = "resume"
 PRIORITY: Final = "priority"
 SKIP: Final = "skip"
+MIGRATE: Final = "migrate"
 #: Code that does not know these kinds would read their items as stops. Format 2 makes such code
 #: refuse the item.
-_CONTROL_FORMAT: Final[Mapping[str, int]] = {PAUSE: 2, RESUME: 2, PRIORITY: 2, SKIP: 2}
+_CONTROL_FORMAT: Final[Mapping[str, int]] = {
+    **dict.fromkeys((PAUSE, RESUME, PRIORITY, SKIP, MIGRATE), 2)
+}
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
@@ -267,6 +294,8 @@ def stored_control(
                 stored_ms = int(item["at"])
                 if item.get("kind") == SKIP:
                     fact: Control = yield from _skip(tenant, state.run, control_id, item)
+                elif item.get("kind") == MIGRATE:
+                    fact = yield from _migrate(tenant, state.run, control_id, item)
                 else:
                     fact = _control(control_id, item)
             if _is_open(state, fact, is_paused=is_paused):
@@ -296,6 +325,8 @@ def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
             return not state.is_ended
         case facts.SkipRequested():
             return is_skipped_by(state, fact)
+        case facts.MigrateRequested():
+            return migrating.is_open(state, fact)
         case _:
             assert_never(fact)
 
@@ -306,7 +337,12 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
             return True
         case facts.ResumeRequested() | facts.StopRequested():
             return False
-        case facts.RedriveRequested() | facts.PriorityRequested() | facts.SkipRequested():
+        case (
+            facts.RedriveRequested()
+            | facts.PriorityRequested()
+            | facts.SkipRequested()
+            | facts.MigrateRequested()
+        ):
             return is_paused
         case _:
             assert_never(fact)
@@ -343,6 +379,16 @@ def _skip(
     return facts.SkipRequested(control_id, frame, entered, output, reason, by)
 
 
+def _migrate(
+    tenant: str, run: str, control_id: str, item: Item
+) -> Generator[Effect, Any, facts.MigrateRequested]:
+    move: Any = yield from unstow(tenant, run, item)
+    reason, by = str(item["reason"]), str(item["by"])
+    return facts.MigrateRequested(
+        control_id, move["from"], move["to"], move["visits"], move["plan"], reason, by
+    )
+
+
 def _word(item: Item, name: str) -> str | None:
     return str(item[name]) if name in item else None
 
@@ -369,5 +415,5 @@ def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
 
 def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
     if awaiting.kind == "event":
-        return (yield from event_facts(tenant, awaiting, now_ms))
+        return (yield from event_facts(tenant, run, awaiting, now_ms))
     return (yield from answer_facts(tenant, run, awaiting))

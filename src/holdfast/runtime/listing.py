@@ -42,7 +42,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.core.state import STATUSES, Execution
+from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
 from holdfast.runtime import wait_text
@@ -97,11 +97,12 @@ class ListEntry:
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page of the list. `after` is the place at which the next page begins, None when the
-    oldest entry was read.
+    oldest entry was read. `attributes`: by execution, when the page was found by them.
     """
 
     entries: list[ListEntry]
     after: str | None
+    attributes: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -221,6 +222,12 @@ def partitions_of(
         for group in groups
         for shard in range(SHARDS[group])
     ]
+
+
+def places_of(tenant: str, workflow: str, run: str) -> list[str]:
+    """Return the partitions in which the execution may have its entry: one of each group."""
+    scope = _scope_of(workflow)
+    return [_partition(tenant, scope, group, _shard(run, group)) for group in SHARDS]
 
 
 def waits_partition(tenant: str, workflow: str, run: str) -> str:

@@ -9,7 +9,7 @@ invocation (`aws/telemetry.py`).
     timer lag        the event WaitStateExited      less the due time of the timer
     retries          an attempt after a failure, by task and by the name of its error
     leases expired   a worker has taken the attempt of a lost worker
-    operator actions retry, skip, pause, resume, priority and fork, by their events
+    operator actions retry, skip, pause, resume, priority, fork and migrate, by their events
 
 A record that loses its race is not measured. The record that replaces it is.
 """
@@ -36,6 +36,7 @@ _ACTIONS: Final = {
     "Resumed": "resume",
     "PriorityChanged": "priority",
     "ExecutionForked": "fork",
+    "Migrated": "migrate",
 }
 #: The form of an error name: a Python class or a name in a definition. A Fail state may compute it
 #: from data, which must not be logged: such a text is seldom a name.

@@ -59,7 +59,11 @@ class Question:
 
     @property
     def id(self) -> str:
-        return f"{self.run}:{self.entry}.{self.attempt}"
+        return question_id(self.run, self.entry, self.attempt)
+
+
+def question_id(run: str, entry: int, attempt: int) -> str:
+    return f"{run}:{entry}.{attempt}"
 
 
 def open_row(tenant: str, state: Execution, command: OpenQuestion, now_ms: int) -> NoResult:

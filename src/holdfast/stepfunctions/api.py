@@ -17,7 +17,9 @@ from holdfast.runtime.effects import JsonResult
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
-#: The request is valid; `chance` are 16 random bytes. Times in the response are whole milliseconds.
+#: The function of one operation. It gets the service, a request that `require_valid` has checked,
+#: and CHANCE_BYTES random bytes, from which it makes ids. It returns times in whole milliseconds,
+#: and `call` converts them to seconds: a function that did so itself would give wrong times.
 Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16

@@ -12,6 +12,7 @@ from holdfast.core.state import Execution, MachineOrigin, Parent
 from holdfast.errors import RequestError
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.keyed import hold_for_retry
 from holdfast.runtime.commands.presentation import without_secrets
 from holdfast.runtime.commands.retry import obstacle, send_retry
 from holdfast.runtime.commands.start import NameTakenError, accept, of_workflow
@@ -67,6 +68,8 @@ def _start_as(
         accepted = yield from accept(service.known, service.tenant, wanted, data, has_row=True)
     except NameTakenError:
         raise _already_exists(wanted) from None
+    except RequestError as error:  # another execution runs for the key of a keyed workflow
+        raise StatesFault("ExecutionAlreadyExists", error.message) from None
     if accepted.earlier is not None and accepted.earlier.is_ended:
         raise _already_exists(wanted)
     start = accepted.start
@@ -257,6 +260,11 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
     reason = refusal(found.state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
+    assert found.state is not None
+    try:
+        yield from hold_for_retry(service.known, service.tenant, found.state)
+    except RequestError as error:
+        raise StatesFault("ExecutionNotRedrivable", error.message) from None
     at = (now_ms, chance)
     yield from send_retry(service.tenant, found.run, found.state, at, by=service.caller)
     return {"redriveDate": now_ms}

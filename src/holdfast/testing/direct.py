@@ -231,6 +231,16 @@ class _Direct:
         arguments: JsonValue = {"key": key, "data": to_json(data)}
         self.lines.wait(line, WaitingPlace(line.path, None, "send", name, arguments))
 
+    def reply(self, request: str, value: object, error: Exception | None, /) -> None:
+        line = current_line.get()
+        arguments: dict[str, JsonValue] = {"request": request}
+        if error is None:
+            arguments["value"] = to_json(value)
+        else:
+            end = end_of_error(error)
+            arguments |= {"error": end.error, "cause": end.cause}
+        self.lines.wait(line, WaitingPlace(line.path, None, "reply", "", arguments))
+
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
         line = current_line.get()
         given = to_json(arguments)
@@ -242,6 +252,11 @@ class _Direct:
 
     def publish(self, name: str, value: object, /) -> None:
         self.timeline.publish(name, to_json(value), current_line.get().path)
+
+    def note(self, attributes: Mapping[str, object], /) -> None:
+        """Do nothing: no run reads a search attribute. `Run.attributes` are those of the compiled
+        run.
+        """
 
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
@@ -60,6 +61,7 @@ class Trace:
     ended_ms: int
     why: str = ""
     result: Any = None
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
-            case "again":
+            case "again" | "reply":
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
             case "send":
                 self._send(place)

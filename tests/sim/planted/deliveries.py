@@ -171,6 +171,7 @@ PLANTED = (
             "has_other_input": False,
             "has_other_tenant": False,
         },
+        seed=578,
     ),
     Planted(
         "what was handed on is tried until its claim lapses",

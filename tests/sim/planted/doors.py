@@ -181,6 +181,7 @@ PLANTED = (
         _I7 | {"I8"},
         ALIVE,
         {"done later": 0.15, "slow": 0.1},
+        seed=539,
     ),
     Planted("an early event is refused", _refuse_early_events, _I7, PAID_TWICE, {}),
     Planted("who waits cannot be seen", _show_nothing_of_who_waits, _I7, QUESTIONS, {}),

@@ -343,6 +343,7 @@ PLANTED = (
         SLOW,
         {"killed before": 0.4},
         {"receives_max": 2, "safety_ms": 2_000_000},
+        seed=502,
     ),
     Planted(
         "a twin is not noticed",

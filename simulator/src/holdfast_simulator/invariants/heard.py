@@ -50,7 +50,8 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
             # The event may be much older than its wait, which has only just begun.
-            if wait.kind == "event" and is_open and wait.since_ms < before_ms:
+            is_its = wait.kind == "event" and inbox.is_for(item, history.run)
+            if is_its and is_open and wait.since_ms < before_ms:
                 yield f"{history.run}: nobody has heard the event {event_id}"
 
 

@@ -23,6 +23,7 @@ _EVALUATED: Final = frozenset(
         "TimerSet",
         "PassStateExited",
         "Published",
+        "Noted",
         "ChoiceStateExited",
         "SucceedStateExited",
         "DeadlineSet",

@@ -15,7 +15,7 @@ _NOTHING: Final = "nothing"
 #: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
     {"Opened", "Stopping", "ChildrenStopped", "Cancelled"}
-    | {"Paused", "Resumed", "PriorityChanged"}
+    | {"Paused", "Resumed", "PriorityChanged", "Migrated"}
 )
 #: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
@@ -64,6 +64,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "entered": {
             "StepSkipped",
             "Published",
+            "Noted",
             "exited",
             "scheduled",
             "lanes",
@@ -71,9 +72,11 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
             "DeadlineSet",
             *_FAILED,
         },
-        "Published": {"Published", "exited", *_FAILED},
+        "Published": {"Published", "Noted", "exited", *_FAILED},
+        "Noted": {"Noted", "exited", *_FAILED},
         "DeadlineSet": {
             "Published",
+            "Noted",
             "exited",
             "scheduled",
             "lanes",
@@ -147,6 +150,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "ExecutionRedriven": {
             "StepSkipped",
             "Published",
+            "Noted",
             "entered",
             "exited",
             "scheduled",

@@ -20,9 +20,9 @@ from typing import Any, Final
 from jsonata import JException, Jsonata, Parser, Utils
 
 from holdfast.asl.jsonata import costs, functions, values
-from holdfast.asl.jsonata.calls import text_of
 from holdfast.asl.jsonata.convert import exported, imported
 from holdfast.asl.jsonata.errors import translate, translate_syntax
+from holdfast.asl.jsonata.evaluation import text_of
 from holdfast.asl.jsonata.regex import CompiledRegex, compile_regex, match_object
 from holdfast.asl.jsonata.runtime import EvaluationRun
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson, Undefined, budget_error

@@ -15,8 +15,8 @@ from typing import Any, Final
 from jsonata import JException, Jsonata, Signature, Utils
 
 from holdfast.asl.jsonata import costs, pictures, strings, values
-from holdfast.asl.jsonata.calls import call, evaluator, text_of, truth
 from holdfast.asl.jsonata.convert import NULL, imported
+from holdfast.asl.jsonata.evaluation import call, evaluator, text_of, truth
 from holdfast.asl.jsonata.numbers import format_number
 from holdfast.asl.jsonata.texts import HASHES, hashed
 from holdfast.asl.jsonata.values import tidy_number
@@ -77,7 +77,9 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         self._cost = costs.of(name)
 
     def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
-        return args  # `call` fits the arguments for every caller
+        # The library calls `validate` and then `call`, but only `call` for a function that is
+        # passed as a value. So `call` validates, and to validate here would do it twice.
+        return args
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
         evaluation, cost = evaluator(), self._cost
@@ -258,7 +260,9 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
     if numbers[values.RANGE_ITEMS_MAX :]:  # the range may be too long for `len`
         raise JException("D2014", -1, (last - first) / step)
     evaluator().charge(len(numbers))
-    return Utils.create_sequence_from_iter(numbers)  # AWS: a range of one is a number
+    # The evaluation turns a JSONata sequence of one item into the item, as AWS does:
+    # `$range(3, 3, 1)` is 3. A list of Python would stay [3].
+    return Utils.create_sequence_from_iter(numbers)
 
 
 def _hash(text: str | None, algorithm: str | None) -> str | None:

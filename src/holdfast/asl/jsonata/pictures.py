@@ -11,7 +11,7 @@ from jsonata.datetimeutils import DateTimeUtils
 from jsonata.functions import Functions
 
 from holdfast.asl.jsonata import costs, values
-from holdfast.asl.jsonata.calls import evaluator
+from holdfast.asl.jsonata.evaluation import evaluator
 from holdfast.asl.jsonata.instants import millis_of, with_date
 
 # The years that can be written: 1 to 9999.

@@ -15,8 +15,8 @@ from jsonata import JException, Utils
 from jsonata.functions import Functions
 
 from holdfast.asl.jsonata import costs, values
-from holdfast.asl.jsonata.calls import call, evaluator
 from holdfast.asl.jsonata.convert import is_function
+from holdfast.asl.jsonata.evaluation import call, evaluator
 from holdfast.asl.jsonata.regex import CompiledRegex
 from holdfast.asl.jsonata.texts import (
     TextMatch,

@@ -39,6 +39,10 @@ def read_publish(state: StateJson, where: str) -> Template | None:
     return _template(state.get("Holdfast", {}), "Publish", where)
 
 
+def read_note(state: StateJson, where: str) -> Template | None:
+    return _template(state.get("Holdfast", {}), "Note", where)
+
+
 def _undo(
     undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
 ) -> UndoRule:

@@ -59,7 +59,13 @@ from holdfast.asl.documents import (
     processor_of,
     s3_action,
 )
-from holdfast.asl.parsing.extensions import read_after, read_extensions, read_publish, read_quorum
+from holdfast.asl.parsing.extensions import (
+    read_after,
+    read_extensions,
+    read_note,
+    read_publish,
+    read_quorum,
+)
 from holdfast.asl.parsing.fields import JsonataFields, StateFields
 from holdfast.asl.program import (
     Catcher,
@@ -173,6 +179,7 @@ class _Parser:
                     read.output(),
                     read.pass_result(),
                     read_publish(state, where),
+                    read_note(state, where),
                 )
             case "Succeed":
                 return SucceedState(name, read.output())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from holdfast.asl.program import ATTRIBUTE_KINDS
 from holdfast.asl.validation import paths, values
 from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
 
@@ -72,7 +73,24 @@ def _published(scope: RuleScope, value: Any, location: str) -> None:
     return values.template(scope, value, location)
 
 
-PASS: Final = ObjectShape({"Publish": FieldRule(_published, "JSONata")})
+def _noted(scope: RuleScope, value: Any, location: str) -> None:
+    """Check the search attributes: each has one type and one value, `{"total": {"int": 5}}`."""
+    if not isinstance(value, dict):
+        return expected(scope, location, "OBJECT")
+    for name, typed in value.items():
+        if (
+            not isinstance(typed, dict)
+            or len(typed) != 1
+            or not typed.keys() <= set(ATTRIBUTE_KINDS)
+        ):
+            kinds = ", ".join(ATTRIBUTE_KINDS)
+            scope.refuse(f"{location}/{name}", f"Expected an object with one of {kinds}")
+    return values.template(scope, value, location)
+
+
+PASS: Final = ObjectShape(
+    {"Publish": FieldRule(_published, "JSONata"), "Note": FieldRule(_noted, "JSONata")}
+)
 
 
 def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:

@@ -40,7 +40,9 @@ from holdfast.compiler.ir import (
     Again,
     Ask,
     Assign,
+    Note,
     Publish,
+    Reply,
     RunEach,
     RunFirst,
     RunParallel,
@@ -108,6 +110,9 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case Reply(request, arguments):
+                given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
+                return f"reply to {request}", {"Type": "Task", **given}
             case WaitForEvent() as wait:
                 return event_state(self.machine, wait)
             case Ask() as question:
@@ -115,6 +120,9 @@ class StepEmitter:
             case Publish(name, value):
                 published = {"Publish": {name: template(value.query)}}
                 return f"publish {name}", {"Type": "Pass", "Holdfast": published}
+            case Note(attributes):
+                noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
+                return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case SleepUntil(moment):
@@ -170,7 +178,7 @@ def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
 def _result_of(action: Action) -> QueryTree:
     """The result of the step, read in the state that it becomes."""
     match action:
-        case Sleep() | SleepUntil() | Publish():
+        case Sleep() | SleepUntil() | Publish() | Note():
             return NULL
         case RunFirst():
             winner, other = Variable("_winner"), Variable("_other")

@@ -23,6 +23,11 @@ def lower_child_call(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
     """Lower the call of a child workflow. `given`: the arguments of the call."""
+    if workflow.keyed is not None:
+        name = workflow.function.__name__
+        message = f"`{name}` has a key: the execution that runs for it may be another one's"
+        help_ = f"start({name}, {', '.join(expressions.unit.text(arg) for arg in node.args)})"
+        raise refuse(expressions, node, "HF157", message, help_)
     action = RunWorkflow(workflow, _filled(expressions, node, workflow, given))
     return action, signature_of(workflow.function).result
 

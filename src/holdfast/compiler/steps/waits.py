@@ -5,9 +5,12 @@ of its result.
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from holdfast.api.payloads import can_be_named, union_of
+from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import at_border, is_duration
 from holdfast.compiler.expressions.expressions import Expressions
@@ -22,7 +25,19 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.ir import Action, Ask, Publish, SendEvent, Sleep, SleepUntil, WaitForEvent
+from holdfast.compiler.ir import (
+    Action,
+    Ask,
+    Note,
+    Publish,
+    Reply,
+    SendEvent,
+    Sleep,
+    SleepUntil,
+    WaitForEvent,
+)
+from holdfast.compiler.searching import declared_kinds, kind_of
+from holdfast.compiler.signatures import annotation_fault, signature_of
 from holdfast.compiler.steps.step_arguments import (
     refuse,
     refuse_none,
@@ -32,9 +47,12 @@ from holdfast.compiler.steps.step_arguments import (
     require_value,
 )
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.types import DATETIME, NONE, Type, describe, may_be_none
+from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
+from holdfast.limits import REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
+#: The fields of a request, whose JSON is an array of the two.
+REQUEST_FIELDS: Final = ("id", "data")
 
 
 def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
@@ -100,6 +118,23 @@ def lower_wait_for_event(
     return action, from_annotation(payload)
 
 
+def lower_receive(
+    expressions: Expressions, node: ast.Call, found: Arguments
+) -> tuple[Action, Type]:
+    """Lower the wait of `receive`. A request is an event whose data is the id and what is asked."""
+    action, type_ = lower_wait_for_event(expressions, node, found)
+    assert isinstance(action, WaitForEvent)
+    asked = replace(action, event=action.event + REQUEST_SUFFIX)
+    return asked, TupleOf((STR, type_), REQUEST_FIELDS)
+
+
+def lower_reply(expressions: Expressions, request: str, id_: QueryTree, node: ast.expr) -> Action:
+    """Lower `request.reply(value)`."""
+    value = at_border(expressions.unit, node, require_value(expressions, node))
+    arguments = ObjectOf((("request", id_), ("value", value.query)))
+    return Reply(request, TypedQuery(arguments, NONE, value.fails))
+
+
 def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
     answer = _payload(expressions, found["answer"])
     parts = {
@@ -142,6 +177,32 @@ def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, T
     return Publish(name, at_border(expressions.unit, found["value"], value)), NONE
 
 
+def lower_note(expressions: Expressions, node: ast.Call) -> tuple[Action, Type]:
+    workflow = expressions.unit.workflow
+    kinds = declared_kinds(workflow.search, signature_of(workflow.function).parameters)
+    if node.args or not node.keywords or any(word.arg is None for word in node.keywords):
+        message = "note() takes search attributes by name"
+        raise refuse(expressions, node, "HF152", message, 'note(stage="packed")')
+    noted = [_noted(expressions, word, kinds) for word in node.keywords]
+    return Note(tuple(noted)), NONE
+
+
+def _noted(
+    expressions: Expressions, word: ast.keyword, kinds: Mapping[str, AttributeKind]
+) -> tuple[str, AttributeKind, TypedQuery]:
+    name = str(word.arg)
+    kind = kinds.get(name)
+    if kind is None:
+        message = f"the workflow declares no search attribute `{name}`"
+        help_ = f'@workflow(search={{"{name}": str}}); declared: {", ".join(kinds) or "none"}'
+        raise refuse(expressions, word.value, "HF152", message, help_)
+    value = at_border(expressions.unit, word.value, require_value(expressions, word.value))
+    if value.type != NONE and kind_of(value.type) != kind:
+        message = f"the search attribute `{name}` is {kind} and this is {describe(value.type)}"
+        raise refuse(expressions, word.value, "HF152", message, f"a value of type {kind}")
+    return name, kind, value
+
+
 def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
     match found.get("timeout"):
         case None | ast.Constant(value=None):
@@ -152,6 +213,9 @@ def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:
     found = _find_payload(expressions.unit, node)
+    fault = annotation_fault(found)
+    if fault is not None:
+        raise refuse(expressions, node, "HF004", f"what is waited for {fault.message}", fault.help)
     if found is not None:
         return found
     message = (

@@ -16,13 +16,14 @@ from holdfast.limits import DEFINITION_BYTES_MAX
 
 _EXTENSION: Final = "HF064"
 _LIMIT: Final = "HF065"
-#: The only extension of a state without which the workflow has the same result.
-_PUBLISH: Final = "Publish"
+#: The extensions of a state without which the workflow has the same result.
+_SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
+_REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
@@ -100,7 +101,7 @@ def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note
     notes += [places.note(states[0], cut) for states in _shielded_by_author(extension)]
     unread = "there is no place on Step Functions where this value could be read"
     for _, name, state in _states(definition, ""):
-        if _PUBLISH in state.get("Holdfast", {}):
+        if _SHOWN & state.get("Holdfast", {}).keys():
             notes.append(places.note(name, unread))
     for waiting, other in places.compiled.false_waits:
         notes.append(
@@ -141,8 +142,10 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
     for _, name, state in _states(definition, ""):
         if state.get("Resource") == "holdfast:again":
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
+        if state.get("Resource") == "holdfast:reply":
+            yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
         for word in state.get("Holdfast", {}):
-            if word != _PUBLISH:
+            if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +60,8 @@ _PLAIN: Final[Mapping[Any, Type]] = {
 }
 #: pydantic's types of datetimes, recognised without importing pydantic.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
+#: Before 3.12 `typing.TypedDict` does not keep which class has declared a key.
+_LACKS_TYPED_DICTS: Final = sys.version_info < (3, 12)
 _LISTS: Final = (list, Sequence, Iterable)
 _DICTS: Final = (dict, Mapping)
 
@@ -138,6 +141,16 @@ def _from_class(cls: type[Any]) -> Type:
     if is_named_tuple(cls):
         return _from_named_tuple(cls)
     return Opaque(cls.__name__)
+
+
+def unreadable_part(annotation: Any) -> Any:
+    """Return the part that pydantic refuses on this Python, such as the TypedDict of
+    `list[Order]`; None without one.
+    """
+    if _LACKS_TYPED_DICTS and typing.is_typeddict(annotation):
+        return annotation if type(annotation).__module__ == "typing" else None
+    parts = map(unreadable_part, typing.get_args(annotation))
+    return next((part for part in parts if part is not None), None)
 
 
 def is_named_tuple(found: object) -> bool:

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from holdfast.core.apply import cancelling, map_run, pausing, tasks
+from holdfast.core.apply import cancelling, map_run, migrating, pausing, tasks
 from holdfast.core.apply.frames import (
     Apply,
     counted,
@@ -30,6 +30,7 @@ from holdfast.core.events import Event
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ROOT,
+    Attribute,
     Delay,
     Entered,
     Execution,
@@ -123,6 +124,7 @@ def _continued_as_new(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(
         definition=own["definition"],
+        migrated_from="",
         input=own["input"],
         frames={},
         renewed_event=state.last_event,
@@ -132,6 +134,16 @@ def _continued_as_new(state: Execution, event: Event) -> Execution:
 def _published(state: Execution, event: Event) -> Execution:
     own = event.holdfast
     return state._replace(published={**state.published, own["name"]: own["value"]})
+
+
+def _attribute_noted(state: Execution, event: Event) -> Execution:
+    """Set an attribute, or remove it when the event has no value."""
+    own = event.holdfast
+    attributes = {name: one for name, one in state.attributes.items() if name != own["name"]}
+    if own["value"] is not None:
+        attributes[own["name"]] = Attribute(own["kind"], own["value"])
+    notes = state.notes + 1 if state.is_opened else state.notes
+    return state._replace(attributes=attributes, notes=notes)
 
 
 def _skipped(state: Execution, event: Event) -> Execution:
@@ -428,7 +440,9 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "PriorityChanged": _prioritised,
     "ContinuedAsNew": _continued_as_new,
     "Published": _published,
+    "Noted": _attribute_noted,
     "StepSkipped": _skipped,
+    "Migrated": migrating.migrated,
     "ExecutionForked": _forked,
     "TaskStateAborted": _noted,
     "WaitStateAborted": _noted,

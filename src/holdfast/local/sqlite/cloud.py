@@ -84,7 +84,6 @@ class SqliteCloud:
         return {
             "data": str(self.database.path),
             "queued": {queue.name: self.queues.depth(queue.name) for queue in resources.QUEUES},
-            "clock_lead_seconds": self.clock.lead_ms // 1_000,
         }
 
     # -- for the pump ------------------------------------------------------------------------------

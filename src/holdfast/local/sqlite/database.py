@@ -95,19 +95,20 @@ class Database:
         with self._writing:
             if not change.is_done:
                 self._commit_listed()
+            if not change.is_done:
+                # Another thread was interrupted between taking it from the list and running it.
+                change.fail(self.path, _interrupted(), is_committing=False)
         return change.outcome()
 
     def read(self, work: Work[Result]) -> Result:
         try:
-            connection = self._readers.pop()
-        except IndexError:
-            connection = _connected(self.path)
-        try:
-            return work(connection)
+            connection = self._reader()
+            try:
+                return work(connection)
+            finally:
+                self._readers.append(connection)
         except sqlite3.Error as error:
             raise _fault(self.path, error) from None
-        finally:
-            self._readers.append(connection)
 
     def setting(self, name: str, initial: bytes) -> bytes:
         """Return the value of a setting, which is stored as `initial` when it is new."""
@@ -126,6 +127,12 @@ class Database:
                 self._readers.pop().close()
             self._writer.close()
 
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return _connected(self.path)
+
     def _commit_listed(self) -> None:
         changes: list[_Change[Any]] = []
         while self._listed:
@@ -141,6 +148,13 @@ class Database:
             self._roll_back()
             for change in changes:
                 change.fail(self.path, error, is_committing=is_committing)
+        except BaseException:
+            # Ctrl-C, say. The next change must not run in this transaction, and the threads of
+            # these changes must not take them for stored.
+            self._roll_back()
+            for change in changes:
+                change.fail(self.path, _interrupted(), is_committing=is_committing)
+            raise
 
     def _roll_back(self) -> None:
         # SQLite has ended the transaction itself after some errors.
@@ -178,6 +192,12 @@ class _Change(Generic[Result]):
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]  # `run` has set it
+
+
+def _interrupted() -> sqlite3.Error:
+    error = sqlite3.OperationalError("interrupted")
+    error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+    return error
 
 
 #: After these errors of a commit its last page, which makes it valid, is not in the log.

@@ -15,6 +15,8 @@ from typing import Any
 
 from holdfast.runtime.commands import (
     answers,
+    bulk,
+    counts,
     events,
     fork,
     limits,
@@ -22,6 +24,7 @@ from holdfast.runtime.commands import (
     priority,
     queries,
     questions,
+    requests,
     retry,
     schedules,
     scope_pause,
@@ -101,6 +104,32 @@ class Front:
     ) -> JsonResult:
         return fork.fork(self.known, tenant, identifier, request, chance)
 
+    def counts(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return counts.counts(tenant, request)
+
+    def migrate(
+        self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
+    ) -> JsonResult:
+        # The proof reads whole definitions; most requests need none of its modules.
+        from holdfast.runtime.commands import migrate  # noqa: PLC0415
+
+        return migrate.migrate(self.known, tenant, identifier, request, chance)
+
+    def positions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        from holdfast.runtime.commands import positions  # noqa: PLC0415
+
+        return positions.positions(self.known, tenant, request)
+
+    def definition(self, tenant: str, definition_hash: str) -> JsonResult:
+        from holdfast.runtime.commands import positions  # noqa: PLC0415
+
+        return positions.definition(self.known, tenant, definition_hash)
+
+    def bulk(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+        if request.get("dry_run"):
+            return bulk.dry_run(self.known, tenant, request)
+        return bulk.start(self.known, tenant, request, chance)
+
     def change_pause(self, request: Mapping[str, Any]) -> JsonResult:
         return scope_pause.change_pause(self.known, request)
 
@@ -145,6 +174,12 @@ class Front:
 
     def events(self, tenant: str) -> JsonResult:
         return events.events(tenant)
+
+    def request(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+        return requests.request(self.known, tenant, request, chance)
+
+    def reply(self, tenant: str, request_id: str) -> JsonResult:
+        return requests.reply(tenant, request_id)
 
     def answer(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return answers.answer(self.known, tenant, request)

@@ -5,17 +5,20 @@ any wait.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox, messages
-from holdfast.runtime.commands import presentation
+from holdfast.runtime.commands import keyed, presentation
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
 from holdfast.runtime.effects import (
     Clock,
+    Effect,
+    Get,
+    Item,
     JsonResult,
     Message,
     NoResult,
@@ -32,8 +35,9 @@ LISTED_MAX: Final = 100
 
 
 def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Store an event. `request`: name, key, data, id?. Return its id, and how many executions wait
-    for it.
+    """Store an event. `request`: name, key, data, id?, execution?. Return its id, and how many
+    executions wait for it. With `execution` only that one may use it. An event that starts a
+    keyed workflow belongs to the execution that runs for its key: the result names it.
 
     The item is stored before the waiting executions are read, and an execution registers before it
     reads events (R13). So either the execution finds the event, or it is woken here.
@@ -41,13 +45,15 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
+    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
+    if str(name).endswith(REQUEST_SUFFIX):
+        data = [event_id, data]
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
     now_ms = yield Clock()
-    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
     partition = keys.event(tenant, str(name), key)
     stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
-    item = {
+    item: Item = {
         "pk": partition,
         "sk": keys.stored_event(event_id),
         FORMAT_FIELD: FORMAT,
@@ -56,19 +62,47 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
         "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
         **stowed,
     }
-    found = yield PutIfAbsent(tables.MAIL, item)
+    rule = keyed.started_by(known, name)
+    found: Item | None = None
+    if request.get("execution") is not None:
+        rule = None
+        log = yield from known.require_log(tenant, str(request["execution"]))
+        item = inbox.addressed(item, log.run)
+    elif rule is not None:
+        # An event that is sent again must not start an execution: its own may have ended.
+        found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+        if found is None:
+            slot = keyed.KeySlot(tenant, rule, key)
+            item = inbox.addressed(item, (yield from keyed.running(known, slot, chance)))
+    if found is None:
+        found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and not is_same(_stowed(found), stowed):
         raise RequestError(
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
-    waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
-    if waiters:
-        runs = [str(w["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for w in waiters]
-        wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in runs]
-        yield Send(tuple(Message(wake) for wake in wakes))
-    else:
+    stored = item if found is None else found
+    if rule is not None and inbox.ADDRESSEE in stored:
+        slot = keyed.KeySlot(tenant, rule, key)
+        run = yield from keyed.address(known, slot, stored, chance)
+        woken = yield from _wake(tenant, stored, run)
+        return {"event": event_id, "waiting": woken, "execution": run}
+    woken = yield from _wake(tenant, stored, stored.get(inbox.ADDRESSEE))
+    if not woken:
         yield from keep_listed(tenant, event_id, now_ms, {"name": str(name), "key": key})
-    return {"event": event_id, "waiting": len(waiters)}
+    return {"event": event_id, "waiting": woken}
+
+
+def _wake(tenant: str, item: Item, only: Any) -> Generator[Effect, Any, int]:
+    """Wake the executions that wait for the event, and return their number. `only`: the one that
+    may use it; None: all of them.
+    """
+    rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
+    runs = [str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for row in rows]
+    found = [run for run in runs if only in (None, run)]
+    if found:
+        wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in found]
+        yield Send(tuple(Message(wake) for wake in wakes))
+    return len(found)
 
 
 def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:

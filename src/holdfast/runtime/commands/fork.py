@@ -18,6 +18,7 @@ from holdfast.core.state import Execution
 from holdfast.errors import RequestError
 from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
+from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
@@ -43,6 +44,10 @@ def fork(
         raise _no_step(log.run, request.get("step"), ())
     if log.state.origin is not None:
         raise _cannot(log.run, "is of a state machine", "start the machine again")
+    rule = keyed.rule_for(known, log.state.workflow)
+    if rule is not None:
+        why = f"has the key {rule.parameter}, for which one execution runs"
+        raise _cannot(log.run, why, "stop it, and start another one with that key")
     records = yield from read_records(tenant, log.run, known.formats)
     events = [event for record in records for event in record.events]
     if not events or events[0].type != "ExecutionStarted":
@@ -54,7 +59,7 @@ def fork(
     given = _overrides(known, tenant, begun, request)
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
-    run = yield from _send(known, tenant, log.state, {"of": of, **given, **words}, chance)
+    run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
     return {
         "execution": run,
         "fork_of": log.run,

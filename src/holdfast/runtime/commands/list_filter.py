@@ -13,8 +13,8 @@ The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -24,6 +24,11 @@ from holdfast.core.subjects import ERROR_CHARACTERS_MAX as SHORT_ERROR_CHARACTER
 from holdfast.core.subjects import TARGET_CHARACTERS_MAX, WaitKind
 from holdfast.errors import RequestError
 from holdfast.limits import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
+from holdfast.runtime.attribute_filter import (
+    AttributeCondition,
+    is_ordered_by_value,
+    read_conditions,
+)
 from holdfast.runtime.effects import Condition, Test
 from holdfast.runtime.listing import NEWEST
 from holdfast.runtime.storage import keys
@@ -32,6 +37,8 @@ from holdfast.runtime.waiting_list import WaitFilter
 LISTED_MAX: Final = 100
 #: A key of the list: start time and id.
 _LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
+#: A key of the value rows of numbers and times (`search_rows.py`).
+_VALUE_KEY: Final = re.compile(r"[it][0-9]{19}#[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: The statuses of executions that have an error.
 _FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")
 _OPEN: Final = ("RUNNING",)
@@ -55,7 +62,8 @@ class ListFilter:
     """`before` (exclusive) and `since` bound the keys. `where` are conditions on entries.
 
     `name`: a whole name, or the beginning of one with "*" after it. `waits` None: whatever the
-    execution waits for.
+    execution waits for. `attributes`: conditions on search attributes. `after_value` is where the
+    previous page ended, in a list that is in the order of a value.
     """
 
     workflow: str | None
@@ -66,13 +74,16 @@ class ListFilter:
     name: str | None
     limit: int
     waits: WaitFilter | None = None
+    attributes: tuple[AttributeCondition, ...] = ()
+    after_value: str | None = None
 
     def fits_waiting(self, row: Mapping[str, Any], after: str) -> bool:
         """Return True when the row of an execution that has not begun belongs to this page."""
         key = keys.list_sort(row["started_ms"], row["execution"])
         is_on_page = after <= key < self.before and key >= self.since
         has_kind = row["status"] in self.statuses and self.workflow in {None, row["workflow"]}
-        has_name_only = len(self.where) == (self.name is not None) and self.waits is None
+        has_name_only = len(self.where) == (self.name is not None) and not self.waits
+        has_name_only = has_name_only and not self.attributes
         return is_on_page and has_kind and has_name_only and self._is_named(str(row["name"]))
 
     def _is_named(self, name: str) -> bool:
@@ -82,21 +93,34 @@ class ListFilter:
         return name.startswith(beginning) if beginning != self.name else name == self.name
 
 
-def list_filter(request: Mapping[str, Any]) -> ListFilter:
-    """Check the fields of a request; see `queries.executions`. Raises RequestError HF204, HF205,
-    HF209.
+def list_filter(
+    request: Mapping[str, Any], declared: Iterable[tuple[str, Mapping[str, str]]] = ()
+) -> ListFilter:
+    """Check the fields of a request; see `queries.executions`. `declared`: the search attributes of
+    each deployed workflow. Raises RequestError HF204, HF205, HF209, HF480, HF481.
     """
+    workflow = _workflow(request)
+    attributes = _attributes(request, workflow, declared)
+    is_by_value = is_ordered_by_value(attributes)
+    after_value = _after_value(request) if is_by_value else None
     name = _text(request, "name", NAME_CHARACTERS_MAX)
     return ListFilter(
-        workflow=_workflow(request),
+        workflow=workflow,
         statuses=_possible_statuses(request),
-        before=_before(request),
+        before=_before({**request, "after": None} if is_by_value else request),
         since=_key_of(_time_ms(request, "since")) or "",
         where=(*_of_name(name), *_of_entry(request)),
         name=name,
         limit=_limit(request),
         waits=_waits(request),
+        attributes=attributes,
+        after_value=after_value,
     )
+
+
+def among(wanted: ListFilter, statuses: Collection[str]) -> ListFilter:
+    """Return the filter for those executions that also have one of the statuses."""
+    return replace(wanted, statuses=tuple(one for one in wanted.statuses if one in statuses))
 
 
 def _of_name(name: str | None) -> Iterator[Condition]:
@@ -168,6 +192,26 @@ def _waits(request: Mapping[str, Any]) -> WaitFilter | None:
         error=None if error is None else error[:SHORT_ERROR_CHARACTERS],
         until_ms=until_ms,
     )
+
+
+def _attributes(
+    request: Mapping[str, Any],
+    workflow: str | None,
+    declared: Iterable[tuple[str, Mapping[str, str]]],
+) -> tuple[AttributeCondition, ...]:
+    given = request.get("where")
+    if given is None:
+        return ()
+    known = list(declared)
+    own = [one for one in known if one[0] == workflow]
+    return read_conditions(given, own or known)
+
+
+def _after_value(request: Mapping[str, Any]) -> str | None:
+    after = request.get("after")
+    if after is not None and not (isinstance(after, str) and _VALUE_KEY.fullmatch(after)):
+        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+    return after
 
 
 def _workflow(request: Mapping[str, Any]) -> str | None:

@@ -60,6 +60,11 @@ class Lookup:
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
 
+    def search_attributes(self) -> list[tuple[str, Mapping[str, str]]]:
+        """Return the search attributes and their types of each deployed workflow."""
+        deployed = self.workflows.items()
+        return [(name, one.source_map.get("search", {})) for name, one in deployed]
+
     def workflow(self, name: Any) -> Definition:
         if not isinstance(name, str) or name not in self.workflows:
             raise self.no_workflow(name)

@@ -14,6 +14,7 @@ from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,
     Attempt,
+    Attribute,
     Awaiting,
     ChildExecutions,
     Delay,
@@ -32,6 +33,7 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Item
 from holdfast.runtime.listing import ListEntry
+from holdfast.runtime.questions import question_id
 from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.sealed import hidden
@@ -76,6 +78,8 @@ def execution(
         shown["paused"] = _pause(state.paused)
     if state.published:
         shown["published"] = dict(state.published)
+    if state.attributes:
+        shown["attributes"] = shown_attributes(state.attributes)
     waits = [_wait(state, frame, source_map, token_of) for frame in state.frames.values()]
     return {**shown, "waits": [wait for wait in waits if wait is not None]}
 
@@ -153,7 +157,9 @@ def _awaited(
     if awaiting.kind == "event":
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
-    asked = awaiting.arguments if isinstance(awaiting.arguments, dict) else {}
+    asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
+    if awaiting.kind == "ask":
+        asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
     return {"kind": awaiting.kind, **asked, "token": token_of(state, frame), **until}
 
 
@@ -283,8 +289,8 @@ def without_secrets(value: Json) -> Json:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def listed(entry: ListEntry) -> dict[str, Any]:
-    """Return one row of the output of `holdfast list`."""
+def listed(entry: ListEntry, attributes: Mapping[str, Attribute] | None = None) -> dict[str, Any]:
+    """Return one row of `holdfast list`. `attributes`: the search attributes that were read."""
     row = {
         "execution": entry.run,
         "name": entry.name,
@@ -293,6 +299,8 @@ def listed(entry: ListEntry) -> dict[str, Any]:
         "started": iso_time(entry.started_ms),
         "started_ms": entry.started_ms,
     }
+    if attributes:
+        row["attributes"] = shown_attributes(attributes)
     if entry.stopped_ms is not None:
         row["stopped"] = iso_time(entry.stopped_ms)
     if entry.paused_ms is not None:
@@ -300,6 +308,10 @@ def listed(entry: ListEntry) -> dict[str, Any]:
     if entry.waits:
         row["waits"] = [_subject(wait) for wait in entry.waits]
     return row if entry.error is None else {**row, "error": entry.error}
+
+
+def shown_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    return {name: one.value for name, one in attributes.items()}
 
 
 def _subject(wait: Subject) -> dict[str, str]:

@@ -6,17 +6,19 @@ Values that a workflow declares as secrets are hidden here.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from holdfast.core.state import Awaiting, Execution, Frame
+from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.runtime.attribute_filter import is_ordered_by_value
 from holdfast.runtime.commands import limits, presentation
 from holdfast.runtime.commands.fork import forks_of
-from holdfast.runtime.commands.list_filter import ListFilter, list_filter
+from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
+from holdfast.runtime.commands.search_list import read_search_page
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, Page, read_page
@@ -138,30 +140,39 @@ def _place(after: Any) -> presentation.EventPlace:
     return int(matched[1]), int(matched[2])
 
 
-def executions(lookup: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+def executions(
+    lookup: Lookup,
+    tenant: str,
+    request: Mapping[str, Any],
+    *,
+    statuses: Collection[str] = STATUSES,
+) -> JsonResult:
     """Return the newest executions of every kind. The list may be a moment behind; `describe` is
     not.
 
     `request`: the filters of `list_filter`, limit? (at most 100), after? (the field `next` of the
     last page). The answer has `executions`, and `next` while there may be older ones. With a
     filter, a page may be short or empty and still have a `next`. `workflow` need not be deployed,
-    as long as it has executions. Costs at most eight queries of the list and one batch of reads,
-    and eight more queries when the first page of a workflow that is not deployed is empty. Raises
-    RequestError HF204, HF205, HF209.
+    as long as it has executions. `statuses`: no execution has another one. Costs at most eight
+    queries of the list and one batch of reads, and eight more queries when the first page of a
+    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
     """
-    wanted = list_filter(request)
+    wanted = among(list_filter(request, lookup.search_attributes()), statuses)
     now_ms = yield Clock()
     page = yield from _page_of(tenant, wanted, now_ms)
-    rows = [presentation.listed(entry) for entry in page.entries]
+    rows = [presentation.listed(entry, page.attributes.get(entry.run)) for entry in page.entries]
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
         yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
-    rows.sort(key=lambda row: row["started_ms"], reverse=True)
+    if not is_ordered_by_value(wanted.attributes):
+        rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
 
 
 def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, Any, Page]:
+    if wanted.attributes:
+        return (yield from read_search_page(tenant, wanted, now_ms))
     if wanted.waits is not None:
         return (
             yield from read_waiting_page(

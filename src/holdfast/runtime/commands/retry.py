@@ -14,7 +14,7 @@ from holdfast.core.state import Execution, Lanes
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 from holdfast.runtime import inbox
-from holdfast.runtime.commands import fields
+from holdfast.runtime.commands import fields, keyed
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult, NoResult
@@ -61,7 +61,7 @@ def retry(
 
     Return `retry`: how many times it has been retried, this one included; `from`: the steps that
     run again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or
-    has undone its work.
+    has undone its work; HF561 (409) when another execution runs for its key.
     """
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
@@ -74,6 +74,7 @@ def retry(
             help=_HELP[reason],
         )
     assert log.state is not None
+    yield from keyed.hold_for_retry(known, tenant, log.state)
     now_ms = yield Clock()
     at = (now_ms, chance)
     yield from send_retry(tenant, log.run, log.state, at, by=by, reason=words.get("reason"))

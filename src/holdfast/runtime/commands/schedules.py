@@ -277,7 +277,8 @@ def _plan(known: Lookup, tenant: str, request: Mapping[str, Any]) -> Plan:
         raise _bad("`input` is no object, or `time_as` is no text", "the workflow's parameters")
     example = {**data, **({time_as: iso_time(0)} if time_as else {})}
     normal = known.types.normalise_input(tenant, workflow, example)
-    # The input is stored, and passed to each start, with its secrets sealed.
+    # `normalise_input` has sealed the secrets: the table never stores one in plain text. `time_as`
+    # is left out, because its value here is an example and each start sets its own nominal time.
     kept = {key: value for key, value in normal.items() if key != time_as}  # type: ignore[union-attr]
     return Plan(
         workflow,

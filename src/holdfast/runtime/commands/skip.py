@@ -17,6 +17,7 @@ from holdfast.core.state import Awaiting, Execution, Frame
 from holdfast.errors import GoneTypeError, RequestError
 from holdfast.runtime import inbox
 from holdfast.runtime.child_workflows import name_in
+from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
@@ -55,6 +56,8 @@ def skip(
     stowed = yield from inbox.stow(tenant, log.run, result)
     visit = {"frame": frame.id, "entered": frame.entered_event}
     fields = {"kind": inbox.SKIP, **visit, **stowed, **words}
+    if state.is_ended:
+        yield from keyed.hold_for_retry(known, tenant, state)
     yield from request_control(tenant, log.run, state, (now_ms, chance), fields)
     return {"execution": log.run, "step": frame.position, "retries": state.is_ended}
 

@@ -17,6 +17,7 @@ from holdfast.core.state import PRIORITY_DEFAULT, Execution
 from holdfast.errors import HoldfastError, RequestError, is_damage
 from holdfast.limits import NAME_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
+from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import hash_of, priority_of
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start, put_start
@@ -110,7 +111,7 @@ def accept(
 
     `has_row`: store a row of the start as well, for `start_rows`. A start without a name writes the
     input, the row of `pending_starts` and the message. A name adds one row, and a repeated start
-    reads the log. Raises NameTakenError.
+    reads the log. Raises NameTakenError, RequestError HF560.
     """
     start = wanted
     if wanted.name is not None:
@@ -125,6 +126,11 @@ def accept(
                 return Accepted(start, earlier)
     stowed = yield from inbox.stow(tenant, start.run, data, START_INPUT_BYTES_MAX)
     start, stored_input = replace(start, input=stowed), None
+    rule = keyed.rule_for(known, start.workflow)
+    if rule is not None:
+        run = yield from _take_key(known, rule.slot(tenant, data), start, data)
+        if run != start.run:
+            return Accepted(replace(start, run=run))
     if has_row:
         start = yield from put_start(tenant, start)
         stored_input = keys.starts(tenant, start.workflow, keys.start_shard(start.run))
@@ -133,6 +139,30 @@ def accept(
     # A child's start is work under way: its parent waits for it.
     yield Send((Message(body),), "starts" if start.parent is None else "work")
     return Accepted(start)
+
+
+def _take_key(
+    known: Lookup, slot: keyed.KeySlot, wanted: Start, data: Json
+) -> Generator[Effect, Any, str]:
+    """Take the key of the input for the wanted start, and return the execution that has it.
+
+    That is an earlier one when a caller without an answer starts again with the same input. Raises
+    RequestError HF560 when another execution runs for the key.
+    """
+    owner = yield from keyed.take(known, slot, message_of(slot.tenant, wanted), data)
+    if owner.run == wanted.run:
+        yield from keyed.put_key(slot, owner.run)
+        return owner.run
+    is_same = owner.input_hash == hash_of(hidden(data))
+    if not is_same or wanted.name or wanted.parent or wanted.origin:
+        raise RequestError(
+            "HF560",
+            f"execution {owner.run} of {wanted.workflow} runs for the key {slot.key!r:.90}",
+            status=409,
+            help="send it an event; or stop it, and start again",
+        )
+    yield from keyed.begin(slot, owner)
+    return owner.run
 
 
 def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:

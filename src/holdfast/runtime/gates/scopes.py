@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from holdfast.asl.resources import BULK_WORKFLOW
 from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 
@@ -72,7 +73,12 @@ def scope_of(gate: str) -> Scope:
 
 
 def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]:
-    """Return the scopes that cover an execution or, with `attempt`, an attempt in it."""
+    """Return the scopes that cover an execution or, with `attempt`, an attempt in it.
+
+    None covers a bulk operation: while all is paused, operators still stop and skip.
+    """
+    if workflow == BULK_WORKFLOW:
+        return ()
     found = (ALL, Scope("workflow", workflow))
     if attempt is None or attempt.kind not in _FUNCTIONS:
         return found

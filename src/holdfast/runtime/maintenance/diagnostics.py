@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
+    MigrateRequested,
     PauseRequested,
     PriorityRequested,
     RedriveRequested,
@@ -47,7 +48,7 @@ from holdfast.runtime.gates.gate import gate_from
 from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import require_format
+from holdfast.runtime.storage.formats import ITEMS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
 Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
@@ -220,7 +221,13 @@ def _of_control(log: Log) -> Findings:
                 is_due = not state.is_ended
             case RedriveRequested():
                 is_due = is_redriven_by(state, fact)
-            case PauseRequested() | ResumeRequested() | PriorityRequested() | SkipRequested():
+            case (
+                PauseRequested()
+                | ResumeRequested()
+                | PriorityRequested()
+                | SkipRequested()
+                | MigrateRequested()
+            ):
                 is_due = True  # `stored_control` returns only messages that still apply
             case _:
                 assert_never(fact)
@@ -229,8 +236,8 @@ def _of_control(log: Log) -> Findings:
     return found
 
 
-def _stored_ms(item: Item, what: str) -> int:
-    require_format(item, what)
+def _stored_ms(item: Item, what: str, formats: Formats = ITEMS) -> int:
+    require_format(item, what, formats)
     with reading(what):
         return int(item["at"])
 
@@ -284,10 +291,11 @@ def _event_ms(
     """Return the time at which the first matching event was stored."""
     assert log.state is not None
     used = log.state.used_events
-    partition = keys.event(place.tenant, awaiting.event_name, awaiting.event_key)
-    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    items = yield from inbox.events_of(
+        place.tenant, log.run, awaiting.event_name, awaiting.event_key
+    )
     fitting = [
-        _stored_ms(item, "an event")
+        _stored_ms(item, "an event", inbox.EVENT_FORMATS)
         for item in items
         if str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
         and not _is_expired(place, item)

@@ -61,6 +61,7 @@ from holdfast.runtime import (
     inbox,
     measuring,
     messages,
+    search_rows,
     status_events,
     wait_rows,
     watchdog,
@@ -218,6 +219,7 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         yield from follow_ups.drop_row(row)
         return
     yield from wait_rows.repair_row(log, now_ms)
+    yield from search_rows.repair(log)
     yield from measuring.checked(log.state, now_ms)
     controls = yield from inbox.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
@@ -259,10 +261,23 @@ def _finish(log: Log, state: Execution) -> NoResult:
     its message. A worker publishes it, because the sweeper has no right to.
     """
     is_listed = yield from _is_listed_as_running(log, state)
+    if is_listed and (yield from _has_key(log)):
+        # Only a worker can start the next execution of the key, and it does the other follow-ups.
+        yield Send((Message(messages.recover(log.tenant, log.run)),))
+        return
     if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     if is_listed or state.redrives:
+        yield from search_rows.repair(log)
         yield from follow_ups.at_end(log)
+
+
+def _has_key(log: Log) -> Generator[Effect, Any, bool]:
+    """Return True when the execution has the key of a keyed workflow and no worker has released
+    it.
+    """
+    row = yield Get(tables.MAIL, keys.inbox(log.tenant, log.run), keys.BUSINESS_KEY)
+    return row is not None and "ttl" not in row
 
 
 def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:

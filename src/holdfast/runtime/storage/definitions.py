@@ -101,12 +101,19 @@ class Programs:
         """Return the definition. Raises HoldfastBug when it is missing: a definition outlives its
         executions.
         """
+        found = yield from self.find(tenant, definition_hash)
+        if found is None:
+            raise HoldfastBug(f"the definition {definition_hash} is not stored")
+        return found
+
+    def find(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition | None]:
+        """Return the definition, or None when it is not stored."""
         key = (tenant, definition_hash)
         found = self.definitions.get(definition_hash) or self._fetched.get(key)
         if found is None:
             item = yield Get(tables.MAIL, keys.definition(tenant, definition_hash), keys.ONLY)
             if item is None:
-                raise HoldfastBug(f"the definition {definition_hash} is not stored")
+                return None
             found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)

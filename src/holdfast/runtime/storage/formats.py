@@ -12,8 +12,8 @@ which formats the code can read and which one it writes.
 |   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
 |   | record that holds one has format 2, whatever the stack asks for |
 
-The control messages of a pause say format 2 (`runtime/inbox.py`). All other items and the messages
-have not changed since format 1, and say so.
+The control messages of a pause and the events for one execution say format 2 (`runtime/inbox.py`).
+All other items and the messages have not changed since format 1, and say so.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 FORMAT_FIELD: Final = "f"
 #: The format of every item beside the log.
 FORMAT: Final = 1
-_ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
+ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
-def require_format(item: Mapping[str, Any], what: str, formats: Formats = _ITEMS) -> int:
+def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS) -> int:
     """Return the item's format. Raises HF301, HF302: code must never write to what it
     cannot read.
     """
@@ -86,7 +86,9 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "StepSkipped": 2,
     "ExecutionForked": 2,
     "Published": 2,
+    "Noted": 2,
     "ContinuedAsNew": 2,
+    "Migrated": 2,
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
@@ -94,7 +96,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again")
+_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:
@@ -106,7 +108,9 @@ def format_for(event_type: str, details: Mapping[str, Any]) -> int:
 
 # -- compression -----------------------------------------------------------------------------------
 
-#: Words that every record repeats, for zlib. Part of format 1: never change it, make a new format.
+#: The preset dictionary with which zlib compresses each record of format 1: words that records
+#: repeat. Only the same bytes can inflate a record, so after a change here no stored record could
+#: be read. Other words need a new format.
 _WORDS_1: Final = (
     b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
     b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'

@@ -29,6 +29,7 @@ from holdfast.limits import (
     NAME_CHARACTERS_MAX,
     QUESTION_SHARDS,
     RUN_CHARACTERS_MAX,
+    SEARCH_SHARDS,
     START_SHARDS,
 )
 from holdfast.runtime.storage.json_values import is_unicode
@@ -211,6 +212,23 @@ def event(tenant: str, event_name: str, business_key: str) -> str:
     return f"{tenant}#ev#{event_name}#{digest}"
 
 
+def slot(tenant: str, workflow: str, business_key: str) -> str:
+    """Return the key of the row that names the execution of a keyed workflow for the business
+    key.
+    """
+    digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
+    return f"{tenant}#key#{workflow}#{digest}"
+
+
+#: The sort key, in the inbox of an execution of a keyed workflow, of the row with its business key.
+BUSINESS_KEY: Final = "k"
+
+
+def request(tenant: str, request_id: str) -> str:
+    return f"{tenant}#rq#{request_id}"
+
+
+REPLY: Final = "reply"
 EVENT_PREFIX: Final = "e#"
 REGISTRATION_PREFIX: Final = "w#"
 
@@ -274,6 +292,21 @@ def questions_of(assignee: str) -> str:
 
 def question(assignee: str, since_ms: int, run: str, entry: int, attempt: int) -> str:
     return f"{questions_of(assignee)}{since_ms:015d}#{run}#{entry}.{attempt}"
+
+
+def search_values(tenant: str, attribute: str, run: str) -> str:
+    """The partition of the execution's value of a search attribute."""
+    return search_partitions(tenant, attribute)[zlib.crc32(run.encode()) % SEARCH_SHARDS]
+
+
+def search_partitions(tenant: str, attribute: str) -> list[str]:
+    """The partitions of the executions that have a search attribute, sorted by its value."""
+    return [f"{tenant}#at#{attribute}#{shard}" for shard in range(SEARCH_SHARDS)]
+
+
+def search_changes(tenant: str, run: str) -> str:
+    """The key of the present search attributes of an execution that has changed them."""
+    return f"{tenant}#atn#{run}"
 
 
 def activity_tasks(tenant: str, activity_name: str) -> str:

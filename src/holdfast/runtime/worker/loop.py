@@ -50,6 +50,7 @@ from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.facts import DecisionInputs, Fact
+from holdfast.core.migrating import after_move
 from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
 from holdfast.errors import FormatError
@@ -273,9 +274,22 @@ class Processing:
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
         if self.errand.is_recovering:
-            yield from self.attempts.permits.leave_workflow(self.state)
-            yield from follow_ups.at_end(self.log)
+            yield from self._repair_search_rows()
+            yield from self._leave()
         return True
+
+    def _leave(self) -> NoResult:
+        """Carry out the follow-ups of the end. The key of a keyed workflow comes first: the last
+        follow-up takes the execution out of the sweeper's sight.
+        """
+        yield from self.attempts.permits.leave_workflow(self.state)
+        definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
+        if "keyed" in definition.source_map:
+            # Later: most workflows have no key, and the modules of commands lengthen a cold start.
+            from holdfast.runtime.commands import keyed  # noqa: PLC0415
+
+            yield from keyed.at_end(self.setting.lookup(), self.log)
+        yield from follow_ups.at_end(self.log)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
@@ -339,6 +353,14 @@ class Processing:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
         self._definition, self._program = definition_hash, None
 
+    def _fetch_targets(self) -> NoResult:
+        """Add the program of its target to each request for a migration."""
+        for place, fact in enumerate(self.facts):
+            if isinstance(fact, facts.MigrateRequested) and fact.program is None:
+                yield from self.setting.programs.fetch(self.log.tenant, fact.target)
+                program = self.setting.programs.program(fact.target)
+                self.facts[place] = replace(fact, program=program)
+
     def _gather(self) -> NoResult:
         """Collect the external facts to which the message points; a recovering delivery reads them
         all.
@@ -369,6 +391,7 @@ class Processing:
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
+        yield from self._repair_search_rows()
         wanted = self.setting.question_events
         again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
@@ -396,6 +419,7 @@ class Processing:
                     self.facts += claims
             until_ms = min(limit_ms, until_ms)
             step = Transition((), state)
+            yield from self._fetch_targets()
             if self.facts or has_more(state):
                 step = self._decide(state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
@@ -425,8 +449,7 @@ class Processing:
             return (yield from self._after_race())
         if not self.state.is_ended:
             return None
-        yield from self.attempts.permits.leave_workflow(self.state)
-        yield from follow_ups.at_end(self.log)
+        yield from self._leave()
         return True
 
     def _past_timeouts(self, state: Execution, now_ms: int) -> inbox.FactsResult:
@@ -465,8 +488,10 @@ class Processing:
         is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
+        moved = after_move(before, step.events)
+        is_migrated = moved is not before
         more, asked = has_more(after), pending_commands(after)
-        asked_before = [] if before is None else pending_commands(before)
+        asked_before = [] if moved is None else pending_commands(moved)
         new = new_commands(asked, [] if is_redrive or is_resumed else asked_before)
         # Open an execution that stops running for now, or has run for long: its start message alone
         # would not recover it soon.
@@ -484,9 +509,10 @@ class Processing:
             # During the pause the watchdog row may have moved a week ahead; after the resume every
             # wait is due again.
             yield from watchdog.watch(self.log, after, now_ms)
-        # The list shows whether an execution is paused, so its entry moves to the record of the
-        # pause or resume.
-        is_relisted = was_aging or (is_repaused and is_opened and not is_redrive)
+        # The list shows whether an execution is paused, and its definition and steps. So its entry
+        # moves to the record of the pause, the resume or the migration.
+        is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
+        is_relisted = was_aging or is_moved
         is_opening = must_open or is_relisted
         if is_opening:
             step = self._with_opened(step, now_ms)
@@ -503,13 +529,16 @@ class Processing:
         has_new_waits = not is_listed and indexed != self.log.indexed
         if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        if after.attributes or after.notes:
+            known = None if was_aging else before
+            yield from self._put_search_rows(known, now_ms, is_listed=is_listed)
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
             yield from wait_rows.drop_row(self.log)
         self.offered = []
         self.moments.draws = self.races = 0
-        if after.definition != self._definition:  # it goes on as new
+        if after.definition != self._definition:  # it goes on as new, or was migrated
             yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:
@@ -526,6 +555,20 @@ class Processing:
             # wait (full records) reads its stop nowhere else.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
+
+    def _put_search_rows(
+        self, known: Execution | None, now_ms: int, *, is_listed: bool
+    ) -> NoResult:
+        # Most workflows have no search attributes, and each module lengthens a cold start.
+        from holdfast.runtime import search_rows  # noqa: PLC0415
+
+        yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
+
+    def _repair_search_rows(self) -> NoResult:
+        if self.state.attributes or self.state.notes:
+            from holdfast.runtime import search_rows  # noqa: PLC0415
+
+            yield from search_rows.repair(self.log)
 
     def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
         """Give back the permits of ended attempts and leave their queues, after the record is
@@ -595,6 +638,7 @@ class Processing:
             indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
             if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
+            yield from self._put_search_rows(None, now_ms, is_listed=True)
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))

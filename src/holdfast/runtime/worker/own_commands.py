@@ -17,7 +17,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, SEND, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Execution
@@ -25,6 +25,7 @@ from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
 from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.requests import store_reply
 from holdfast.runtime.commands.start import start
 from holdfast.runtime.effects import Effect
 from holdfast.runtime.storage import keys
@@ -55,10 +56,18 @@ def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Ef
 def _output(
     known: Lookup, state: Execution, tenant: str, attempt: Attempt
 ) -> Generator[Effect, Any, Json]:
+    if state.workflow == BULK_WORKFLOW:
+        # Later: few workers meet a bulk operation, and its modules take time to import.
+        from holdfast.runtime.worker.bulk_pages import carry_out as carry_out_bulk  # noqa: PLC0415
+
+        return (yield from carry_out_bulk(known, state, tenant, attempt))
     once, chance = _once(state.run, attempt.entry)
     given: Any = attempt.arguments
     if attempt.target == SEND:
         yield from event(known, tenant, {**given, "id": once}, chance)
+        return None
+    if attempt.target == REPLY:
+        yield from store_reply(tenant, given)
         return None
     request = {"workflow": started_by(attempt.target), "input": given, "name": once}
     started = yield from start(known, tenant, {**request, **inherited(state)}, chance)

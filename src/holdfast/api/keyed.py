@@ -1,0 +1,61 @@
+"""Keyed workflows: at most one execution runs for each business key."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from holdfast.errors import WorkflowError
+
+#: The fate of events that an ended execution has not used: the next execution gets them, or they
+#: are dropped.
+Unread: TypeAlias = Literal["next", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """`parameter` holds the business key. `starts_on`: the event that starts an execution when none
+    runs for the key; None when only a caller starts one.
+    """
+
+    parameter: str
+    starts_on: str | None
+    unread: Unread
+
+
+def keyed_of(
+    workflow: str,
+    parameters: Mapping[str, inspect.Parameter],
+    key: str | None,
+    starts_on: str | None,
+    unread: Unread,
+) -> Keyed | None:
+    """Return what `@workflow(key=…)` declares; None for a workflow without a key. Raises
+    WorkflowError HF155.
+    """
+    if key is None:
+        if starts_on is not None:
+            raise _bad(workflow, "has starts_on and no key", 'key="cart_id", a parameter')
+        return None
+    if key not in parameters:
+        known = ", ".join(parameters) or "none"
+        raise _bad(workflow, f"has no parameter {key!r}", f"one of its parameters: {known}")
+    if unread not in ("next", "drop"):
+        raise _bad(workflow, f"has unread={unread!r}", 'unread="next" or unread="drop"')
+    if starts_on is not None:
+        _require_defaults(workflow, parameters, key)
+    return Keyed(key, starts_on, unread)
+
+
+def _require_defaults(workflow: str, parameters: Mapping[str, Any], key: str) -> None:
+    """An event gives the key and nothing else."""
+    for name, parameter in parameters.items():
+        if name != key and parameter.default is inspect.Parameter.empty:
+            found = f"is started by an event, which does not give {name!r}"
+            raise _bad(workflow, found, f"a default for {name!r}, or the event's own data")
+
+
+def _bad(workflow: str, found: str, expected: str) -> WorkflowError:
+    return WorkflowError("HF155", f"the workflow {workflow} {found}", help=f"expected: {expected}")

@@ -1,0 +1,263 @@
+"""The commands that change the version of running executions: `migrate`, `deploy-check`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.cli.arguments import MODULES_HELP, rate
+from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
+from holdfast.cli.remote import client_of, local_user, remote_command
+from holdfast.errors import RequestError
+from holdfast.local import project
+
+if TYPE_CHECKING:
+    from holdfast.migration.report import Standing
+    from holdfast.migration.version import Version
+    from holdfast.remote.client import Client
+
+_BACK: Final = "back"
+_LATEST: Final = "latest"
+_ALL: Final = 1_000_000_000
+#: How many executions with a reason against their move are printed.
+_SHOWN_MAX: Final = 20
+
+
+def add(commands: Any) -> None:
+    moving = remote_command(
+        commands, "migrate", migrate, "Move executions to another version of their workflow."
+    )
+    moving.add_argument("subject", metavar="WORKFLOW|ID", help="all its executions, or one")
+    where = moving.add_mutually_exclusive_group()
+    where.add_argument(
+        "--to", default=_LATEST, metavar="HASH", help="or latest; default: %(default)s"
+    )
+    where.add_argument(
+        "--undo", action="store_true", help="back to the version before the last migration"
+    )
+    moving.add_argument(
+        "--dry-run", action="store_true", help="only say which executions may move, and why not"
+    )
+    moving.add_argument("--canary", type=int, metavar="N", help="move only N, of all positions")
+    moving.add_argument("--rate", type=rate, metavar="N/s", help="or N/min; default: no limit")
+    moving.add_argument("--reason", help="the history keeps it; needed unless --dry-run")
+    moving.add_argument("--by", help="who asks; default: the user of this machine")
+    checking = remote_command(
+        commands,
+        "deploy-check",
+        deploy_check,
+        "Say what this code would do to the executions that run.",
+    )
+    checking.add_argument("modules", nargs="*", metavar="MODULE", help=MODULES_HELP)
+    checking.add_argument("--report", type=Path, metavar="FILE", help="a saved one, for CI")
+    checking.add_argument("--save", type=Path, metavar="FILE", help="write the report, and end")
+    checking.add_argument(
+        "--strict", action="store_true", help="exit 1 also if some stay on their version"
+    )
+
+
+# -- migrate ---------------------------------------------------------------------------------------
+
+
+def migrate(arguments: argparse.Namespace) -> int:
+    client = client_of(arguments)
+    if not arguments.dry_run and not arguments.reason:
+        raise RequestError("HF282", "--reason is missing", help="the history keeps it")
+    deployed = {row["workflow"]: row["definition"] for row in client.workflows()}
+    if arguments.subject not in deployed:
+        return _migrate_one(arguments, client)
+    return _migrate_all(arguments, client, deployed[arguments.subject])
+
+
+def _words(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.dry_run:
+        return {"dry_run": True}
+    return {"reason": arguments.reason, "by": arguments.by or local_user()}
+
+
+def _migrate_one(arguments: argparse.Namespace, client: Client) -> int:
+    to = _BACK if arguments.undo else arguments.to
+    told = client.migrate(arguments.subject, to=to, **_words(arguments))
+    if arguments.json:
+        print_json(told)
+    elif told["moves"]:
+        verb = "may move" if arguments.dry_run else "was asked to move"
+        print(f"{told['execution']} {verb} to {told['to'][:12]}")
+    elif told["from"] == told["to"]:
+        print(f"{told['execution']} has {told['to'][:12]} already")
+    else:
+        print(f"{told['execution']} may not move to {told['to'][:12]}")
+        for one in told["obstacles"]:
+            print(harmless(f"  {one['why']}{_places(one)}"))
+    return FINE if told["moves"] or told["from"] == told["to"] else NEGATIVE
+
+
+def _places(obstacle: Mapping[str, Any]) -> str:
+    named = [
+        f"{name} {obstacle[name]['file']}:{obstacle[name]['line']}"
+        for name in ("old", "new")
+        if name in obstacle
+    ]
+    return f" ({', '.join(named)})" if named else ""
+
+
+def _migrate_all(arguments: argparse.Namespace, client: Client, newest: str) -> int:
+    report = client.positions(arguments.subject)
+    if arguments.undo:
+        chosen = [run for row in report["positions"] for run in row["executions"]]
+        chosen = chosen[: arguments.canary or _ALL]
+        return _ask(arguments, client, chosen, _BACK)
+    from holdfast.migration import report as reports  # noqa: PLC0415
+
+    target = _target(arguments, client, report, newest)
+    standings = reports.judge(report, target)
+    if arguments.dry_run:
+        return _tell(arguments, {arguments.subject: standings}, target.hash)
+    chosen = reports.spread(standings, arguments.canary or _ALL)
+    return _ask(arguments, client, chosen, target.hash)
+
+
+def _target(
+    arguments: argparse.Namespace, client: Client, report: Mapping[str, Any], newest: str
+) -> Version:
+    from holdfast.migration.report import version_in  # noqa: PLC0415
+
+    wanted = newest if arguments.to == _LATEST else arguments.to
+    known = [newest, *report["definitions"]]
+    full = next((one for one in known if one.startswith(wanted)), wanted)
+    return version_in(report["definitions"].get(full) or client.definition(full))
+
+
+def _ask(arguments: argparse.Namespace, client: Client, chosen: Sequence[str], to: str) -> int:
+    """Ask each execution to move. One that has moved on, or may not, stays whole and is named."""
+    asked: list[str] = []
+    refused: dict[str, str] = {}
+    for run in _paced(chosen, arguments.rate):
+        try:
+            told = client.migrate(run, to=to, **_words(arguments))
+        except RequestError as error:
+            if not error.code.startswith("HF54"):
+                raise
+            refused[run] = error.message
+            continue
+        if told["moves"]:
+            asked.append(run)
+        elif told["obstacles"]:
+            refused[run] = "; ".join(one["why"] for one in told["obstacles"])
+    if arguments.json:
+        print_json({"to": to, "asked": asked, "refused": refused})
+    else:
+        verb = "may move" if arguments.dry_run else "were asked to move"
+        print(f"{len(asked)} executions {verb}, {len(refused)} stay on their version")
+        for why, count in Counter(refused.values()).most_common(_SHOWN_MAX):
+            print(harmless(f"  {count}  {why}"))
+    return FINE
+
+
+def _paced(chosen: Sequence[str], per_second: float | None) -> Iterator[str]:
+    begun = time.monotonic()
+    for number, run in enumerate(chosen):
+        if per_second is not None:
+            time.sleep(max(0.0, begun + number / per_second - time.monotonic()))
+        yield run
+
+
+# -- deploy-check ----------------------------------------------------------------------------------
+
+
+def deploy_check(arguments: argparse.Namespace) -> int:
+    """Exit 0: no execution is stranded; 1: one is, or with --strict one stays on its version."""
+    from holdfast.migration import report as reports  # noqa: PLC0415
+
+    versions, tasks = _code(arguments)
+    documents = _reports(arguments, list(versions))
+    if arguments.save is not None:
+        arguments.save.write_text(json.dumps(documents, ensure_ascii=False) + "\n")
+        counts = {name: _count(one) for name, one in documents.items()}
+        said = ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+        print(f"wrote {arguments.save}: running executions of {said}")
+        return FINE
+    judged = {
+        name: reports.judge(document, versions.get(name), tasks)
+        for name, document in documents.items()
+    }
+    _tell(arguments, judged, None)
+    rows = [one for standings in judged.values() for one in standings]
+    is_stranded = any(one.lost for one in rows)
+    stays = any(one.obstacles for one in rows)
+    return NEGATIVE if is_stranded or (arguments.strict and stays) else FINE
+
+
+def _code(arguments: argparse.Namespace) -> tuple[dict[str, Version], set[str]]:
+    """Compile this project's workflows. Return their definitions, and the names of all tasks."""
+    from holdfast.local.stack import deployment_of  # noqa: PLC0415
+    from holdfast.migration.version import Version  # noqa: PLC0415
+
+    modules = project.modules_or_default(arguments.modules)
+    deployment = deployment_of(modules)
+    versions = {
+        name: Version(one.hash, one.asl, one.source_map)
+        for name, one in deployment.definitions.items()
+    }
+    return versions, set(deployment.registry.tasks)
+
+
+def _reports(arguments: argparse.Namespace, workflows: Sequence[str]) -> dict[str, Any]:
+    if arguments.report is not None:
+        try:
+            found: dict[str, Any] = json.loads(arguments.report.read_text())
+        except (OSError, ValueError) as error:
+            raise RequestError("HF282", f"{arguments.report}: {error}") from None
+        return found
+    client = client_of(arguments)
+    running = {row["workflow"] for row in client.workflows()}
+    return {name: client.positions(name) for name in sorted({*workflows} & running)}
+
+
+def _count(report: Mapping[str, Any]) -> int:
+    return sum(len(row["executions"]) for row in report["positions"])
+
+
+# -- what both print -------------------------------------------------------------------------------
+
+
+def _tell(
+    arguments: argparse.Namespace, judged: Mapping[str, Sequence[Standing]], to: str | None
+) -> int:
+    if arguments.json:
+        rows = {name: [one.to_json() for one in found] for name, found in judged.items()}
+        print_json({"to": to, "workflows": rows} if to else {"workflows": rows})
+        return FINE
+    for name, standings in judged.items():
+        print(harmless(f"{name}: {_summary(standings)}"))
+        for one in standings:
+            for text in _lines(one):
+                print(harmless(f"  {text}"))
+    if not judged:
+        print("no workflow of this code has running executions", file=sys.stderr)
+    return FINE
+
+
+def _summary(standings: Sequence[Standing]) -> str:
+    moving = sum(one.count for one in standings if one.may_move)
+    staying = sum(one.count for one in standings if one.obstacles)
+    there = sum(one.count for one in standings if one.is_there)
+    lost = sum(one.count for one in standings if one.lost)
+    stranded = f"; {lost} would be stranded" if lost else ""
+    return f"{moving} may move, {staying} stay on their version, {there} have it already{stranded}"
+
+
+def _lines(one: Standing) -> Iterator[str]:
+    mark = "=" if one.is_there else "+" if one.may_move else "-"
+    place = f"  ({one.source})" if one.source.file else ""
+    yield f"{mark} {one.count:>6}  {one.where}{place}"
+    for obstacle in one.obstacles:
+        yield f"          {obstacle}"
+    if one.lost:
+        yield f"          stranded: this code has no task {', '.join(one.lost)}"

@@ -1,0 +1,272 @@
+"""The proof: may an execution at a position move from the old definition to the new one?
+
+The obligations, each with the failure that it prevents:
+
+    step       each line stands at a step that the new definition has, of the same kind, in the same
+               branch of the same block: else no code could take the result of the open wait
+    arguments  an open task or event has the arguments that the new definition gives it: else the
+               registration or the call would be another
+    branches   a block has as many branches, and those that have ended are unchanged: else their
+               results would have another meaning
+    scopes     the same time limits and undo scopes surround the line, and each registered undo step
+               exists: else a clock would be missing, or an undo step would be lost
+    variables  whatever may be read from here on has a value: else a later step would fail
+    passed     no step of the new definition that may stand before this place is missed
+    again      no step that may have run is run again
+
+Everything is decided from names and from the two definitions. So equal positions have one proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
+from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
+from holdfast.migration.version import Place, Version, task_of
+
+#: The fields that an open wait has already used, by the kind of wait. A question keeps its texts.
+_ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "running": ("Arguments", "Credentials"),
+    "retry": ("Arguments", "Credentials"),
+    "limit": ("Arguments", "Credentials"),
+    "answer": ("Arguments", "Credentials"),
+    "event": ("Arguments",),
+}
+_NAMES_SHOWN_MAX: Final = 5
+
+
+class Migration:
+    """The moves from one definition to another. Keeps what both have in common."""
+
+    def __init__(self, old: Version, new: Version) -> None:
+        self.old = old
+        self.new = new
+        self.renames = Renames.between(old, new)
+        self.matching: Matching = match(old, new, self.renames)
+        self._variables = self.renames.variables(old, new)
+        self._origin = {to: name for name, to in self.matching.states.items()}
+
+    def judge(self, position: Position) -> Verdict:
+        """Return the plan of the move, or every reason against it."""
+        if position.unready:
+            return Verdict(
+                [Obstacle(position.lines[0].state if position.lines else "", position.unready)],
+                None,
+            )
+        found = [one for line in position.lines for one in self._obstacles(line)]
+        found = list(dict.fromkeys(found))
+        return Verdict(found, None) if found else Verdict([], self._plan(position))
+
+    # -- one line ----------------------------------------------------------------------------------
+
+    def _obstacles(self, line: Line) -> Iterator[Obstacle]:
+        to = self.matching.states.get(line.state)
+        if to is None:
+            yield self._missing_step(line)
+            return
+        place, target = self.old.places[line.state], self.new.places[to]
+        found = [*self._of_step(line, place, target), *self._of_branches(line, place, target)]
+        found += [*self._of_scopes(line, place, target)]
+        if not found:  # the rest would only say the same in other words
+            found = [*self._of_variables(line, target), *self._of_steps(line, target)]
+        yield from found
+
+    def _say(self, line: Line, why: str, new: str | None = None) -> Obstacle:
+        at = Source() if new is None else self.new.source(new)
+        return Obstacle(line.state, why, self.old.source(line.state), at)
+
+    def _missing_step(self, line: Line) -> Obstacle:
+        candidates = self.matching.ambiguous.get(line.state, ())
+        if not candidates:
+            why = f"the new version has no step `{line.state}`"
+            return self._say(line, f"{why}; if it has another name, say so with `renamed=`")
+        names = ", ".join(f"`{name}`" for name in candidates[:_NAMES_SHOWN_MAX])
+        why = f"`{line.state}` may be any of {names} in the new version; say which with `renamed=`"
+        return self._say(line, why, candidates[0])
+
+    def _of_step(self, line: Line, place: Place, target: Place) -> Iterator[Obstacle]:
+        old, new = _kind_of(place), _kind_of(target)
+        if old != new:
+            yield self._say(line, f"`{line.state}` is {old} and becomes {new}", target.name)
+            return
+        owner = None if place.owner is None else self.matching.states.get(place.owner)
+        if owner != target.owner or place.branch != target.branch:
+            yield self._say(
+                line, f"`{target.name}` stands in another block of branches", target.name
+            )
+        renamed = self._task_renamed(place, target)
+        if renamed is not None:
+            yield self._say(line, renamed, target.name)
+        asked = _ASKED.get(line.standing, ())
+        pair = place.state, target.state
+        if contents_differ(pair, asked, self.renames, self._variables):
+            yield self._say(
+                line,
+                f"`{line.state}` has begun with other arguments than `{target.name}` has now",
+                target.name,
+            )
+        if line.standing in ("ask", "token"):
+            before, after = (one.source_map.get("answers", {}) for one in (self.old, self.new))
+            if before.get(line.state) != after.get(target.name):
+                why = f"the answer to `{line.state}` has another type"
+                yield self._say(line, why, target.name)
+        if line.standing == "limit" and task_of(place.state) != task_of(target.state):
+            why = f"`{line.state}` waits at the limit of its old name: ask again when it has begun"
+            yield self._say(line, why, target.name)
+
+    def _task_renamed(self, place: Place, target: Place) -> str | None:
+        """Return why the function of the step is not the same; None when it is."""
+        old, new = task_of(place.state), task_of(target.state)
+        if self.renames.tasks.get(old, old) == new:
+            return None
+        why = f"`{place.name}` calls {old} and would call {new}"
+        return f"{why}; if the task was renamed, say so with `@task(renamed=…)`"
+
+    def _of_branches(self, line: Line, place: Place, target: Place) -> Iterator[Obstacle]:
+        if line.standing != "lanes" or _kind_of(place) != _kind_of(target):
+            return
+        before = place.level.inner[place.name]
+        after = target.level.inner[target.name]
+        if len(before) != len(after):
+            why = f"`{line.state}` has {len(before)} branches and would have {len(after)}"
+            yield self._say(line, why, target.name)
+            return
+        is_map = place.state["Type"] == "Map"
+        for number in sorted({0 if is_map else one for one in line.ended}):
+            old = branch_text(self.old, place.name, number, self.renames, self._variables)
+            new = branch_text(self.new, target.name, number, Renames(), {})
+            if old != new:
+                what = "iterations" if is_map else f"branch {number + 1}"
+                why = f"{what} of `{line.state}` ended with results of the old code"
+                yield self._say(line, f"{why}, and that code has changed", target.name)
+
+    def _of_scopes(self, line: Line, place: Place, target: Place) -> Iterator[Obstacle]:
+        limits = self.new.deadlines(target.name)
+        if limits and len(limits) != len(line.deadlines):
+            clocks = f"the clocks of {len(line.deadlines)} run"
+            why = f"{len(limits)} time limits surround `{target.name}`, and {clocks}"
+            yield self._say(line, why, target.name)
+        before, after = self.old.undo_scopes(place.name), self.new.undo_scopes(target.name)
+        if len(before) != len(after):
+            why = f"{len(before)} undo scopes surround `{line.state}`, and {len(after)} would"
+            yield self._say(line, why, target.name)
+            return
+        known = frozenset().union(*(self.new.undone_by(undo, target.level) for undo in after))
+        lost = [task for task in line.undo if self.renames.tasks.get(task, task) not in known]
+        if lost:
+            why = (
+                f"the undo step {_names(lost)} is registered, and the new version does not know it"
+            )
+            yield self._say(line, why, target.name)
+
+    def _of_variables(self, line: Line, target: Place) -> Iterator[Obstacle]:
+        has = {self._variables.get(name, name) for name in line.variables}
+        has.update(self._undo_lists(line).values())
+        is_anew = line.standing == "again"
+        missing: dict[str, list[str]] = {}
+        for name, reader in self.new.read_from(target.name, from_the_start=is_anew).items():
+            if name not in has:
+                missing.setdefault(reader, []).append(name)
+        for reader, names in sorted(missing.items()):
+            why = f"`{reader}` reads {_names(sorted(names))}, which this execution has not computed"
+            yield self._say(line, why, reader)
+
+    def _undo_lists(self, line: Line) -> dict[str, str]:
+        """Return the variables that hold undo steps: the old name to the new one, scope by
+        scope.
+        """
+        to = self.matching.states[line.state]
+        pairs = zip(self.old.undo_scopes(line.state), self.new.undo_scopes(to), strict=True)
+        names = ((self.old.undo_list(old), self.new.undo_list(new)) for old, new in pairs)
+        return {
+            old: new
+            for old, new in names
+            if old is not None and new is not None and old in line.variables
+        }
+
+    def _of_steps(self, line: Line, target: Place) -> Iterator[Obstacle]:
+        """The steps that would be missed, and those that would run again."""
+        done, ahead = self.old.before(line.state), self.new.after(target.name)
+        for step in sorted(self.new.before(target.name)):
+            origin = self._origin.get(step)
+            if origin in done or self._is_assumed(step):
+                continue
+            why = f"`{step}` may stand before `{target.name}` in the new version"
+            why = f"{why}, and this execution has not run it"
+            yield self._say(line, f"{why}; if that is right, say so with `assumed_done=`", step)
+        before = self.new.before(target.name)
+        again = self.old.after(line.state)
+        for step in sorted(done - again):
+            to = self.matching.states.get(step)
+            if to is not None and to in ahead and to not in before:
+                yield self._say(line, f"`{to}` may have run, and would run again", to)
+
+    def _is_assumed(self, step: str) -> bool:
+        named = {step, task_of(self.new.places[step].state)}
+        return bool(named & self.renames.assumed_done)
+
+    # -- the plan ----------------------------------------------------------------------------------
+
+    def _plan(self, position: Position) -> Plan:
+        states = {line.state: self.matching.states[line.state] for line in position.lines}
+        variables = dict(self._variables)
+        deadlines: dict[int, int | None] = {}
+        for line in position.lines:
+            variables |= {old: new for old, new in self._undo_lists(line).items() if old != new}
+            limits: list[int | None] = [*self.new.deadlines(states[line.state])]
+            pairs = zip(line.deadlines, limits or [None] * len(line.deadlines), strict=True)
+            deadlines |= {old: new for old, new in pairs if old != new}
+        tasks = self._tasks()
+        lists = {name for line in position.lines for name in self._undo_lists(line).values()}
+        undo = sorted(lists) if tasks else []
+        return Plan(states, variables, tasks, deadlines, self._retries(states), undo)
+
+    def _tasks(self) -> dict[str, str]:
+        known = {task_of(place.state) for place in self.old.places.values()}
+        return {old: new for old, new in self.renames.tasks.items() if old in known}
+
+    def _retries(self, states: Mapping[str, str]) -> dict[str, dict[int, int]]:
+        """Return, for each occupied state whose retry rules differ, the rules that have stayed.
+        The retries of other rules no longer count.
+        """
+        found = {}
+        for old, new in states.items():
+            before, after = (
+                [rule.get("ErrorEquals") for rule in place.state.get("Retry", ())]
+                for place in (self.old.places[old], self.new.places[new])
+            )
+            if before != after:
+                found[new] = {
+                    number: after.index(errors)
+                    for number, errors in enumerate(before)
+                    if errors in after
+                }
+        return found
+
+
+def _kind_of(place: Place) -> str:
+    """Return what the step is, in words."""
+    state = place.state
+    match state["Type"]:
+        case "Task":
+            resource = str(state["Resource"])
+            return {
+                "holdfast:event.waitForTaskToken": "a wait for an event",
+                "holdfast:ask.waitForTaskToken": "a question",
+                "holdfast:token.waitForTaskToken": "a wait for a callback",
+            }.get(resource, "a task" if task_of(state) else f"a call of {resource}")
+        case "Wait":
+            return "a timer"
+        case "Parallel":
+            return "a block of branches"
+        case "Map":
+            return "a loop of branches"
+        case other:
+            return f"a {other}"
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN_MAX} more" if len(names) > _NAMES_SHOWN_MAX else ""
+    return ", ".join(f"`{name}`" for name in names[:_NAMES_SHOWN_MAX]) + more

@@ -1,0 +1,238 @@
+"""One definition, as a migration reads it: states by name, the steps before and after each, and
+the variables that are read from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from holdfast.asl.documents import StateJson
+from holdfast.migration.model import Source
+from holdfast.proofs.expressions import reads
+from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
+
+TASK: Final = "holdfast:task:"
+_PURE: Final = "holdfast:pure:"
+_BRANCHES: Final = ("Branches", "ItemProcessor", "Iterator")
+#: The fields of a state that are evaluated before its wait begins.
+_BEFORE_THE_WAIT: Final = (
+    "Arguments",
+    "Items",
+    "Seconds",
+    "Timestamp",
+    "Parameters",
+    "ItemSelector",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A state and the level that it stands in."""
+
+    name: str
+    level: MachineLevel
+
+    @property
+    def state(self) -> StateJson:
+        return self.level.states[self.name]
+
+    @property
+    def owner(self) -> str | None:
+        """The state whose branch this one stands in."""
+        return None if self.level.around is None else self.level.around[1]
+
+    @property
+    def branch(self) -> int:
+        """The number of that branch."""
+        if self.level.around is None:
+            return 0
+        outer, name = self.level.around
+        return outer.inner[name].index(self.level)
+
+
+class Version:
+    """One definition. `source_map` is the compiler's map."""
+
+    def __init__(self, hash: str, asl: Any, source_map: Mapping[str, Any]) -> None:  # noqa: A002
+        self.hash = hash
+        self.asl = asl
+        self.source_map = source_map
+        self.levels = levels_of(asl)
+        self.places = {name: Place(name, level) for level in self.levels for name in level.states}
+
+    @property
+    def extension(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.asl.get("Holdfast", {})
+        return found
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        """The author's hints for the version before this one: `renamed`, `tasks`,
+        `assumed_done`.
+        """
+        found: Mapping[str, Any] = self.source_map.get("migration", {})
+        return found
+
+    def source(self, name: str) -> Source:
+        row = self.source_map.get("sources", {}).get(name)
+        return Source() if row is None else Source(row["file"], row["line"], row["text"])
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Every variable that some state assigns."""
+        return frozenset().union(*(level.assigned() for level in self.levels))
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def steps_in(self, name: str) -> Iterator[str]:
+        """Yield the steps with an effect in the state: itself, or those of its branches."""
+        place = self.places[name]
+        resource = str(place.state.get("Resource", ""))
+        if resource and not resource.startswith(_PURE):
+            yield name
+        for level in place.level.inner.get(name, ()):
+            for inner in level.states:
+                yield from self.steps_in(inner)
+
+    def before(self, name: str) -> frozenset[str]:
+        """Return the steps that may have run when the state is entered for the first time."""
+        place = self.places[name]
+        start = GraphNode(place.level.start)
+        nodes = self._reached(place.level, [start], without=name) if start.state != name else set()
+        leading = self._leading(place.level, name)
+        found = {step for one in nodes & leading for step in self.steps_in(one)}
+        if place.owner is not None:
+            found |= self.before(place.owner)
+        return frozenset(found)
+
+    def after(self, name: str) -> frozenset[str]:
+        """Return the steps that may run after the state."""
+        place = self.places[name]
+        nodes = self._reached(place.level, self._next(place.level, name))
+        found = {step for one in nodes for step in self.steps_in(one)}
+        if place.owner is not None:
+            found |= self.after(place.owner)
+        return frozenset(found)
+
+    def _next(self, level: MachineLevel, name: str) -> Iterable[GraphNode]:
+        return [edge.target for edge in level.outgoing.get(GraphNode(name), ()) if _is_flow(edge)]
+
+    def _reached(
+        self, level: MachineLevel, start: Iterable[GraphNode], without: str | None = None
+    ) -> set[str]:
+        found: set[str] = set()
+        pending = [node.state for node in start]
+        while pending:
+            name = pending.pop()
+            if name not in found and name != without:
+                found.add(name)
+                pending += [node.state for node in self._next(level, name)]
+        return found
+
+    def _leading(self, level: MachineLevel, name: str) -> set[str]:
+        """Return the states of the level that may lead to the state."""
+        before: dict[str, list[str]] = {}
+        for edge in filter(_is_flow, level.edges):
+            before.setdefault(edge.target.state, []).append(edge.source.state)
+        found: set[str] = set()
+        pending = list(before.get(name, ()))
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += before.get(one, ())
+        return found
+
+    # -- variables ---------------------------------------------------------------------------------
+
+    def read_from(self, name: str, *, from_the_start: bool) -> Mapping[str, str]:
+        """Return the variables that may be read from the wait of the state on, before they are
+        assigned: for each, a state that reads it. `from_the_start`: the state is entered again.
+        """
+        place = self.places[name]
+        skipped = () if from_the_start or place.state.get("Retry") else _BEFORE_THE_WAIT
+        needed: dict[str, str] = {}
+        node = GraphNode(name)
+        for found in self._own_reads(place, skipped):
+            needed.setdefault(found, name)
+        for edge in place.level.outgoing.get(node, ()):
+            for found, reader in self._read_at_entry(place.level).get(edge.target, {}).items():
+                if found not in edge.assign:
+                    needed.setdefault(found, reader)
+        return needed
+
+    def _own_reads(self, place: Place, skipped: Iterable[str] = ()) -> frozenset[str]:
+        """Return the variables that the state itself reads, on all its ways out."""
+        left_out = {*skipped, *_BRANCHES}
+        own = {key: value for key, value in place.state.items() if key not in left_out}
+        found = set(reads(own))
+        for level in place.level.inner.get(place.name, ()):
+            found |= self._read_at_entry(level)[GraphNode(level.start)].keys()
+        return frozenset(found)
+
+    def _read_at_entry(self, level: MachineLevel) -> Mapping[GraphNode, dict[str, str]]:
+        """Return, for each node of the level, the variables that may be read from its entry on."""
+        if level.path not in self._live:
+            self._live[level.path] = self._solved(level)
+        return self._live[level.path]
+
+    @cached_property
+    def _live(self) -> dict[str, Mapping[GraphNode, dict[str, str]]]:
+        return {}
+
+    def _solved(self, level: MachineLevel) -> Mapping[GraphNode, dict[str, str]]:
+        nodes = reachable(level, [GraphNode(level.start), *map(GraphNode, level.states)])
+        found = {
+            node: dict.fromkeys(self._own_reads(Place(node.state, level)), node.state)
+            for node in nodes
+        }
+        changed = True
+        while changed:
+            changed = False
+            for edge in level.edges:
+                if edge.source not in found or edge.target not in found:
+                    continue
+                for name, reader in found[edge.target].items():
+                    if name not in edge.assign and name not in found[edge.source]:
+                        found[edge.source][name] = reader
+                        changed = True
+        return found
+
+    # -- scopes ------------------------------------------------------------------------------------
+
+    def undo_scopes(self, name: str) -> list[Mapping[str, Any]]:
+        """Return the undo scopes around the state in its own level, innermost first."""
+        return [undo for undo in self.extension.get("Undo", ()) if name in undo["States"]]
+
+    def undo_list(self, undo: Mapping[str, Any]) -> str | None:
+        """Return the variable in which the scope keeps its registered undo steps."""
+        found = reads(undo.get("Assign", {})) & self.variables
+        return next(iter(sorted(found)), None)
+
+    def undone_by(self, undo: Mapping[str, Any], level: MachineLevel) -> frozenset[str]:
+        """Return the tasks that the scope can undo."""
+        if undo["Begin"] not in level.states:
+            return frozenset()
+        rules = level.states[undo["Begin"]].get("Choices", ())
+        return frozenset(task_of(level.states[rule["Next"]]) for rule in rules)
+
+    def deadlines(self, name: str) -> list[int]:
+        """Return the numbers of the time limits around the state in its own level, innermost
+        first.
+        """
+        rows = enumerate(self.extension.get("Deadlines", ()))
+        return [number for number, due in rows if name in due["States"]]
+
+
+def _is_flow(edge: GraphEdge) -> bool:
+    """Return True for an edge of a line that is not cancelled."""
+    return not (edge.source.is_cancelled or edge.target.is_cancelled)
+
+
+def task_of(state: StateJson) -> str:
+    """Return the name of the function that a Task calls; "" for another state."""
+    resource = str(state.get("Resource", ""))
+    return resource.removeprefix(TASK) if resource.startswith(TASK) else ""

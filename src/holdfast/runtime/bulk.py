@@ -1,0 +1,145 @@
+"""Bulk: the built-in workflow that gives one command to each execution that a filter selects.
+
+A bulk operation is an execution like any other, so the engine gives it what a long job needs: it
+survives crashes, it can be paused, resumed, stopped and shown, and its history is the report. The
+worker carries out its two steps (`worker/bulk_pages.py`):
+
+    ┌─► select   reads one page of the list     commit: the ids of the page, the next place
+    │   act      one command for each id        commit: the outcome of each
+    │   wait     as long as the rate wants
+    └── more?
+
+The page is committed before the first command. A worker that crashes in the middle of a page leaves
+the same page to the next worker. Each command has an id made of the bulk execution and its target,
+so the next worker finds what is stored and stores nothing twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from holdfast.asl.parsing.parse import definition_hash
+from holdfast.asl.resources import BULK_ACT, BULK_SELECT
+from holdfast.core.advance import WORKER_LOST
+from holdfast.runtime.storage.definitions import Definition
+
+#: The published value that counts what was done.
+PROGRESS: Final = "progress"
+PAGE_MAX: Final = 100
+#: The commands of this many seconds are given at once; then the bulk waits.
+_BURST_SECONDS: Final = 5
+RATE_DEFAULT: Final = 20.0
+RATE_MAX: Final = 100.0
+#: One command a minute.
+RATE_MIN: Final = 1 / 60
+
+_FAILED: Final = ("FAILED", "TIMED_OUT")
+_ALL: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One command that a bulk can give. `fields`: those of its request, beside reason and author.
+
+    `statuses`: of the executions that it selects; `on_request`: statuses that a filter must name.
+    """
+
+    fields: tuple[str, ...]
+    statuses: tuple[str, ...]
+    on_request: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    # A person has stopped an aborted execution: a retry must name that status.
+    "retry": Operation((), _FAILED, on_request=("ABORTED",)),
+    "pause": Operation(("timers",), ("RUNNING",)),
+    "resume": Operation((), ("RUNNING",)),
+    "migrate": Operation(("to",), ("RUNNING",)),
+    "stop": Operation(("error", "cause", "now"), ("RUNNING",)),
+    "skip": Operation(
+        ("step", "result"), ("RUNNING", *_FAILED), on_request=("ABORTED",), required=("step",)
+    ),
+    "fork": Operation(("step", "input", "set"), _ALL, required=("step",)),
+    "event": Operation(("name", "data"), ("RUNNING",), required=("name", "data")),
+}
+
+
+#: An outage of DynamoDB looks like lost workers. These retries take more than an hour together.
+_RETRY: Final = [
+    {
+        "ErrorEquals": [WORKER_LOST],
+        "IntervalSeconds": 30,
+        "MaxAttempts": 12,
+        "BackoffRate": 2,
+        "MaxDelaySeconds": 600,
+    }
+]
+
+
+@cache
+def definition() -> Definition:
+    """Return the definition of every bulk operation."""
+    count = {
+        "done": "{% $progress.done + $states.result.done %}",
+        "refused": "{% $progress.refused + $states.result.refused %}",
+    }
+    states: dict[str, Any] = {
+        "begin": {
+            "Type": "Pass",
+            "Assign": {
+                "request": "{% $states.input %}",
+                "after": None,
+                "progress": {"done": 0, "refused": 0},
+            },
+            "Output": {},
+            "Next": "select",
+        },
+        "select": {
+            "Type": "Task",
+            "Resource": f"holdfast:{BULK_SELECT}",
+            "Retry": _RETRY,
+            "Arguments": {"request": "{% $request %}", "after": "{% $after %}"},
+            "Assign": {
+                "chosen": "{% $states.result.executions %}",
+                "after": "{% $states.result.after %}",
+            },
+            "Output": {},
+            "Next": "act",
+        },
+        "act": {
+            "Type": "Task",
+            "Resource": f"holdfast:{BULK_ACT}",
+            "Retry": _RETRY,
+            "Arguments": {"request": "{% $request %}", "executions": "{% $chosen %}"},
+            "Assign": {"progress": count, "pause": "{% $states.result.pause %}"},
+            "Output": {},
+            "Next": "tell",
+        },
+        "tell": {
+            "Type": "Pass",
+            "Holdfast": {"Publish": {PROGRESS: "{% $progress %}"}},
+            "Next": "more",
+        },
+        "more": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $after = null %}", "Next": "end"}],
+            "Default": "wait",
+        },
+        "wait": {"Type": "Wait", "Seconds": "{% $pause %}", "Next": "select"},
+        "end": {"Type": "Succeed", "Output": "{% $progress %}"},
+    }
+    asl = {"QueryLanguage": "JSONata", "StartAt": "begin", "States": states}
+    return Definition(asl, {}, definition_hash(asl))
+
+
+def page_of(rate: float) -> int:
+    """Return how many commands are given at once."""
+    return min(PAGE_MAX, max(1, int(rate * _BURST_SECONDS)))
+
+
+def pause_of(commands: int, rate: float) -> int:
+    """Return the seconds between a page of so many commands and the next page."""
+    return max(1, round(commands / rate))

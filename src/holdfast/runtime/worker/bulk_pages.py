@@ -1,0 +1,168 @@
+"""The two steps of a bulk operation: choose a page of executions, and give each its command."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.asl.resources import BULK_SELECT
+from holdfast.core.state import Attempt, Awaiting, Execution
+from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_damage
+from holdfast.runtime import bulk
+from holdfast.runtime.commands import events, fork, pause, retry, skip, stop
+from holdfast.runtime.commands.bulk import selected
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.once import Moment, once
+from holdfast.runtime.effects import Clock, Effect, JsonResult, WriteDeadline
+from holdfast.runtime.storage import keys
+
+#: The outcome of an execution that got its command. Any other outcome is the reason of a refusal.
+DONE: Final = "done"
+#: One step reads at most so many pages of the list, so that it ends soon where few rows fit.
+_LIST_PAGES_MAX: Final = 10
+_CHANCE_BYTES: Final = 7
+_REASON_CHARACTERS_MAX: Final = 200
+
+
+def carry_out(
+    known: Lookup, state: Execution, tenant: str, attempt: Attempt
+) -> Generator[Effect, Any, Json]:
+    """Carry out the step of the attempt. Return its result."""
+    given: Any = attempt.arguments
+    if attempt.target == BULK_SELECT:
+        return (yield from _select(known, state, tenant, given))
+    frame = state.frame_of(attempt.entry)
+    assert frame is not None
+    # The time is that of the step, not of the attempt: a retry of the bulk repeats the step.
+    return (yield from _act(known, (tenant, state.run, frame.entered_ms), given))
+
+
+def _select(known: Lookup, state: Execution, tenant: str, given: Mapping[str, Any]) -> JsonResult:
+    """Return the ids of the next page, and the place after it, None at the end. Executions that
+    started after the bulk are not among them.
+    """
+    asked, after = dict(given["request"]), given["after"]
+    chosen: list[str] = []
+    for _ in range(_LIST_PAGES_MAX):
+        rows, after = yield from selected(known, tenant, asked, after, asked["page"] - len(chosen))
+        chosen += [row["execution"] for row in rows if row["started_ms"] < state.started_ms]
+        if after is None or len(chosen) >= asked["page"]:
+            break
+    return {"executions": chosen, "after": after}
+
+
+def _act(known: Lookup, place: tuple[str, str, int], given: Mapping[str, Any]) -> JsonResult:
+    """Give each execution its command. Return the numbers of those done and refused, the outcome
+    of each, and the seconds to pause.
+    """
+    asked, outcomes = given["request"], dict[str, str]()
+    for run in given["executions"]:
+        if (yield Clock()) >= (yield WriteDeadline()):
+            # The message comes again, and another worker finds what is stored (R9).
+            raise ServiceFault("HF506", "the time of a worker ended in a page of a bulk operation")
+        outcomes[run] = yield from _outcome(known, place, run, asked)
+    done = sum(outcome == DONE for outcome in outcomes.values())
+    return {
+        "done": done,
+        "refused": len(outcomes) - done,
+        "outcomes": outcomes,
+        "pause": bulk.pause_of(len(outcomes), asked["rate"]),
+    }
+
+
+def _outcome(
+    known: Lookup, place: tuple[str, str, int], run: str, asked: Mapping[str, Any]
+) -> Generator[Effect, Any, str]:
+    tenant, own, at_ms = place
+    chance = hashlib.sha256(f"{own}.{run}".encode()).digest()[:_CHANCE_BYTES]
+    try:
+        if asked["operation"] == "event":
+            yield from _send_event(known, tenant, own, run, asked["fields"])
+        else:
+            command = _COMMANDS[asked["operation"]](known, tenant, run, asked, chance)
+            yield from once(command, Moment(tenant, run, at_ms, chance))
+    except RequestError as refusal:
+        return f"{refusal.code}: {refusal.message}"[:_REASON_CHARACTERS_MAX]
+    except HoldfastError as error:
+        if not is_damage(error):
+            raise
+        return f"{error.code}: its stored data is damaged; see `holdfast doctor`"
+    return DONE
+
+
+def _send_event(
+    known: Lookup, tenant: str, own: str, run: str, fields: Mapping[str, Any]
+) -> Generator[Effect, Any, None]:
+    """Send the event with each key that the execution waits for it with. Raises RequestError HF507.
+
+    The id is made of the bulk and the key: of executions that wait with one key, each gets the
+    event once. A used event begins with that id, so a repetition finds that it was sent.
+    """
+    log = yield from known.require_log(tenant, run)
+    name, used, waits = fields["name"], dict[str, int](), set[str]()
+    if log.state is not None:
+        used = dict(log.state.used_events)
+        found = (frame.waiting for frame in log.state.frames.values())
+        events_of = (one for one in found if isinstance(one, Awaiting) and one.kind == "event")
+        waits = {wait.event_key for wait in events_of if wait.event_name == name}
+    if not waits and not any(event_id.startswith(f"{own}.") for event_id in used):
+        raise RequestError(
+            "HF507", f"execution {run} does not wait for the event {name}", status=409
+        )
+    for key in sorted(waits):
+        event_id = f"{own}.{keys.text_hash(key)}"
+        request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
+        yield from events.event(known, tenant, request, b"")
+
+
+# -- the commands ----------------------------------------------------------------------------------
+
+_Command = Callable[[Lookup, str, str, Mapping[str, Any], bytes], JsonResult]
+
+
+def _words(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {**asked["fields"], "reason": asked["reason"], "by": asked["by"]}
+
+
+def _retry(
+    known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    request = {"reason": asked["reason"]}
+    return retry.retry(known, tenant, run, request, chance, by=asked["by"] or None)
+
+
+def _stop(
+    known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    """A stop has no field for the reason, so the reason is the cause where none is given."""
+    return stop.stop(known, tenant, run, {"cause": asked["reason"], **asked["fields"]}, chance)
+
+
+def _migrate(
+    known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    # The proof reads whole definitions; most workers never need its modules.
+    from holdfast.runtime.commands import migrate  # noqa: PLC0415
+
+    return migrate.migrate(known, tenant, run, _words(asked), chance)
+
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "retry": _retry,
+    "stop": _stop,
+    "migrate": _migrate,
+    "pause": lambda known, tenant, run, asked, chance: pause.pause(
+        known, tenant, run, _words(asked), chance
+    ),
+    "resume": lambda known, tenant, run, asked, chance: pause.resume(
+        known, tenant, run, _words(asked), chance
+    ),
+    "skip": lambda known, tenant, run, asked, chance: skip.skip(
+        known, tenant, run, _words(asked), chance
+    ),
+    "fork": lambda known, tenant, run, asked, chance: fork.fork(
+        known, tenant, run, _words(asked), chance
+    ),
+}

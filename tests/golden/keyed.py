@@ -1,0 +1,25 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import send, start, wait_for_event, workflow
+
+
+@workflow(key="number")
+def numbered(number: int) -> None:
+    send("seen", number, key="n")
+
+
+@workflow(key="cart_id", starts_on="cart")
+def cart(cart_id: str) -> int:
+    return wait_for_event("cart", int, key="all")
+
+
+@workflow(key="name")
+def door(name: str) -> str:
+    return name
+
+
+@workflow
+def flow(name: str) -> str:
+    return door(name)

@@ -1,0 +1,47 @@
+"""Workflows with a business key, for the test of a whole stack."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from holdfast import again, publish, send, wait_for_event, workflow
+
+
+class AddItem(BaseModel):
+    kind: Literal["add"] = "add"
+    sku: str
+
+
+class Checkout(BaseModel):
+    kind: Literal["checkout"] = "checkout"
+
+
+@workflow(key="cart_id", starts_on="cart")
+def cart(cart_id: str, skus: list[str] | None = None) -> list[str]:
+    items = [] if skus is None else skus
+    message: AddItem | Checkout = wait_for_event("cart", AddItem | Checkout, key=cart_id)
+    match message:
+        case AddItem(sku=sku):
+            return again(cart_id, skus=[*items, sku])
+        case Checkout():
+            return items
+
+
+@workflow(key="name", starts_on="once", unread="drop")
+def once(name: str) -> int:
+    number = wait_for_event("once", int, key=name)
+    wait_for_event("go", bool, key=name)
+    return number
+
+
+@workflow(key="name")
+def door(name: str, floor: int = 0) -> None:
+    while True:
+        publish("floor", wait_for_event("floor", int, key=name))
+
+
+@workflow
+def shopper(cart_id: str) -> None:
+    send("cart", AddItem(sku="tea"), key=cart_id)

@@ -1,0 +1,208 @@
+"""Keyed workflows: one execution for each key, started by the first event, which is used once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Client
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.errors import RequestError, WorkflowError
+from holdfast_simulator.world import Killed
+from tests.unit import keyed_flows
+from tests.unit.client_kit import MemoryStack
+from tests.unit.dsl_kit import loaded
+
+ADD: dict[str, Any] = {"kind": "add", "sku": "tea"}
+CHECKOUT: dict[str, Any] = {"kind": "checkout"}
+
+
+@pytest.fixture
+def stack() -> MemoryStack:
+    return MemoryStack(keyed_flows.__name__)
+
+
+@pytest.fixture
+def client(stack: MemoryStack) -> Client:
+    return Client.of(stack.api)
+
+
+def executions(client: Client, workflow: str) -> list[Any]:
+    found: list[Any] = [client.describe(one["execution"]) for one in client.list(workflow=workflow)]
+    return sorted(found, key=lambda one: str(one["execution"]))
+
+
+def test_the_first_event_starts_the_execution_and_the_rest_go_to_it(client: Client) -> None:
+    told = [client.event("cart", "c1", one) for one in (ADD, ADD | {"sku": "jam"}, CHECKOUT)]
+    assert len({one["execution"] for one in told}) == 1
+    (found,) = executions(client, "cart")
+    assert (found["status"], found["output"]) == ("SUCCEEDED", ["tea", "jam"])
+    later = client.event("cart", "c1", CHECKOUT)["execution"]
+    assert client.describe(later)["output"] == []  # no event of the first execution is used again
+
+
+def test_each_key_has_an_execution_of_its_own(client: Client) -> None:
+    runs = {client.event("cart", key, ADD)["execution"] for key in ("c1", "c2")}
+    assert len(runs) == 2
+
+
+def test_events_that_come_before_a_worker_reads_them_keep_their_order(stack: MemoryStack) -> None:
+    client, stack.works = Client.of(stack.api), False
+    for sku in "abc":
+        client.event("cart", "c1", ADD | {"sku": sku})
+        stack.world.now_ms += 1
+    stack.works = True
+    client.event("cart", "c1", CHECKOUT)
+    (found,) = executions(client, "cart")
+    assert found["output"] == ["a", "b", "c"]
+
+
+def test_an_event_with_one_id_counts_once_even_after_the_end(client: Client) -> None:
+    first = client.event("cart", "c1", CHECKOUT, id="e1")["execution"]
+    assert client.event("cart", "c1", CHECKOUT, id="e1")["execution"] == first
+    assert len(executions(client, "cart")) == 1
+
+
+def test_a_start_meets_the_execution_that_runs(client: Client) -> None:
+    run = client.event("cart", "c1", ADD)["execution"]
+    assert client.start("cart", {"cart_id": "c1"}).execution == run
+    with pytest.raises(RequestError, match=run) as refused:
+        client.start("cart", {"cart_id": "c1", "skus": ["jam"]})
+    assert refused.value.code == "HF560"
+    client.event("cart", "c1", CHECKOUT)
+    assert client.start("cart", {"cart_id": "c1", "skus": ["jam"]}).execution != run
+
+
+@pytest.mark.parametrize(("event", "ends"), [("cart", [["a"], ["b"]]), ("once", [1])])
+def test_events_that_an_ended_execution_has_not_used_go_where_the_workflow_says(
+    stack: MemoryStack, event: str, ends: list[Any]
+) -> None:
+    client, stack.works = Client.of(stack.api), False
+    given: dict[str, list[Any]] = {
+        "cart": [ADD | {"sku": "a"}, CHECKOUT, ADD | {"sku": "b"}, CHECKOUT],
+        "once": [1, 2, 3],
+    }
+    for one in given[event]:
+        client.event(event, "k", one)
+        stack.world.now_ms += 1
+    stack.works = True
+    client.event("go", "k", True)
+    stack.world.run(until_ms=stack.world.now_ms + 1_000)
+    assert [one["output"] for one in executions(client, event)] == ends
+
+
+def test_an_event_of_a_workflow_starts_a_keyed_one(client: Client) -> None:
+    client.start("shopper", {"cart_id": "c1"}).result(timeout=5)
+    run = client.event("cart", "c1", CHECKOUT)["execution"]
+    assert client.describe(run)["output"] == ["tea"]
+
+
+def test_a_keyed_workflow_may_run_for_ever(client: Client) -> None:
+    run = client.start("door", {"name": "d"}).execution
+    for floor in (3, 7):
+        client.event("floor", "d", floor)
+        assert client.describe(run)["published"] == {"floor": floor}
+    assert client.describe(run)["status"] == "RUNNING"
+
+
+def test_a_stopped_execution_frees_its_key_and_cannot_be_retried_beside_the_next(
+    client: Client,
+) -> None:
+    run = client.start("door", {"name": "d"}).execution
+    client.stop(run)
+    other = client.start("door", {"name": "d"}).execution
+    assert other != run
+    with pytest.raises(RequestError, match=other) as refused:
+        client.retry(run)
+    assert refused.value.code == "HF561"
+    client.stop(other)
+    client.retry(run)
+    assert client.describe(run)["status"] == "RUNNING"
+    with pytest.raises(RequestError, match=run):
+        client.start("door", {"name": "d"})
+    with pytest.raises(RequestError, match="HF217"):
+        client.fork(run, "wait for floor", reason="to try it")
+
+
+def test_an_event_may_be_for_one_execution_alone(client: Client) -> None:
+    first, other = (client.start("door", {"name": key}).execution for key in ("d", "e"))
+    assert client.event("floor", "d", 5, execution=other)["waiting"] == 0
+    assert "published" not in client.describe(first) or not client.describe(first)["published"]
+    assert client.event("floor", "d", 5, execution=first)["waiting"] == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_anywhere_loses_no_event_and_gives_none_twice(when: str, stride: int) -> None:
+    """The API and the worker are killed at each effect in turn; the sender insists."""
+    number, is_over = 0, False
+    while not is_over:
+        number += stride
+        stack = MemoryStack(keyed_flows.__name__)
+        client, left = Client.of(stack.api), [number]
+
+        def hook(_process: Any, _effect: Any, at: str, left: list[int] = left) -> None:
+            if at == when:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Killed
+
+        stack.works, stack.world.hook = False, hook
+        for place, one in enumerate([ADD, CHECKOUT, ADD, CHECKOUT]):
+            _insist(client, one, f"e{place}")
+            stack.world.now_ms += 1
+            stack.world.run(until_ms=stack.world.now_ms + (place % 2) * 400_000)
+        is_over = left[0] > 0
+        stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
+        outputs = [one["output"] for one in executions(client, "cart")]
+        assert [sku for output in outputs for sku in output] == ["tea", "tea"], (number, outputs)
+    print(f"{number} effects")
+    assert number > 40
+
+
+def _insist(client: Client, data: Any, event_id: str) -> None:
+    for _ in range(3):
+        try:
+            client.event("cart", "c1", data, id=event_id)
+        except Killed:
+            continue
+        return
+
+
+_CALLS = """
+@workflow(key="n")
+def one(n: str) -> int:
+    return 1
+
+@workflow
+def flow(n: str) -> int:
+    return one(n)
+"""
+_OTHER_KEY = """
+@workflow(key="n", starts_on="x")
+def flow(n: str) -> int:
+    return wait_for_event("x", int, key="other")
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "code"),
+    [
+        ('@workflow(key="id")\ndef flow(n: str) -> None: ...', "HF155"),
+        ('@workflow(starts_on="x")\ndef flow(n: str) -> None: ...', "HF155"),
+        ('@workflow(key="n", starts_on="x")\ndef flow(n: str, m: int) -> None: ...', "HF155"),
+        ('@workflow(key="n", unread="keep")\ndef flow(n: str) -> None: ...', "HF155"),
+        ('@workflow(key="n")\ndef flow(n: int) -> None:\n    return None', "HF156"),
+        (_OTHER_KEY, "HF156"),
+        (_CALLS, "HF157"),
+    ],
+)
+def test_a_wrong_key_is_refused(tmp_path: Path, declared: str, code: str) -> None:
+    source = f"from holdfast import wait_for_event, workflow\n{declared}\n"
+    errors = (CompileErrors, WorkflowError)
+    with pytest.raises(errors) as refused, loaded(tmp_path, source) as found:
+        compile_workflow(found.flow)
+    assert code in str(refused.value)

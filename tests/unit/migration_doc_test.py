@@ -1,0 +1,35 @@
+"""The page on migrations: its workflow is the new version of one that waits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from holdfast_simulator.invariants import check
+from tests.unit.migration_kit import TwoVersions, compiled
+from tests.unit.migration_test import work
+from tests.unit.pausing_test import settle
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/migrate.md"
+
+
+def test_the_loans_of_the_page_get_the_new_check(tmp_path: Path) -> None:
+    (page,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    before = (
+        page.replace(', renamed={"answer": "decision"}', "")
+        .replace("decision", "answer")
+        .replace("    if not compliance_check(loan, cents):\n", "")
+        .replace('        return "not compliant"\n', "")
+    )
+    old, new = (compiled(tmp_path, source, header="") for source in (before, page))
+    assert "compliance_check" not in old.tasks
+    shop = TwoVersions(old, new, work)
+    run = shop.begun({"loan": "l-1", "cents": 5})
+    shop.deploy()
+    assert shop.migrate(run)["moves"]
+    settle(shop)
+    shop.answer(run, output=True)
+    shop.world.run()
+    assert shop.scheduled(run, "compliance_check") == 1
+    assert shop.describe(run)["status"] == "SUCCEEDED"
+    assert check(shop.world) == []

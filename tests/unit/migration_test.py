@@ -1,0 +1,291 @@
+"""Migration of executions: what may move, how its state is carried over, and what may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.core.state_json import from_json, to_json
+from holdfast.errors import RequestError
+from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded
+from holdfast_simulator.invariants import check
+from holdfast_simulator.world import SimulatorWorld, When
+from tests.unit.migration_kit import TwoVersions, compiled
+from tests.unit.pausing_test import settle
+
+PAID = """
+@workflow
+def flow(amount: int) -> str:
+    receipt = wait_for_event("paid", str, key="k1")
+    ship(receipt)
+    return receipt
+"""
+CHECKED = """
+@workflow(renamed={"receipt": "proof"})
+def flow(amount: int) -> str:
+    proof = wait_for_event("paid", str, key="k1")
+    if check(amount):
+        ship(proof)
+    return proof
+"""
+
+
+def work(effect: RunTask) -> TaskSucceeded | TaskFailed:
+    if effect.name == "pay" and effect.attempt < 3:
+        return TaskFailed("BankDown", "no answer")
+    return TaskSucceeded({"check": True, "pay": "r-1"}.get(effect.name))
+
+
+def shop_of(folder: Path, old: str, new: str, **options: Any) -> TwoVersions:
+    shop = TwoVersions(compiled(folder, old), compiled(folder, new), work, **options)
+    return shop
+
+
+def test_a_waiting_execution_goes_on_with_the_new_version(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    told = shop.migrate(run)
+    settle(shop)
+    assert (told["moves"], told["from"], told["to"]) == (True, shop.old.hash, shop.new.hash)
+    assert shop.state(run).definition == shop.new.hash
+
+    shop.send_event(data="r-7")
+    shop.world.run()
+    shown = shop.describe(run)
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", "r-7")
+    assert (shop.scheduled(run, "check"), shop.scheduled(run, "ship")) == (1, 1)
+    assert check(shop.world) == []
+
+
+def test_the_history_says_from_where_to_where_who_and_why(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    (move,) = shop.moves(run)
+    assert move["from"] == shop.old.hash and move["to"] == shop.new.hash
+    assert (move["by"], move["reason"]) == ("ann", "the new check is law")
+    state = shop.state(run)
+    assert from_json(to_json(state)) == state
+    (row,) = shop.insist(lambda: shop.front.executions("default", {"definition": shop.new.hash}))[
+        "executions"
+    ]
+    assert row["execution"] == run
+
+
+def test_a_migrated_execution_goes_back_while_its_position_allows_it(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    shop.migrate(run, to="back")
+    settle(shop)
+    assert shop.state(run).definition == shop.old.hash
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert shop.describe(run)["output"] == "r-7"
+    assert shop.scheduled(run, "check") == 0
+    assert check(shop.world) == []
+
+
+RETRIED = """
+@workflow
+def flow(amount: int) -> str:
+    receipt = pay(amount)
+    ship(receipt)
+    return receipt
+"""
+TASK_RENAMED = """
+@task(retry=Retry(max_attempts=9, interval=minutes(10), jitter=False), renamed="pay")
+def pay_out(amount: int) -> str: ...
+""" + RETRIED.replace("pay(", "pay_out(")
+
+
+def test_a_waiting_retry_runs_once_under_the_new_name_of_its_task(tmp_path: Path) -> None:
+    ran: list[tuple[str, int]] = []
+    wakes: list[Effect] = []
+
+    def hook(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "after" and isinstance(effect, Send):
+            wakes.extend([effect] * any(one.body["k"] == "wake.timer" for one in effect.messages))
+
+    def counted(effect: RunTask) -> TaskSucceeded | TaskFailed:
+        ran.append((effect.name, effect.attempt))
+        if effect.name.startswith("pay") and effect.attempt < 3:
+            return TaskFailed("BankDown", "no answer")
+        return TaskSucceeded("r-1")
+
+    old, new = compiled(tmp_path, RETRIED), compiled(tmp_path, TASK_RENAMED)
+    shop = TwoVersions(old, new, counted, hook)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    before = len(wakes)
+    shop.migrate(run)
+    settle(shop)
+    assert len(wakes) == before  # the timer of the retry is the one that was started before
+    shop.world.run()
+    assert shop.describe(run)["output"] == "r-1"
+    assert ran == [("pay", 1), ("pay_out", 2), ("pay_out", 3), ("ship", 1)]
+    assert check(shop.world) == []
+
+
+TWO_WAITS = PAID.replace("    return", '    wait_for_event("signed", str, key="k1")\n    return')
+TWO_WAITS_CHECKED = TWO_WAITS.replace("    ship", "    check(amount)\n    ship")
+
+
+def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, TWO_WAITS, TWO_WAITS_CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.send_event(data="r-7")  # its wake is in front of that of the migration
+    assert shop.migrate(run)["moves"]
+    settle(shop)
+    assert shop.state(run).definition == shop.old.hash
+    shop.send_event("signed", "yes", "e2")
+    shop.world.run()
+    assert shop.describe(run)["output"] == "r-7"
+    assert shop.scheduled(run, "ship") == 1
+    assert check(shop.world) == []
+
+
+BLOCKED = {
+    "a step that is gone": (
+        PAID.replace('wait_for_event("paid", str, key="k1")', "str(amount)"),
+        "the new version has no step",
+    ),
+    "another kind of step": (
+        PAID.replace(
+            'wait_for_event("paid", str, key="k1")', 'ask("paid?", str, assignee=role("desk"))'
+        ).replace("@workflow", '@workflow(renamed={"wait for paid": "ask for str"})'),
+        "`wait for paid` is a wait for an event and becomes a question",
+    ),
+    "another key of the event": (
+        PAID.replace('key="k1"', 'key="k2"'),
+        "has begun with other arguments",
+    ),
+    "a value that was not computed": (
+        PAID.replace("receipt = wait", "limit = check(amount)\n    receipt = wait")
+        .replace("ship(receipt)", "ship(receipt if limit else '')")
+        .replace("@workflow", '@workflow(assumed_done=["check"])'),
+        "reads `limit`, which this execution has not computed",
+    ),
+    "a step that would be missed": (
+        PAID.replace("receipt = wait", "check(amount)\n    receipt = wait"),
+        "`check` may stand before `wait for paid` in the new version",
+    ),
+    "a time limit whose clock does not run": (
+        PAID.replace(
+            'receipt = wait_for_event("paid", str, key="k1")',
+            'with timeout(hours(2)):\n        receipt = wait_for_event("paid", str, key="k1")',
+        ),
+        "1 time limits surround `wait for paid`, and the clocks of 0 run",
+    ),
+    "a block of branches around it": (
+        PAID.replace(
+            'receipt = wait_for_event("paid", str, key="k1")',
+            'receipt, _ = parallel(lambda: wait_for_event("paid", str, key="k1"), '
+            "lambda: check(amount))",
+        ),
+        "stands in another block of branches",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BLOCKED)
+def test_it_may_not_move_to(tmp_path: Path, case: str) -> None:
+    source, reason = BLOCKED[case]
+    shop = shop_of(tmp_path, PAID, source)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    told = shop.dry_run(run)
+    assert not told["moves"]
+    assert any(reason in one["why"] for one in told["obstacles"]), told["obstacles"]
+    assert all(one["old"]["line"] for one in told["obstacles"])
+    with pytest.raises(RequestError) as caught:
+        shop.migrate(run)
+    assert (caught.value.code, caught.value.status) == ("HF541", 409)
+
+    # The rejected migration has taken nothing away: the event still arrives at once, and once.
+    shop.send_event(data="r-7")
+    settle(shop, 30)
+    assert shop.describe(run)["output"] == "r-7"
+    assert shop.scheduled(run, "ship") == 1
+    assert check(shop.world) == []
+
+
+AFTER_PAY = """
+@workflow
+def flow(amount: int) -> str:
+    receipt = pay(amount)
+    answer = wait_for_event("signed", str, key="k1")
+    ship(receipt)
+    return answer
+"""
+
+
+def test_a_step_that_has_run_does_not_run_again(tmp_path: Path) -> None:
+    moved = AFTER_PAY.replace("    receipt = pay(amount)\n", "").replace(
+        "    ship", "    receipt = pay(amount)\n    ship"
+    )
+    shop = shop_of(tmp_path, AFTER_PAY, moved)
+    run = shop.begun({"amount": 5}, seconds=3_000)
+    shop.deploy()
+    assert any("`pay` may have run, and would run again" in why for why in shop.reasons(run))
+
+
+def test_undo_steps_that_are_registered_have_to_exist(tmp_path: Path) -> None:
+    undone = """
+@workflow
+def flow(amount: int) -> str:
+    with compensating() as undo:
+        undo(refund, "r-1")
+        answer = wait_for_event("signed", str, key="k1")
+        ship(answer)
+    return answer
+"""
+    other = undone.replace('undo(refund, "r-1")', 'undo(ship, "r-1")')
+    shop = shop_of(tmp_path, undone, other)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert any("undo step `refund` is registered" in why for why in shop.reasons(run))
+
+
+def test_equal_questions_are_told_apart_by_contents_and_not_by_number(tmp_path: Path) -> None:
+    old = """
+@workflow
+def flow(amount: int) -> str:
+    return ask("ship it?", str, assignee=role("desk"))
+"""
+    new = """
+@workflow
+def flow(amount: int) -> str:
+    if amount > 100:
+        ask("is it insured?", str, assignee=role("desk"))
+    return ask("ship it?", str, assignee=role("desk"))
+"""
+    same = new.replace("is it insured?", "ship it?")
+    shop = shop_of(tmp_path, old, new)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    (reason,) = shop.reasons(run)
+    assert reason.startswith("`ask for str` may stand before `ask for str (2)` in the new version")
+    shop = shop_of(tmp_path, old, same)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert "may be any of `ask for str`, `ask for str (2)`" in shop.reasons(run)[0]
+
+
+def test_requests_that_name_no_definition_are_refused(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    for to, code in (("back", "HF542"), (7, "HF540"), ("abc", "HF540"), ("f" * 64, "HF542")):
+        with pytest.raises(RequestError) as caught:
+            shop.migrate(run, to=to)
+        assert caught.value.code == code
+    assert shop.migrate(run, to=shop.old.hash, dry_run=True)["moves"] is False
