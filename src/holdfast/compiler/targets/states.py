@@ -158,6 +158,8 @@ class Rewriting:
                 return _retried(
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
+            case "arn":
+                return state  # a call of a service, in AWS's own form
             case "again" | "reply":
                 return state  # refused: see `refusals`
             case "stop":
