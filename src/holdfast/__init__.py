@@ -17,6 +17,7 @@ from holdfast.api.limits import (
     per_minute,
     per_second,
 )
+from holdfast.api.requests import Request
 from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
@@ -46,6 +47,7 @@ from holdfast.api.surface import (
     parallel,
     publish,
     pure,
+    receive,
     role,
     seconds,
     send,
@@ -53,6 +55,7 @@ from holdfast.api.surface import (
     sleep,
     sleep_until,
     start,
+    stop,
     task,
     task_context,
     timeout,
@@ -65,7 +68,7 @@ if TYPE_CHECKING:
     from holdfast.boto import client
     from holdfast.remote.async_client import AsyncClient, AsyncHandle
     from holdfast.remote.client import Client, Handle
-    from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+    from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
 
 __all__ = [
     "Approval",
@@ -84,6 +87,9 @@ __all__ = [
     "Limit",
     "Pure",
     "Rejected",
+    "ReplyTimeout",
+    "Request",
+    "RequestRejected",
     "ResultTimeout",
     "Retry",
     "Schedule",
@@ -121,6 +127,7 @@ __all__ = [
     "per_second",
     "publish",
     "pure",
+    "receive",
     "role",
     "seconds",
     "send",
@@ -130,6 +137,7 @@ __all__ = [
     "start",
     "step",
     "step_type",
+    "stop",
     "task",
     "task_context",
     "timeout",
@@ -146,6 +154,8 @@ _LATER = {
     "Client": "holdfast.remote.client",
     "ExecutionFailed": "holdfast.remote.errors",
     "Handle": "holdfast.remote.client",
+    "ReplyTimeout": "holdfast.remote.errors",
+    "RequestRejected": "holdfast.remote.errors",
     "ResultTimeout": "holdfast.remote.errors",
     "client": "holdfast.boto",
 }

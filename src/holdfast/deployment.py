@@ -101,7 +101,7 @@ class Deployment:
         for name, workflow in registry.workflows.items():
             asl, source_map = load(workflow)
             called = source_map.get("tasks", ()), source_map.get("workflows", {})
-            registry.require_known(name, *called)
+            registry.require_known(name, *called, source_map.get("task_modules", {}))
             definitions[name] = Definition(asl, source_map, definition_hash(asl))
         return cls(registry, definitions, vault)
 
@@ -148,14 +148,22 @@ class Deployment:
     # -- tasks -------------------------------------------------------------------------------------
 
     def knows(self, name: str, is_pure: bool) -> bool:
-        task = self.registry.task(name)
-        return task is not None and task.is_pure == is_pure
+        return any(task.is_pure == is_pure for task in self.registry.called(name))
 
-    def _task(self, name: str) -> Task[..., Any]:
-        task = self.registry.task(name)
+    def _task(self, name: str, workflow: str) -> Task[..., Any]:
+        """Return the task that the workflow calls by this name."""
+        task = self.registry.task(name, self._module_of(name, workflow))
         if task is None:
             raise KeyError(name)
         return task
+
+    def _module_of(self, task: str, workflow: str) -> str:
+        """Return the module whose task of this name the workflow calls; "" for a state machine."""
+        found = self.registry.workflows.get(workflow)
+        if found is None or workflow not in self.definitions:
+            return ""
+        modules: Mapping[str, str] = self.definitions[workflow].source_map.get("task_modules", {})
+        return modules.get(task, found.function.__module__)
 
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
@@ -177,10 +185,11 @@ class Deployment:
             with running_task(context, pulse):
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
+                task = self._task(effect.name, effect.workflow)
                 if effect.is_batch:
-                    found = self._task(effect.name).call_batch_json(arguments, seals)
+                    found = task.call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
-                output = self._task(effect.name).call_json(arguments, seals)
+                output = task.call_json(arguments, seals)
                 if pulse is not None:
                     pulse.beat()
         except KeyboardInterrupt:
@@ -192,7 +201,7 @@ class Deployment:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             with running_task(context):
-                return self._failure(error, self._task(effect.name), seals)
+                return self._failure(error, self._task(effect.name, effect.workflow), seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -257,7 +266,7 @@ class Deployment:
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
         functions = self.registry.workflows if is_workflow else self.registry.tasks
         function = functions.get(name)
-        if function is None:
+        if function is None or (not is_workflow and self.registry.has_namesakes(name)):
             raise GoneTypeError(name)
         with _validating("HF211", f"the result of {name}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)

@@ -253,6 +253,8 @@ ROUTES: Final = (
     "DELETE /schedules/{name}",
     "POST /events",
     "GET /events",
+    "POST /requests",
+    "GET /requests/{id}",
     "POST /answers",
     "GET /questions",
     "GET /questions/{id}",

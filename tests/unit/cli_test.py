@@ -291,7 +291,7 @@ def test_two_modules_that_use_one_name_are_distinguished(holdfast: Project) -> N
     holdfast.module("greeting", GREETING)
     holdfast.module("farewell", GREETING)
     assert holdfast("check", "greeting", "farewell") == 1
-    assert "error[HF071]: two tasks are called greet" in holdfast.printed
+    assert "error[HF071]: two workflows are called hello" in holdfast.printed
 
 
 @pytest.mark.parametrize(

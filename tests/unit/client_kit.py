@@ -34,10 +34,11 @@ class MemoryStack:
 
     module: str
     works: bool = True
+    others: tuple[str, ...] = ()
     requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        deployment = Deployment.from_modules([self.module], _compile, LocalVault())
+        deployment = Deployment.from_modules([self.module, *self.others], _compile, LocalVault())
         programs = deployment.programs()
         setting = deployment.setting(programs, lambda: KEYS)
         self.world = SimulatorWorld(setting, deployment.run_task)

@@ -19,6 +19,7 @@ AUTHORING = {
     "holdfast.api.graph_model",
     "holdfast.api.harness",
     "holdfast.api.keyed",
+    "holdfast.api.requests",
     "holdfast.api.lambdas",
     "holdfast.api.limits",
     "holdfast.api.schedules",
@@ -85,7 +86,7 @@ def test_a_module_of_workflows_with_models_brings_pydantic_alone() -> None:
 
 
 #: The modules of ours that a cold start imports, at most. Each costs about a millisecond of CPU.
-MODULES_MAX = {"functions.worker.app": 158, "holdfast.aws.http": 165}
+MODULES_MAX = {"functions.worker.app": 159, "holdfast.aws.http": 165}
 #: What a worker imports only when an event needs it.
 RARE = {
     "holdfast.integrations",
@@ -103,6 +104,28 @@ def test_a_worker_imports_few_modules_and_no_other_package_than_boto3() -> None:
     assert len(ours) <= MODULES_MAX["functions.worker.app"]
     assert ours & RARE == set()
     assert foreign <= BOTO
+
+
+FIRST_CALL = """
+import sys
+from holdfast import task
+from holdfast.asl.jsonata.jsonata import compile_expression
+
+@task
+def add(number: int, note: str) -> int:
+    return number + 1
+
+compile_expression("$states.input.number"), compile_expression("$order.lines")
+assert add.call_json({"number": 1, "note": "x"}) == 2
+print(sorted(set(sys.modules) & {"jsonata", "pydantic", "regex"}))
+"""
+
+
+def test_the_first_call_of_a_task_with_plain_values_imports_no_parser_and_no_validator() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert ran.stdout.strip() == "[]"
 
 
 def test_the_api_imports_few_modules_and_no_other_package_than_boto3() -> None:

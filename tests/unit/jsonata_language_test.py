@@ -7,6 +7,7 @@ what the door gives, which tries the closures first.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from holdfast.asl.jsonata.jsonata import (
     compile_expression,
 )
 from holdfast.asl.jsonata.runtime import EvaluationRun
-from holdfast.asl.jsonata.tree import UnsupportedNode
+from holdfast.asl.jsonata.tree import UnsupportedNode, is_lookup
+from holdfast.asl.jsonata.values import BUILT_INS
 
 MOMENT = EvaluationMoment(now_ms=1_790_000_000_000, draw=lambda: 0.25)
 BINDINGS: dict[str, Any] = {
@@ -697,3 +699,53 @@ def test_both_engines_together_have_one_time_for_regular_expressions() -> None:
     assert fallback.evaluate(tree, run, MOMENT) is False
     run.regex_seconds_left = 1e-6
     assert shown(lambda: fallback.evaluate(tree, run, MOMENT)) == "U1001"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "$a",
+            "$a.b",
+            "$a.b.c",
+            "$a.b.missing",
+            "$list",
+            "$list.b",
+            "$lists.b",
+            "$lists",
+            "$none",
+        ),
+        *("$missing", "$missing.b", "$a.and", "$a.in", "$a.true", "$a.function", "$sum", "$sum.b"),
+        *("$number.b", "$a .b", "$a.`b`", "$", "$$", "$$.a", "$a.$b", "$a.b[0]", "$_1.b"),
+    ],
+)
+def test_a_lookup_that_no_parser_reads_means_what_the_parser_reads(text: str) -> None:
+    """A missing name, a word of the language or a built-in function must not change the meaning."""
+    given: dict[str, Any] = {
+        "a": {"b": {"c": [1]}, "and": 1, "in": [2], "true": 3, "function": 4},
+        "list": [{"b": 1}, {"b": 2}, 3],
+        "lists": [[{"b": 1}]],
+        "none": None,
+        "_1": {"b": 0},
+        "number": {"b": 5},
+        "$": {"a": 6},
+    }
+
+    def result(evaluate: Callable[[], Any]) -> Any:
+        try:
+            return evaluate()
+        except JsonataError as error:
+            return error.code
+
+    def parsed() -> Any:
+        tree = fallback.parse(text)
+        return fallback.evaluate(tree, EvaluationRun(given), MOMENT)
+
+    assert result(lambda: compile_expression(text).evaluate(given, MOMENT)) == result(parsed)
+    assert result(lambda: is_lookup(fallback.parse(text))) == result(
+        lambda: compile_expression(text).is_lookup
+    )
+
+
+def test_the_built_in_functions_have_the_names_of_the_dialect() -> None:
+    assert fallback.FUNCTION_NAMES == BUILT_INS

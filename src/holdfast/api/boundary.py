@@ -14,13 +14,13 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.api.sealing import NO_SEALS, Seals, schema_has_secrets
 from holdfast.errors import RequestError
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
@@ -43,23 +43,48 @@ class NoJson(Misfit):
     """A value fits its annotation, and JSON has no form for it."""
 
 
+#: Types whose values are their own JSON. A cold start need not import pydantic for them.
+_PLAIN: Final = (int, str, bool, type(None))
+_WHOLE_MAX: Final = 2**53
+
+
 class _Form:
     """The meaning of an annotation: how a value looks in Python and in JSON."""
 
     def __init__(self, annotation: Any) -> None:
+        self._annotation = annotation
+        self._plain = next((kind for kind in _PLAIN if annotation is kind), None)
+        # An annotation that cannot be read is refused here, before the first value.
+        self._has_secrets = self._plain is None and schema_has_secrets(self._adapter.core_schema)
+
+    @functools.cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
         from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415
 
         try:
-            self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+            return TypeAdapter(self._annotation)
         except PydanticUserError as error:
             reason = error.message.partition("\n")[0]
-            shown = getattr(annotation, "__name__", annotation)
+            shown = getattr(self._annotation, "__name__", self._annotation)
             raise RequestError(
                 "HF520",
                 f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
                 help="annotate with a model, a dataclass, or a type that pydantic knows",
             ) from None
-        self._has_secrets = schema_has_secrets(self._adapter.core_schema)
+
+    def _is_plain(self, value: object) -> bool:
+        """Return True for a value that pydantic would return unchanged, in Python and in JSON."""
+        if type(value) is not self._plain:
+            return False
+        match value:
+            case bool() | None:
+                return True
+            case int():
+                return -_WHOLE_MAX < value < _WHOLE_MAX
+            case str():
+                return value.isascii()
+            case _:
+                return False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -68,6 +93,8 @@ class _Form:
 
     def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
         """Return the Python value and the problems. With any problem the value must not be used."""
+        if self._is_plain(value):
+            return value, []
         from pydantic import ValidationError  # noqa: PLC0415
 
         try:
@@ -81,10 +108,15 @@ class _Form:
 
     def restore(self, value: JsonValue, seals: Seals) -> Any:
         """The Python value of what `dump` gave."""
+        if self._is_plain(value):
+            return value
         return self._adapter.validate_python(seals.opened(value) if self._has_secrets else value)
 
     def dump(self, value: object, where: str, seals: Seals) -> JsonValue:
         """Return the JSON of the value. Raises Misfit."""
+        if self._is_plain(value):
+            plain: JsonValue = value  # type: ignore[assignment]  # one of `_PLAIN`
+            return plain
         try:
             dumped: JsonValue = self._adapter.dump_python(value, mode="json")
             # Test the value itself too: without an annotation pydantic turns NaN into None.

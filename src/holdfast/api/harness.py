@@ -69,8 +69,14 @@ class Harness(Protocol):
     def send(self, name: str, data: object, /, *, key: str) -> None:
         """Send the event."""
 
+    def reply(self, request: str, value: object, error: Exception | None, /) -> None:
+        """Reply to the request of this id, or reject it with the error."""
+
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
         """Start an execution that nothing waits for, and return its id."""
+
+    def stop(self, execution: str, /) -> None:
+        """Stop an execution that was started."""
 
     def publish(self, name: str, value: object, /) -> None:
         """Take note of a value that is readable from outside."""

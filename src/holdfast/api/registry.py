@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.library import library_task
 from holdfast.api.limits import Limit, ServiceLimits
+from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
@@ -24,15 +25,40 @@ DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All tasks and workflows by their names."""
+    """All tasks and workflows by their names.
+
+    Tasks of several modules may have one name: a workflow calls the one that its source names.
+    `tasks` has the first of them, and `namesakes` all of them, by module and name.
+    """
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
     services: DeclaredLimits = field(default_factory=dict)
+    namesakes: Mapping[tuple[str, str], Task[..., Any]] = field(default_factory=dict)
 
-    def task(self, name: str) -> Task[..., Any] | None:
-        """Return the task of this name, of the modules or of Python's library."""
-        return self.tasks.get(name) or library_task(name)
+    def task(self, name: str, module: str = "") -> Task[..., Any] | None:
+        """Return the task of this name, of the modules or of Python's library. `module` decides
+        between tasks of one name.
+        """
+        return self.namesakes.get((module, name)) or self.tasks.get(name) or library_task(name)
+
+    def called(self, name: str) -> list[Task[..., Any]]:
+        """Return every task of this name."""
+        found = [task for (_, one), task in self.namesakes.items() if one == name]
+        task = self.task(name)
+        return found or ([] if task is None else [task])
+
+    def has_namesakes(self, name: str) -> bool:
+        return len(self.called(name)) > 1
+
+    def tasks_of(
+        self, module: str, task_modules: Mapping[str, str]
+    ) -> Mapping[str, Task[..., Any]]:
+        """Return the tasks by the names under which a workflow of the module calls them."""
+        if not self.namesakes:
+            return self.tasks
+        found = {name: self.task(name, task_modules.get(name, module)) for name in self.tasks}
+        return {name: task for name, task in found.items() if task is not None}
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
         """Return the limits of the tasks and services, and those of the workflows, that have some.
@@ -61,23 +87,37 @@ class Registry:
         HF158 when one event starts two workflows.
         """
         modules = [_import(name) for name in names]
-        workflows = _collect(modules, Workflow)
+        workflows = _by_name(_collect(modules, Workflow))
         _require_one_starter(workflows)
+        tasks = _collect(modules, Task)
+        namesakes = _namesakes(tasks)
         return cls(
-            tasks=MappingProxyType(_collect(modules, Task)),
+            tasks=MappingProxyType(
+                _by_name(one for one in tasks if _key(one) not in namesakes)
+                | {one.name: one for one in reversed(namesakes.values())}
+            ),
             workflows=MappingProxyType(workflows),
             services=MappingProxyType(_services(modules)),
+            namesakes=MappingProxyType(namesakes),
         )
 
-    def require_known(self, name: str, tasks: Iterable[str], workflows: Mapping[str, str]) -> None:
+    def require_known(
+        self,
+        name: str,
+        tasks: Iterable[str],
+        workflows: Mapping[str, str],
+        task_modules: Mapping[str, str],
+    ) -> None:
         """Check that the modules have every task and workflow that `name` calls, as its map lists
-        them.
+        them. `task_modules`: the modules of tasks that are not in the workflow's own.
 
         Raises WorkflowError HF103 when one is in none of the modules: the execution would wait for
         that function for ever.
         """
         for task in tasks:
-            if self.task(task) is None:
+            module = task_modules.get(task, self.workflows[name].function.__module__)
+            is_other = self.has_namesakes(task) and (module, task) not in self.namesakes
+            if is_other or self.task(task) is None:
                 raise WorkflowError(
                     "HF103",
                     f"workflow {name} calls the task {task}, which is in none of the modules",
@@ -112,23 +152,56 @@ def _help_for(name: str) -> str:
     return "name a module as `import` does, from the project's folder: `package.module`"
 
 
-def _collect(modules: Iterable[ModuleType], kind: type[D]) -> dict[str, D]:
-    found: dict[str, D] = {}
+def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
+    found: list[D] = []
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            if not isinstance(value, kind):
-                continue
-            other = found.setdefault(value.name, value)
-            # `task.options(...)` is the same function with other settings, not a second task.
-            if other.function is not value.function:
-                raise WorkflowError(
-                    "HF071",
-                    f"two {kind.__name__.lower()}s are called {value.name}: "
-                    f"{_place(other)} and {_place(value)}",
-                    help=f'rename one: @{kind.__name__.lower()}(name="...")',
-                )
+            # A service's action has no function here: the engine calls it by its state.
+            if isinstance(value, kind) and not isinstance(value, ServiceCall):
+                found.append(value)
     return found
+
+
+def _by_name(declared: Iterable[D]) -> dict[str, D]:
+    """Return the first of each name. Raises WorkflowError HF071 when another function has it, too.
+
+    `task.options(...)` is the same function with other settings, not a second task.
+    """
+    found: dict[str, D] = {}
+    for value in declared:
+        other = found.setdefault(value.name, value)
+        if other.function is not value.function:
+            kind = "task" if isinstance(value, Task) else "workflow"
+            raise WorkflowError(
+                "HF071",
+                f"two {kind}s are called {value.name}: {_place(other)} and {_place(value)}",
+                help=f'rename one: @{kind}(name="...")',
+            )
+    return found
+
+
+def _namesakes(tasks: Iterable[Task[..., Any]]) -> dict[tuple[str, str], Task[..., Any]]:
+    """Return the tasks that share their name with a task of another module.
+
+    A limit or a batch is one for each name, so such a task needs a name of its own: `_by_name`
+    refuses it.
+    """
+    modules: dict[str, set[str]] = {}
+    bound: set[str] = set()
+    for task in tasks:
+        modules.setdefault(task.name, set()).add(task.function.__module__)
+        if task.limits or task.batch is not None:
+            bound.add(task.name)
+    found: dict[tuple[str, str], Task[..., Any]] = {}
+    for task in tasks:
+        if len(modules[task.name]) > 1 and task.name not in bound:
+            _by_name([found.setdefault(_key(task), task), task])
+    return found
+
+
+def _key(task: Task[..., Any]) -> tuple[str, str]:
+    return task.function.__module__, task.name
 
 
 def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:

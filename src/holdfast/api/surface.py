@@ -13,6 +13,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
+from holdfast.api.requests import Received
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
@@ -66,6 +67,7 @@ __all__ = [
     "parallel",
     "publish",
     "pure",
+    "receive",
     "role",
     "running_task",
     "seconds",
@@ -74,6 +76,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "start",
+    "stop",
     "task",
     "task_context",
     "timeout",
@@ -177,6 +180,24 @@ def ask(
     return answered
 
 
+@overload
+def receive(
+    name: str, payload: type[T], /, *, key: str, timeout: timedelta | None = None
+) -> Received[T]: ...
+@overload
+def receive(
+    name: str, payload: UnionType, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]: ...
+def receive(
+    name: str, payload: Any, /, *, key: str, timeout: timedelta | None = None
+) -> Received[Any]:
+    """Wait for a request, and reply to it: `with receive("total", Currency, key=cart_id) as
+    request:`. Each way through the block ends with `request.reply(…)` or an error, which rejects
+    the request; the workflow then goes on behind the block. Raises WaitTimeout.
+    """
+    return Received(_require_harness("receive", name), name, payload, key, timeout)
+
+
 def send(name: str, data: object, /, *, key: str) -> None:
     """Send the event `name` to what waits for it under this business key, now or later.
 
@@ -194,6 +215,15 @@ def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> s
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))
+
+
+def stop(execution: str, /) -> None:
+    """Stop an execution that `start` has begun: it undoes what it has to, and is ABORTED.
+
+    Nothing happens to one that has ended. It does not wait for the end. An id of no execution
+    raises InvalidArguments.
+    """
+    _require_harness("stop", execution).stop(execution)
 
 
 def again(*args: Any, **kwargs: Any) -> NoReturn:

@@ -28,6 +28,10 @@ CHILD_WORKFLOW: Final = "workflow:"
 SEND: Final = "send"
 #: The target of a Task with which the execution goes on as new.
 AGAIN: Final = "again"
+#: The target of a Task that stops another execution.
+STOP: Final = "stop"
+#: The target of a Task that replies to a request.
+REPLY: Final = "reply"
 _START: Final = "start:"
 #: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
 #: their two Tasks. No workflow has the name, because it is no name of a function.
@@ -167,7 +171,7 @@ def _ours(text: str) -> Resource | None:
             return Resource("pure", target, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
-        case "send" | "again" if not target:
+        case "send" | "again" | "reply" | "stop" if not target:
             return Resource("command", kind, "")
         case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:
             return Resource("command", f"bulk:{target}", "")

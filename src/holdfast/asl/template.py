@@ -22,7 +22,6 @@ from holdfast.asl.jsonata.jsonata import (
     StrictJson,
     compile_expression,
 )
-from holdfast.asl.jsonata.tree import is_lookup
 from holdfast.asl.jsonata.values import require_bounded
 
 _FIELDS_UNBOUNDED_MAX: Final = 8
@@ -115,7 +114,7 @@ def _fields_of(value: StrictJson) -> int:
 
 def _field(value: str, location: str, expected: str | None = None) -> Template:
     expression = compile_expression(value[len(_OPEN) : -len(_CLOSE)].strip())
-    return _Field(location, expression, expected, makes=not is_lookup(expression.tree))
+    return _Field(location, expression, expected, makes=not expression.is_lookup)
 
 
 def _location(where: str) -> str:

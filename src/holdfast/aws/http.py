@@ -86,6 +86,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "DELETE /schedules/{name}": ((), ()),
     "POST /events": ((), ("name", "key", "data", "id", "execution")),
     "GET /events": ((), ()),
+    "POST /requests": ((), ("name", "key", "data", "id", "execution")),
+    "GET /requests/{id}": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
     "GET /questions": (("assignee", "workflow", "limit", "after"), ()),
     "GET /questions/{id}": ((), ()),
@@ -347,6 +349,15 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/events")
     def events() -> Any:
         return answer(lambda: front.events(tenant()), "GET /events")
+
+    @app.post("/requests")
+    def send_request() -> Any:
+        route = "POST /requests"
+        return answer(lambda: front.request(tenant(), body(route), os.urandom(10)), route)
+
+    @app.get("/requests/<request_id>")
+    def reply(request_id: str) -> Any:
+        return answer(lambda: front.reply(tenant(), request_id), "GET /requests/{id}")
 
     @app.post("/answers")
     def give_answer() -> Any:

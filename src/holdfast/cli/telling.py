@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from holdfast.cli.console import json_argument, say
+from holdfast.cli.console import json_argument, print_json, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
 
@@ -24,6 +24,18 @@ def add(commands: Any) -> None:
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
+    request_parser = remote_command(
+        commands, "request", request, "Ask an execution, and print its reply."
+    )
+    request_parser.add_argument("name")
+    request_parser.add_argument("--key", required=True, help="the business key that it waits with")
+    request_parser.add_argument(
+        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+    )
+    request_parser.add_argument("--id", help="a request that is sent twice with one id counts once")
+    request_parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer; default: 60"
+    )
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
     answer_parser.add_argument(
         "token",
@@ -46,6 +58,14 @@ def event(arguments: argparse.Namespace) -> int:
     waiting = told["waiting"]
     heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
     return say(arguments, told, f"event {told['event']} {heard}")
+
+
+def request(arguments: argparse.Namespace) -> int:
+    data = json_argument(arguments.data, "--data")
+    name, key, timeout = arguments.name, arguments.key, arguments.timeout
+    found = client_of(arguments).request(name, key, data, id=arguments.id, timeout=timeout)
+    print_json(found)
+    return 0
 
 
 def answer(arguments: argparse.Namespace) -> int:

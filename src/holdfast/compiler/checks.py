@@ -26,6 +26,7 @@ from holdfast.compiler.ir import (
     Publish,
     Raise,
     RegisterUndo,
+    Reply,
     Reraise,
     Return,
     RunEach,
@@ -39,6 +40,7 @@ from holdfast.compiler.ir import (
     Statement,
     StatementBlock,
     StepStatement,
+    StopExecution,
     TaskAction,
     TimeoutBlock,
     Try,
@@ -109,6 +111,8 @@ def _failures_of_action(action: object) -> Failures:
             | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
+            | Reply(_, arguments)
+            | StopExecution(arguments)
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
@@ -153,8 +157,13 @@ def check(
     lines whose refused steps are missing in `statements`.
     """
     payloads: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for statement in statements:
         match statement:
+            case StepStatement(origin, TaskAction(task)):
+                if functions.setdefault(task.name, task.function) is not task.function:
+                    message = f"this workflow calls two tasks that are named `{task.name}`"
+                    report(origin, "HF161", message, f'@task(name="another_{task.name}")')
             case Try(origin, handlers=handlers):
                 lines = range(origin.span.line, handlers[0].origin.span.line if handlers else 0)
                 file = "" if origin.source is None else origin.source.file

@@ -51,7 +51,7 @@ import json
 import sys
 import tokenize
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
@@ -60,6 +60,7 @@ from typing import Any
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
 from holdfast.api.keyed import Keyed
+from holdfast.api.library import library_task
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
@@ -113,6 +114,8 @@ class CompiledWorkflow:
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
+    #: The modules of the tasks that are not defined in the workflow's own.
+    task_modules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def definition_hash(self) -> str:
@@ -140,8 +143,18 @@ class CompiledWorkflow:
                 **({"migration": self.migration} if self.migration else {}),
                 **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
+                **({"task_modules": dict(self.task_modules)} if self.task_modules else {}),
             }
         )
+
+
+def other_modules(workflow: Workflow[..., Any], tasks: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the modules of tasks that the workflow's own module does not define: a task of another
+    module may have the same name as one of this module.
+    """
+    own = workflow.function.__module__
+    found = {name: module for name, module in sorted(tasks.items()) if module != own}
+    return {name: module for name, module in found.items() if library_task(name) is None}
 
 
 def _document(value: object) -> str:
@@ -188,7 +201,8 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         name=graph.name,
         asl=emitted.asl,
         function=reference_of(graph.function),
-        tasks=emitted.tasks,
+        tasks=tuple(sorted(emitted.tasks)),
+        task_modules=other_modules(graph, emitted.tasks),
         workflows={},
         events={},
         answers={name: reference_of(answer) for name, answer in emitted.answers.items()},
@@ -275,13 +289,14 @@ def _compile(
         report = _reporter(unit)
         statements = statements_of(block)
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
+        keyed = None
         if node is not None and workflow.keyed is not None:
-            check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(_place_of(unit, node), workflow, statements, report)
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return _emit(unit, workflow, block, secrets)
+        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
@@ -406,6 +421,7 @@ def _emit(
         asl=asl,
         function=reference_of(workflow.function),
         tasks=tuple(sorted(machine.tasks)),
+        task_modules=other_modules(workflow, machine.tasks),
         workflows=dict(sorted(machine.workflows.items())),
         events={name: reference_of(payload) for name, payload in sorted(machine.events.items())},
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
@@ -413,7 +429,6 @@ def _emit(
         secrets=secrets,
         migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
-        keyed=workflow.keyed,
     )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from holdfast.api.keyed import Keyed
 from holdfast.api.surface import Workflow
 from holdfast.compiler.checks import ReportProblem
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.ir import SourcePlace, Statement, StepStatement, WaitForEvent
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.types import STR, describe_exactly
+from holdfast.limits import REQUEST_SUFFIX
 
 
 def check_key(
@@ -18,9 +21,11 @@ def check_key(
     workflow: Workflow[..., Any],
     statements: Iterable[Statement],
     report: ReportProblem,
-) -> None:
-    """Refuse a key that is no text, and `starts_on` with an event that the workflow does not take
-    by its key: the event would start an execution that never reads it.
+) -> Keyed:
+    """Return the key with the event that starts the workflow, as it is stored.
+
+    Refuse a key that is no text, and `starts_on` with an event that the workflow does not take by
+    its key: the event would start an execution that never reads it.
     """
     keyed = workflow.keyed
     assert keyed is not None
@@ -28,18 +33,17 @@ def check_key(
     if type_ != STR:
         message = f"the key `{keyed.parameter}` is a text, and this is {describe_exactly(type_)}"
         report(place, "HF156", message, f"{keyed.parameter}: str")
-    if keyed.starts_on is None or any(
-        _takes(one, keyed.starts_on, keyed.parameter) for one in statements
-    ):
-        return
+    if keyed.starts_on is None:
+        return keyed
+    names = (keyed.starts_on, keyed.starts_on + REQUEST_SUFFIX)
+    key = Variable(keyed.parameter)
+    for statement in statements:
+        match statement:
+            case StepStatement(_, WaitForEvent(name, _, by)) if name in names and by.query == key:
+                return replace(keyed, starts_on=name)
+            case _:
+                pass
     message = f"no wait takes the event `{keyed.starts_on}` by the key `{keyed.parameter}`"
     help_ = f'wait_for_event("{keyed.starts_on}", Message, key={keyed.parameter})'
     report(place, "HF156", message, help_)
-
-
-def _takes(statement: Statement, event: str, parameter: str) -> bool:
-    match statement:
-        case StepStatement(_, WaitForEvent(name, _, key)):
-            return name == event and key.query == Variable(parameter)
-        case _:
-            return False
+    return keyed

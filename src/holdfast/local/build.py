@@ -86,7 +86,8 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
         registry = Registry.from_modules(imported)
         require_schedules(registry)
         for workflow in compiled:
-            registry.require_known(workflow.name, workflow.tasks, workflow.workflows)
+            called = workflow.tasks, workflow.workflows, workflow.task_modules
+            registry.require_known(workflow.name, *called)
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors

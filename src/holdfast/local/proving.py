@@ -55,11 +55,17 @@ def subjects_of_modules(
     names: Iterable[str], compiled: Iterable[CompiledWorkflow]
 ) -> list[ProvenMachine]:
     """Return the machines that the modules were compiled to."""
-    facts = facts_of_tasks(Registry.from_modules(names).tasks)
-    return [
-        ProvenMachine(prove(found.name, found.asl, facts), _by_sources(found.sources))
-        for found in compiled
-    ]
+    registry = Registry.from_modules(names)
+    usual = facts_of_tasks(registry.tasks)
+    machines = []
+    for found in compiled:
+        facts = usual
+        if registry.namesakes:
+            module = found.function.partition(":")[0]
+            facts = facts_of_tasks(registry.tasks_of(module, found.task_modules))
+        proofs = prove(found.name, found.asl, facts)
+        machines.append(ProvenMachine(proofs, _by_sources(found.sources)))
+    return machines
 
 
 def capacities_of_modules(

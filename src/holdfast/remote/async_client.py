@@ -124,6 +124,8 @@ class AsyncClient:
     bulk_report = awaited(operations.bulk_report)
     event = awaited(operations.event)
     events = awaited(operations.events)
+    request = awaited(operations.request)
+    reply = awaited(operations.reply)
     answer = awaited(operations.answer)
     questions = awaited(operations.questions)
     question = awaited(operations.question)

@@ -126,6 +126,8 @@ class Client:
     bulk_report = blocking(operations.bulk_report)
     event = blocking(operations.event)
     events = blocking(operations.events)
+    request = blocking(operations.request)
+    reply = blocking(operations.reply)
     answer = blocking(operations.answer)
     questions = blocking(operations.questions)
     question = blocking(operations.question)

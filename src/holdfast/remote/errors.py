@@ -54,6 +54,29 @@ class ResultTimeout(HoldfastError, TimeoutError):  # noqa: N818
         self.execution = execution
 
 
+class RequestRejected(HoldfastError):  # noqa: N818
+    """The execution rejected the request, with the `error` and `cause` that its handling raised."""
+
+    def __init__(self, request: str, error: str, cause: str) -> None:
+        told = ": ".join(text for text in (error, cause) if text)
+        super().__init__("HF564", f"the request {request} was rejected: {told}")
+        self.request = request
+        self.error = error
+        self.cause = cause
+
+
+class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
+    """No execution has replied to the request in the time that a caller was ready to wait."""
+
+    def __init__(self, request: str, seconds: float) -> None:
+        super().__init__(
+            "HF565",
+            f"the request {request} has no reply after {seconds:g} s",
+            help=f"it is kept for 14 days: ask again, client.reply({request!r})",
+        )
+        self.request = request
+
+
 #: The states of executions that have no place for the request.
 _ENDED_CODES: Final = frozenset({"HF237"})
 _BY_STATUS: Final[dict[int, type[RequestError]]] = {

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_passing
 from holdfast.remote.answers import Counts, Description, Filters, Json, Page, QuestionPage, Started
-from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
 from holdfast.remote.values import json_bytes
 
 T = TypeVar("T")
@@ -409,6 +409,46 @@ def event(
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     return (yield from _post("/events", fields, data=data))
+
+
+def request(
+    name: str,
+    key: str,
+    data: object,
+    *,
+    id: str | None = None,  # noqa: A002
+    execution: str | None = None,
+    timeout: float | None = 60.0,
+) -> Operation[Any]:
+    """Ask an execution that receives such requests, and return its reply as JSON. A request that is
+    sent twice with one `id` counts once.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds, with the id for `reply`.
+    """
+    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    asked = yield from _post("/requests", fields, data=data)
+    return (yield from reply(asked["request"], timeout))
+
+
+def reply(request: str, timeout: float | None = None) -> Operation[Any]:
+    """Return the reply to a request that was sent before.
+
+    Raises RequestRejected, and ReplyTimeout after `timeout` seconds.
+    """
+    deadline = math.inf if timeout is None else (yield Now()) + timeout
+    interval = POLL_SECONDS
+    while True:
+        found = yield from _get(f"/requests/{quote(request, safe='')}")
+        match found["status"]:
+            case "ANSWERED":
+                return found["output"]
+            case "REJECTED":
+                raise RequestRejected(request, found["error"], found["cause"])
+        if (yield Now()) >= deadline:
+            assert timeout is not None
+            raise ReplyTimeout(request, timeout)
+        yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
+        interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
 
 def events() -> Operation[list[Json]]:

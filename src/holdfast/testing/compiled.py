@@ -9,10 +9,11 @@ from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.library import LOG, library_task
+from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, STOP, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -47,6 +48,7 @@ from holdfast.core.state import (
     Timer,
 )
 from holdfast.core.waits import has_more
+from holdfast.service_models import python_name
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.places import RunPath, WaitingPlace
@@ -191,7 +193,7 @@ class _Machine:
             if event.type == "Published":
                 assert state is not None
                 frame = state.frames[event.holdfast.get("frame", ROOT)]
-                path = (*self.path, *_lanes_of(state, frame))
+                path = (*self.path, *lanes_of(state, frame))
                 self._timeline.publish(event.holdfast["name"], event.holdfast["value"], path)
             state = apply(state, event)
 
@@ -230,7 +232,7 @@ class _Machine:
         """The results of the library's functions, which a direct run calls as they are."""
         waiting = (frame.waiting for frame in self.state.frames.values())
         return [
-            _called(attempt, task)
+            pure_result(attempt, task)
             for attempt in waiting
             if isinstance(attempt, Attempt) and attempt.kind == "pure"
             if (task := library_task(attempt.target)) is not None
@@ -258,7 +260,7 @@ class _Machine:
         if self.state.due_ms is not None and self.state.stopping is None:
             want(_WHOLE, 0, self._timeout, self.state.due_ms)
         for frame in self.state.frames.values():
-            path = (*self.path, *_lanes_of(self.state, frame))
+            path = (*self.path, *lanes_of(self.state, frame))
             for due in frame.deadlines:
                 want(due.entry, 0, self._deadline, path, frame.id, due)
             waiting = frame.waiting
@@ -289,7 +291,11 @@ class _Machine:
         if attempt.target == AGAIN:
             return self._again(path, attempt)
         started = started_by(attempt.target)
-        if started is None:
+        if attempt.target == REPLY:
+            place = WaitingPlace(path, None, "reply", "", given)
+        elif attempt.target == STOP:
+            place = WaitingPlace(path, None, "stop", given["execution"])
+        elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}
         else:
@@ -302,7 +308,8 @@ class _Machine:
             return self._command(path, attempt)
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
-        task = self._timeline.script.tasks.get(attempt.target)
+        name = _name_of(attempt)
+        task = self._timeline.script.tasks.get(name)
         arguments: Any = attempt.arguments
         # add the defaults of omitted parameters, so that both runs make the same call
         if task is not None:
@@ -311,7 +318,7 @@ class _Machine:
             path=path,
             owner=lambda over: self._offer(_fact(attempt, over)),
             kind="workflow" if is_child else "pure" if attempt.kind == "pure" else "task",
-            name=attempt.target.removeprefix(CHILD_WORKFLOW) if is_child else attempt.target,
+            name=name.removeprefix(CHILD_WORKFLOW) if is_child else name,
             arguments=arguments,
             subject=task,
             attempt=attempt.attempt,
@@ -366,10 +373,11 @@ class _Machine:
         return WaitingPlace(self.path, fire, "silent", timeout_ms=due_ms - self._timeline.now_ms)
 
 
-def _lanes_of(state: Execution, frame: Frame) -> RunPath:
+def lanes_of(state: Execution, frame: Frame) -> RunPath:
+    """Return the line of control of a frame: the branches or iterations that lead to it."""
     if frame.owner is None:
         return ()
-    return (*_lanes_of(state, state.frames[frame.owner]), frame.lane)
+    return (*lanes_of(state, state.frames[frame.owner]), frame.lane)
 
 
 def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
@@ -385,7 +393,18 @@ def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
     return Succeeded(entry, attempt, answer.output)
 
 
-def _called(attempt: Attempt, task: Task[..., Any]) -> Fact:
+def _name_of(attempt: Attempt) -> str:
+    """Return the name under which a test scripts the attempt: `aws.s3.put_object`, `http.post`."""
+    if attempt.kind != "service":
+        return attempt.target
+    if attempt.target == HTTP_TARGET:
+        arguments: Any = attempt.arguments
+        return f"http.{arguments['Method'].lower()}"
+    return python_name(attempt.target)
+
+
+def pure_result(attempt: Attempt, task: Task[..., Any]) -> Fact:
+    """Call a pure function, as a worker does."""
     arguments: Any = attempt.arguments
     if task.name == LOG:
         return Succeeded(attempt.entry, attempt.attempt, None)

@@ -14,7 +14,18 @@ from holdfast.api.boundary import JsonValue
 #: The branches around a step, outermost first; a child workflow's name where one is entered.
 RunPath: TypeAlias = tuple[int | str, ...]
 CallKind: TypeAlias = Literal[
-    "task", "pure", "workflow", "event", "ask", "sleep", "send", "start", "again", "publish"
+    "task",
+    "pure",
+    "workflow",
+    "event",
+    "ask",
+    "sleep",
+    "send",
+    "reply",
+    "stop",
+    "start",
+    "again",
+    "publish",
 ]
 
 

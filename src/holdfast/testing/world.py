@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from holdfast.api.boundary import JsonValue
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
@@ -24,6 +25,7 @@ from holdfast.testing.timeline import Call
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_UNNAMED: Final = ("sleep", "again", "publish", "reply", "stop")
 STARTED: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 
 
@@ -70,12 +72,20 @@ class Run(Generic[R]):
     @property
     def steps(self) -> list[str]:
         """The names of all tasks, child workflows, events and questions, as they began."""
-        return [call.name for call in self.calls if call.kind not in ("sleep", "again", "publish")]
+        return [call.name for call in self.calls if call.kind not in _UNNAMED]
 
     @property
     def published(self) -> dict[str, Any]:
         """The newest value that the workflow published, as JSON, by its name."""
         return {call.name: call.arguments for call in self.calls if call.kind == "publish"}
+
+    @property
+    def replies(self) -> dict[str, dict[str, Any]]:
+        """The reply to each request, by the id of the request: its `value` as JSON, or its `error`
+        and `cause`.
+        """
+        found = [dict(call.arguments) for call in self.calls if call.kind == "reply"]
+        return {reply.pop("request"): reply for reply in found}
 
     def calls_of(self, called: Task[..., Any] | Workflow[..., Any] | str) -> list[Call]:
         """Return the attempts of the task, or the waits for the event or question of this name."""
@@ -113,6 +123,16 @@ class World:
         """
         moment = self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
+
+    def request(self, name: str, data: Any, *, key: str | None = None, at: timedelta) -> str:
+        """Send a request `at` this time after the start, and return its id: `run.replies` has the
+        reply.
+        """
+        request_id = f"request-{len(self._sent) + 1}"
+        moment = self._moment(at, "request(at=…)")
+        given = (request_id, data)
+        self._sent.append(Sent("event", name + REQUEST_SUFFIX, given, key, None, moment))
+        return request_id
 
     def answer(
         self, title: str, answer: Any, *, assignee: str | None = None, at: timedelta

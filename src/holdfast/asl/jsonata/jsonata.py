@@ -20,7 +20,8 @@ Two engines
                                               ▼          ▼              ▼
                                             value      run jsonata-python ──► value or error
 
-* The parser of jsonata-python parses every expression, so both engines read the same tree.
+* The parser of jsonata-python parses every expression, so both engines read the same tree. A lookup
+  such as `$order.lines` is the exception: a pattern reads it (`_lookup`).
 * The first decision is made once for each expression, when it is compiled. `is_native` tells it.
 * The second decision is made in each evaluation. A closure raises `Declined` when a value has an
   unexpected type. jsonata-python then evaluates the whole expression again and finds the rare
@@ -51,15 +52,17 @@ The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
-from holdfast.asl.jsonata import closures
+from holdfast.asl.jsonata import closures, paths
 from holdfast.asl.jsonata.runtime import CompiledExpression, EvaluationRun
-from holdfast.asl.jsonata.tree import UnsupportedNode
+from holdfast.asl.jsonata.tree import UnsupportedNode, is_lookup
 from holdfast.asl.jsonata.values import (
     BUDGET_CODE,
+    BUILT_INS,
     EXPRESSION_CHARACTERS_MAX,
     UNDEFINED,
     EvaluationMoment,
@@ -82,14 +85,18 @@ __all__ = [
 
 _CACHED_EXPRESSIONS_MAX: Final = 4_096
 
-_Interpret: TypeAlias = (
-    "Callable[[object, EvaluationRun, EvaluationMoment], StrictJson | Undefined]"
-)
+_LOOKUP: Final = re.compile(r"\$([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", re.ASCII)
+_LOOKUP_CHARACTERS_MAX: Final = 200
+#: The words of the language that its parser does not read as the name of a field.
+_WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
 
 
 @lru_cache(maxsize=_CACHED_EXPRESSIONS_MAX)
 def compile_expression(text: str) -> ParsedExpression:
     """The expression of a text without its `{%` and `%}`. Raises JsonataError where it ends."""
+    lookup = _lookup(text)
+    if lookup is not None:
+        return _Expression(text, None, lookup)
     from holdfast.asl.jsonata import fallback  # noqa: PLC0415  # 90 ms to import
 
     if len(text) > EXPRESSION_CHARACTERS_MAX:
@@ -98,28 +105,51 @@ def compile_expression(text: str) -> ParsedExpression:
         )
     tree = fallback.parse(text)
     try:
-        compiled = closures.compile_closures(tree, fallback.FUNCTION_NAMES)
+        compiled = closures.compile_closures(tree, BUILT_INS)
     except (UnsupportedNode, RecursionError):
         compiled = None
-    return _Expression(text, tree, compiled, fallback.evaluate)
+    return _Expression(text, tree, compiled)
+
+
+def _lookup(text: str) -> CompiledExpression | None:
+    """Return the closures of a text such as `$order.lines`; None for any other text.
+
+    Most expressions of a small workflow are of this kind. Without the parser a cold start saves the
+    import of jsonata-python.
+    """
+    found = _LOOKUP.fullmatch(text) if len(text) <= _LOOKUP_CHARACTERS_MAX else None
+    if found is None:
+        return None
+    variable, *names = found[1].split(".")
+    if variable in BUILT_INS or not _WORDS.isdisjoint(names):
+        return None
+    return CompiledExpression(paths.binding_path(variable, tuple(names)), frozenset(), grows=False)
 
 
 class _Expression:
-    """An expression that compiled closures evaluate if they can, and jsonata-python otherwise."""
+    """An expression that compiled closures evaluate if they can, and jsonata-python otherwise.
 
-    __slots__ = ("_compiled", "_interpret", "text", "tree")
+    The tree of a lookup is parsed when it is asked for.
+    """
 
-    def __init__(
-        self,
-        text: str,
-        tree: object,
-        compiled: CompiledExpression | None,
-        interpret: _Interpret,
-    ) -> None:
+    __slots__ = ("_compiled", "_tree", "text")
+
+    def __init__(self, text: str, tree: object, compiled: CompiledExpression | None) -> None:
         self.text = text
-        self.tree = tree
+        self._tree = tree
         self._compiled = compiled
-        self._interpret = interpret
+
+    @property
+    def tree(self) -> object:
+        if self._tree is None:
+            from holdfast.asl.jsonata import fallback  # noqa: PLC0415
+
+            self._tree = fallback.parse(self.text)
+        return self._tree
+
+    @property
+    def is_lookup(self) -> bool:
+        return self._tree is None or is_lookup(self._tree)
 
     @property
     def is_native(self) -> bool:
@@ -140,4 +170,6 @@ class _Expression:
                 # The evaluation continues with the budget that is left, because one evaluation has
                 # one budget.
                 pass
-        return self._interpret(self.tree, run, moment)
+        from holdfast.asl.jsonata import fallback  # noqa: PLC0415
+
+        return fallback.evaluate(self.tree, run, moment)

@@ -92,6 +92,18 @@ class EvaluationMoment:
     draw: Callable[[], float]
 
 
+_BUILT_INS: Final = """
+abs append assert average base64decode base64encode boolean ceil clone contains count decodeUrl
+decodeUrlComponent distinct each encodeUrl encodeUrlComponent error exists filter floor formatBase
+formatInteger formatNumber fromMillis hash join keys length lookup lowercase map match max merge
+millis min not now number pad parse parseInteger partition power random range reduce replace reverse
+round shuffle sift single sort split spread sqrt string substring substringAfter substringBefore sum
+toMillis trim type uppercase uuid zip
+"""
+#: The names of the functions of the dialect. `fallback` has the functions themselves.
+BUILT_INS: Final = frozenset(_BUILT_INS.split())
+
+
 class ParsedExpression(Protocol):
     """A parsed expression. It may be evaluated by many threads at once."""
 
@@ -101,6 +113,11 @@ class ParsedExpression(Protocol):
     @property
     def tree(self) -> object:
         """The parser's syntax tree: see `tree.py`. It must not be changed."""
+        ...
+
+    @property
+    def is_lookup(self) -> bool:
+        """True when it only reads an existing value: `$order.lines`."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
+from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
@@ -28,6 +29,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
 from holdfast.compiler.types.failures import ErrorClasses, names_of
+from holdfast.service_models import action_of
 
 STATES: Final = Variable("states")
 _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
@@ -39,7 +41,8 @@ class MachineParts:
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
-    tasks: set[str] = field(default_factory=set)
+    #: The tasks by name, and the module that defines each.
+    tasks: dict[str, str] = field(default_factory=dict)
     #: The tasks that had another name before: old name to new name.
     renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
@@ -54,7 +57,7 @@ class MachineParts:
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
     def note_task(self, task: Task[..., Any]) -> None:
-        self.tasks.add(task.name)
+        self.tasks[task.name] = task.function.__module__
         if task.renamed is not None:
             self.renamed[task.renamed] = task.name
 
@@ -66,11 +69,9 @@ class MachineParts:
 
 
 def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
-    machine.note_task(task)
-    kind = "pure" if task.is_pure else "task"
     state = {
         "Type": "Task",
-        "Resource": f"holdfast:{kind}:{task.name}",
+        "Resource": _resource_of(machine, task),
         "Arguments": arguments,
     }
     if task.timeout is not None:
@@ -80,6 +81,18 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = [_retrier(machine, task.retry)]
     return state
+
+
+def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
+    match task:
+        case AwsCall():
+            # The action exists: the call's arguments were lowered against its model.
+            return f"arn:aws:states:::{action_of(task.service, task.action).target}"
+        case ServiceCall():
+            return f"arn:aws:states:::{HTTP_TARGET}"
+        case _:
+            machine.note_task(task)
+            return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 
 #: An argument that cannot be evaluated is not a failed attempt: Python raises at once.

@@ -42,6 +42,7 @@ from holdfast.compiler.ir import (
     Assign,
     Note,
     Publish,
+    Reply,
     RunEach,
     RunFirst,
     RunParallel,
@@ -53,6 +54,7 @@ from holdfast.compiler.ir import (
     StartWorkflow,
     StatementBlock,
     StepStatement,
+    StopExecution,
     TaskAction,
     WaitForEvent,
 )
@@ -109,6 +111,12 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case StopExecution(arguments):
+                stopped = {"Resource": "holdfast:stop", "Arguments": template(arguments.query)}
+                return "stop execution", {"Type": "Task", **stopped}
+            case Reply(request, arguments):
+                given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
+                return f"reply to {request}", {"Type": "Task", **given}
             case WaitForEvent() as wait:
                 return event_state(self.machine, wait)
             case Ask() as question:

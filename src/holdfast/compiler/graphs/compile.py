@@ -38,10 +38,10 @@ _GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A graph's definition, its tasks, and where its states stand."""
+    """A graph's definition, its tasks with their modules, and where its states stand."""
 
     asl: dict[str, Any]
-    tasks: tuple[str, ...]
+    tasks: Mapping[str, str]
     spots: Mapping[str, Spot]
     answers: Mapping[str, Any]
 
@@ -59,7 +59,7 @@ def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
         head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
     asl = {**head, **states}
     machine = emitting.machine
-    return Emitted(asl, tuple(sorted(machine.tasks)), emitting.spots, machine.answers)
+    return Emitted(asl, machine.tasks, emitting.spots, machine.answers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`with compensating()`, `with timeout(…)` and `with shielded()`."""
+"""`with compensating()`, `with timeout(…)`, `with shielded()`, and the way to `with receive(…)`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from holdfast.api import surface
 from holdfast.api.surface import Task
 from holdfast.compiler.context import UndoHandle
 from holdfast.compiler.ir import Compensate, RegisterUndo, Shielded, StatementBlock, TimeoutBlock
+from holdfast.compiler.statements.requests import lower_receive
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused, require_time_out
 from holdfast.compiler.types.types import REFUSED
@@ -29,11 +30,14 @@ def lower_with(statements: Statements, node: ast.With, items: Sequence[ast.withi
         _lower_timeout(statements, node, items)
     elif found is surface.shielded:
         _lower_shielded(statements, node, items)
+    elif found is surface.receive:
+        lower_receive(statements, node, items)
     else:
         statements.unit.refuse(
             node if len(node.items) == 1 else item.context_expr,
             "HF050",
-            "a workflow has `with compensating() as undo:`, `with timeout(…):`, `with shielded():`",
+            "a workflow has `with compensating() as undo:`, `with timeout(…):`, `with shielded():` "
+            "and `with receive(…) as request:`",
             "context managers do not survive a wait of days; use try/finally and tasks",
         )
         if isinstance(item.optional_vars, ast.Name):

@@ -103,6 +103,7 @@ from holdfast.compiler.statements.functions import Outer, lower_branch
 from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
@@ -451,6 +452,10 @@ class Statements:
                     self.flow.environment = None
             case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
                 lower_undo(self, node, value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="reply")) if is_request(
+                self.entry(name)
+            ):
+                lower_request_reply(self, node, value)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
             ) if self.scope.is_local(name):

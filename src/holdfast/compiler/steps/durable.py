@@ -24,12 +24,14 @@ _STEPS: Final = frozenset(
             surface.sleep,
             surface.sleep_until,
             surface.wait_for_event,
+            surface.receive,
             surface.ask,
             surface.publish,
             surface.note,
             surface.again,
             surface.send,
             surface.start,
+            surface.stop,
         ),
     )
 )

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from holdfast.api.payloads import can_be_named, union_of
 from holdfast.asl.program import AttributeKind
@@ -29,9 +30,11 @@ from holdfast.compiler.ir import (
     Ask,
     Note,
     Publish,
+    Reply,
     SendEvent,
     Sleep,
     SleepUntil,
+    StopExecution,
     WaitForEvent,
 )
 from holdfast.compiler.searching import declared_kinds, kind_of
@@ -45,9 +48,12 @@ from holdfast.compiler.steps.step_arguments import (
     require_value,
 )
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.types import DATETIME, NONE, Type, describe, may_be_none
+from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
+from holdfast.limits import REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
+#: The fields of a request, whose JSON is an array of the two.
+REQUEST_FIELDS: Final = ("id", "data")
 
 
 def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
@@ -113,6 +119,23 @@ def lower_wait_for_event(
     return action, from_annotation(payload)
 
 
+def lower_receive(
+    expressions: Expressions, node: ast.Call, found: Arguments
+) -> tuple[Action, Type]:
+    """Lower the wait of `receive`. A request is an event whose data is the id and what is asked."""
+    action, type_ = lower_wait_for_event(expressions, node, found)
+    assert isinstance(action, WaitForEvent)
+    asked = replace(action, event=action.event + REQUEST_SUFFIX)
+    return asked, TupleOf((STR, type_), REQUEST_FIELDS)
+
+
+def lower_reply(expressions: Expressions, request: str, id_: QueryTree, node: ast.expr) -> Action:
+    """Lower `request.reply(value)`."""
+    value = at_border(expressions.unit, node, require_value(expressions, node))
+    arguments = ObjectOf((("request", id_), ("value", value.query)))
+    return Reply(request, TypedQuery(arguments, NONE, value.fails))
+
+
 def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
     answer = _payload(expressions, found["answer"])
     parts = {
@@ -141,6 +164,12 @@ def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type
     items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(key, data))
     return SendEvent(event, arguments), NONE
+
+
+def lower_stop(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    execution = require_text(expressions, found["execution"])
+    arguments = ObjectOf((("execution", execution.query),))
+    return StopExecution(TypedQuery(arguments, NONE, execution.fails)), NONE
 
 
 def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

@@ -23,6 +23,7 @@ _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
+_REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
@@ -141,6 +142,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
     for _, name, state in _states(definition, ""):
         if state.get("Resource") == "holdfast:again":
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
+        if state.get("Resource") == "holdfast:reply":
+            yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])

@@ -24,6 +24,7 @@ from holdfast.runtime.commands import (
     priority,
     queries,
     questions,
+    requests,
     retry,
     schedules,
     scope_pause,
@@ -173,6 +174,12 @@ class Front:
 
     def events(self, tenant: str) -> JsonResult:
         return events.events(tenant)
+
+    def request(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+        return requests.request(self.known, tenant, request, chance)
+
+    def reply(self, tenant: str, request_id: str) -> JsonResult:
+        return requests.reply(tenant, request_id)
 
     def answer(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return answers.answer(self.known, tenant, request)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final
 
 from holdfast.errors import RequestError
-from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands import keyed, presentation
 from holdfast.runtime.commands.lookup import Lookup
@@ -45,10 +45,12 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
+    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
+    if str(name).endswith(REQUEST_SUFFIX):
+        data = [event_id, data]
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
     now_ms = yield Clock()
-    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
     partition = keys.event(tenant, str(name), key)
     stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
     item: Item = {

@@ -222,6 +222,13 @@ def slot(tenant: str, workflow: str, business_key: str) -> str:
 
 #: The sort key, in the inbox of an execution of a keyed workflow, of the row with its business key.
 BUSINESS_KEY: Final = "k"
+
+
+def request(tenant: str, request_id: str) -> str:
+    return f"{tenant}#rq#{request_id}"
+
+
+REPLY: Final = "reply"
 EVENT_PREFIX: Final = "e#"
 REGISTRATION_PREFIX: Final = "w#"
 

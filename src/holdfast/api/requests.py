@@ -1,0 +1,66 @@
+"""Requests: a caller asks a running execution, and gets its reply."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from holdfast.api.harness import Harness, time_out_seconds
+from holdfast.limits import REQUEST_SUFFIX
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Request(Protocol[T_co]):
+    """One request. `id` identifies it, `data` is what the caller asks."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def data(self) -> T_co: ...
+    def reply(self, value: object, /) -> None:
+        """Give the caller this result. It is the last thing that the block does."""
+
+
+class Received(Generic[T_co]):
+    """The block `with receive(…) as request:`. An error in it rejects the request, and the workflow
+    goes on behind the block.
+    """
+
+    def __init__(
+        self, stand_in: Harness, name: str, payload: Any, key: str, timeout: timedelta | None
+    ) -> None:
+        self._stand_in = stand_in
+        self._wait = (name, payload, key, timeout)
+        self.id = ""
+        self.data: Any = None
+
+    def __enter__(self) -> Request[T_co]:
+        name, payload, key, timeout = self._wait
+        self.id, self.data = self._stand_in.wait(
+            "event",
+            name + REQUEST_SUFFIX,
+            tuple[str, payload],  # type: ignore[valid-type]
+            arguments={"key": key},
+            timeout_seconds=None if timeout is None else time_out_seconds(timeout),
+        )
+        return self
+
+    def reply(self, value: object, /) -> None:
+        self._stand_in.reply(self.id, value, None)
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._stand_in.reply(self.id, None, error)
+        return True
+
+
+#: The ways in which a request stands, as the API says it.
+RequestStatus = Literal["OPEN", "ANSWERED", "REJECTED"]

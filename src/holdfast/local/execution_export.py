@@ -1,0 +1,136 @@
+"""Executions with their histories as lines of JSON, in a folder or in S3, for Athena and replay.
+
+    FOLDER/day=2027-01-15/20270301T080000Z-0001.jsonl        one line for each execution
+    s3://BUCKET/PREFIX/day=2027-01-15/20270301T080000Z-0001.jsonl.gz
+
+The day is that of the start. The name begins with the time of the export, so an export never
+replaces the file of another one: a query takes the newest line of each execution.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.errors import RequestError
+
+if TYPE_CHECKING:
+    from holdfast.remote.client import Client
+
+#: Athena reads files of tens of megabytes best. A history of a few steps has about ten kilobytes.
+_LINES_MAX: Final = 2_000
+_BYTES_MAX: Final = 64_000_000
+_FIELDS: Final = (
+    *("execution", "name", "workflow", "definition", "status", "started", "stopped"),
+    *("error", "cause", "parent"),
+)
+_S3: Final = "s3://"
+
+#: Stores bytes under a name.
+Store = Callable[[str, bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What one file holds. `oldest`: the start of its oldest execution."""
+
+    file: str
+    executions: int
+    oldest: str
+
+
+def export(client: Client, rows: Iterable[Any], target: str, now: datetime) -> Iterator[Exported]:
+    """Write the executions of the rows, which come in the order of their starts; yield each file
+    when it is stored. Raises RequestError HF508.
+    """
+    store, is_packed = _store(target)
+    at = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    number = 0
+    for day, of_day in groupby(rows, key=lambda row: str(row["started"])[:10]):
+        for lines, oldest in _files(client, of_day, now):
+            number += 1
+            name = f"day={day}/{at}-{number:04d}.jsonl"
+            data = ("\n".join(lines) + "\n").encode()
+            if is_packed:
+                name, data = f"{name}.gz", gzip.compress(data, mtime=0)
+            store(name, data)
+            yield Exported(name, len(lines), oldest)
+
+
+def _files(client: Client, rows: Iterable[Any], now: datetime) -> Iterator[tuple[list[str], str]]:
+    lines: list[str] = []
+    size, oldest = 0, ""
+    for row in rows:
+        line = _line(client, str(row["execution"]), now)
+        lines.append(line)
+        size, oldest = size + len(line), str(row["started"])
+        if len(lines) == _LINES_MAX or size > _BYTES_MAX:
+            yield lines, oldest
+            lines, size = [], 0
+    if lines:
+        yield lines, oldest
+
+
+def _line(client: Client, execution: str, now: datetime) -> str:
+    """Return one line. Input, output and history are JSON texts, because a table for Athena needs a
+    form that is the same for all workflows.
+    """
+    shown: dict[str, Any] = {**client.describe(execution)}
+    line = {name: shown[name] for name in _FIELDS if shown.get(name) is not None}
+    line["exported"] = now.astimezone(UTC).isoformat(timespec="seconds")
+    for name in ("input", "output"):
+        if name in shown and name not in shown.get("omitted", ()):
+            line[name] = json.dumps(shown[name], ensure_ascii=False)
+    line["history"] = json.dumps(client.history(execution), ensure_ascii=False)
+    return json.dumps(line, ensure_ascii=False)
+
+
+# -- where to --------------------------------------------------------------------------------------
+
+
+def _store(target: str) -> tuple[Store, bool]:
+    """Return the function that stores, and whether its files are packed."""
+    if target.startswith(_S3):
+        return _bucket(target), True
+    folder = Path(target)
+
+    def put(name: str, data: bytes) -> None:
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise _not_stored(str(path), error.strerror) from None
+
+    return put, False
+
+
+def _bucket(target: str) -> Store:
+    import boto3  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    bucket, _, prefix = target.removeprefix(_S3).partition("/")
+    s3 = boto3.client("s3")
+
+    def put(name: str, data: bytes) -> None:
+        key = f"{prefix.rstrip('/')}/{name}".lstrip("/")
+        try:
+            s3.put_object(Bucket=bucket, Key=key, Body=data)
+        except (BotoCoreError, ClientError) as error:
+            raise _not_stored(f"{_S3}{bucket}/{key}", error) from None
+
+    return put
+
+
+def _not_stored(where: str, why: object) -> RequestError:
+    return RequestError(
+        "HF508",
+        f"the export was not stored as {where}: {why}",
+        help="--to takes a folder, or s3://BUCKET/PREFIX that your credentials may write to",
+    )

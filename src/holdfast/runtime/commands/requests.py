@@ -1,0 +1,85 @@
+"""Requests with a reply: a caller asks the executions that receive requests of its kind.
+
+A request is an event of the name with `REQUEST_SUFFIX`, whose data is the id of the request and
+what the caller asks. So it is checked, ordered, kept and used once as events are. The reply is
+stored under the id of the request, where the caller polls for it: an execution does not know its
+callers, and a caller may crash and ask again with the same id. The first reply counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.events import event
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, NoResult, PutIfAbsent
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.sealed import hidden
+
+_REPLIES: Final = "requests"
+
+
+def request(known: Lookup, tenant: str, asked: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """Store a request. `asked`: name, key, data, id?, execution?. Return its id as `request`, how
+    many executions wait for it, and the execution when there can be only one.
+
+    Raises RequestError as `event` does.
+    """
+    name = asked.get("name")
+    kind = f"{name}{REQUEST_SUFFIX}" if isinstance(name, str) else name
+    told = yield from event(known, tenant, {**asked, "name": kind}, chance)
+    request_id = told.pop("event")
+    now_ms = yield Clock()
+    yield PutIfAbsent(tables.MAIL, _row(tenant, request_id, keys.ONLY, now_ms))
+    return {"request": request_id, **told}
+
+
+def reply(tenant: str, request_id: str) -> JsonResult:
+    """Return `status`: OPEN, ANSWERED with `output`, or REJECTED with `error` and `cause`. Raises
+    RequestError HF563.
+    """
+    keys.require_name(request_id, "the id of the request")
+    partition = keys.request(tenant, request_id)
+    found: Item | None = yield Get(tables.MAIL, partition, keys.REPLY)
+    if found is not None:
+        return {"request": request_id, **(yield from _shown(tenant, found))}
+    if (yield Get(tables.MAIL, partition, keys.ONLY)) is None:
+        raise RequestError(
+            "HF563",
+            f"there is no request {request_id!r:.90}, or it is older than 14 days",
+            status=404,
+            help="give the id that `POST /requests` has returned",
+        )
+    return {"request": request_id, "status": "OPEN"}
+
+
+def _shown(tenant: str, item: Item) -> Generator[Effect, Any, dict[str, Json]]:
+    require_format(item, "a reply")
+    if "error" in item:
+        cause = str(item.get("cause", ""))
+        return {"status": "REJECTED", "error": str(item["error"]), "cause": cause}
+    value = yield from inbox.unstow(tenant, _REPLIES, item)
+    return {"status": "ANSWERED", "output": hidden(value)}
+
+
+def store_reply(tenant: str, given: Mapping[str, Any]) -> NoResult:
+    """Store the reply of a workflow. `given`: request, and value or error and cause."""
+    now_ms = yield Clock()
+    row = _row(tenant, str(given["request"]), keys.REPLY, now_ms)
+    if "error" in given:
+        fields: dict[str, Any] = {"error": str(given["error"]), "cause": str(given["cause"])}
+    else:
+        fields = yield from inbox.stow(tenant, _REPLIES, given["value"])
+    yield PutIfAbsent(tables.MAIL, {**row, **fields})
+
+
+def _row(tenant: str, request_id: str, sort: str, now_ms: int) -> Item:
+    ttl = now_ms // 1_000 + EVENT_RETENTION_SECONDS
+    partition = keys.request(tenant, request_id)
+    return {"pk": partition, "sk": sort, FORMAT_FIELD: FORMAT, "at": now_ms, "ttl": ttl}

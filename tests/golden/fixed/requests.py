@@ -1,0 +1,88 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from holdfast import receive, task, workflow
+
+
+class Question(BaseModel):
+    text: str
+
+
+@task
+def work(n: int) -> int:
+    return n
+
+
+@workflow
+def without_reply(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        request.reply(work(request.data))
+    return 1
+
+
+@workflow
+def after_reply(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        work(1)
+        request.reply(1)
+    return 1
+
+
+@workflow
+def sometimes(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        if request.data > 1:
+            request.reply(1)
+        else:
+            request.reply(work(1))
+    return 1
+
+
+@workflow
+def leaves(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        if request.data > 1:
+            request.reply(2)
+            return 2
+        request.reply(1)
+    return 1
+
+
+@workflow
+def in_a_loop(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        for n in [1, 2]:
+            work(n)
+        request.reply(2)
+    return 1
+
+
+@workflow
+def two_values(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        request.reply(1)
+    return 1
+
+
+@workflow
+def without_a_name(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        request.reply(1)
+    return 1
+
+
+@workflow
+def without_with(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        request.reply(1)
+    return 1
+
+
+@workflow
+def with_a_wrong_type(key: str) -> int:
+    with receive("ask", Question, key=key) as request:
+        request.reply(1)
+    return 1

@@ -1,0 +1,59 @@
+"""Workflows that reply to requests, for the test of a whole stack."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from holdfast import TaskError, publish, receive, task, workflow
+
+
+class Withdraw(BaseModel):
+    kind: Literal["withdraw"] = "withdraw"
+    cents: int
+
+
+class Deposit(BaseModel):
+    kind: Literal["deposit"] = "deposit"
+    cents: int
+    note: str
+
+
+class Overdrawn(TaskError):  # noqa: N818
+    pass
+
+
+@task
+def book(cents: int) -> int:
+    return cents
+
+
+@workflow(key="owner", starts_on="account")
+def account(owner: str, balance: int = 0) -> int:
+    while balance < 1_000:
+        with receive("account", Deposit | Withdraw, key=owner) as request:
+            asked: Deposit | Withdraw = request.data
+            match asked:
+                case Deposit(cents=cents):
+                    balance += book(cents)
+                    request.reply(balance)
+                case Withdraw(cents=cents):
+                    if cents > balance:
+                        raise Overdrawn(f"only {balance} of {cents}")
+                    balance -= book(cents)
+                    publish("balance", balance)
+                    request.reply({"left": balance, "id": request.id})
+    return balance
+
+
+@workflow
+def divide(key: str) -> int:
+    shares = 12
+    for _ in range(3):
+        with receive("divide", int, key=key) as request:
+            if request.data == 0:
+                request.reply(None)
+                break
+            request.reply(shares // (request.data - 1))
+    return shares

@@ -1,0 +1,174 @@
+"""Requests: a caller asks a running execution, and gets its reply or its error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Client, ReplyTimeout, RequestRejected, seconds
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import to_step_functions
+from holdfast.errors import RequestError
+from holdfast.testing import World, real
+from holdfast_simulator.world import Killed
+from tests.unit import request_flows
+from tests.unit.client_kit import MemoryStack
+from tests.unit.dsl_kit import loaded
+from tests.unit.request_flows import Deposit, Withdraw
+
+GIVEN: dict[str, Any] = {"kind": "deposit", "cents": 500, "note": "salary"}
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client.of(MemoryStack(request_flows.__name__).api)
+
+
+def test_a_caller_gets_the_reply_of_a_running_execution(client: Client) -> None:
+    assert client.request("account", "ann", GIVEN) == 500
+    asked: dict[str, Any] = {"kind": "withdraw", "cents": 200}
+    left = client.request("account", "ann", asked, id="r1")
+    assert left == {"left": 300, "id": "r1"}
+    assert client.request("account", "ann", asked, id="r1") == left
+    assert client.reply("r1") == left
+
+
+def test_an_error_rejects_the_request_and_the_workflow_goes_on(client: Client) -> None:
+    with pytest.raises(RequestRejected, match="only 0 of 1") as rejected:
+        client.request("account", "ann", {"kind": "withdraw", "cents": 1})
+    assert (rejected.value.error, rejected.value.cause) == ("Overdrawn", "only 0 of 1")
+    assert client.request("account", "ann", GIVEN) == 500
+
+
+def test_a_request_that_does_not_fit_is_refused_and_never_reaches_the_workflow(
+    client: Client,
+) -> None:
+    with pytest.raises(RequestError, match="HF211"):
+        client.request("account", "ann", {"kind": "withdraw", "cents": "many"})
+    with pytest.raises(RequestError, match="HF563"):
+        client.reply("unknown")
+    assert list(client.list(workflow="account")) == []
+
+
+def test_a_caller_stops_waiting_and_asks_later() -> None:
+    stack = MemoryStack(request_flows.__name__, works=False)
+    client = Client.of(stack.api)
+    with pytest.raises(ReplyTimeout) as late:
+        client.request("account", "ann", GIVEN, timeout=0)
+    stack.works = True
+    stack.world.run(until_ms=stack.world.now_ms + 1_000)
+    assert client.reply(late.value.request) == 500
+
+
+def test_the_testing_kit_sends_requests_and_shows_the_replies() -> None:
+    world = World(others=real)
+    first = world.request("account", Deposit(cents=900, note=""), key="ann", at=seconds(1))
+    second = world.request("account", Withdraw(cents=901), key="ann", at=seconds(2))
+    world.request("account", Deposit(cents=100, note=""), key="ann", at=seconds(3))
+    run = world.run(request_flows.account, "ann")
+    assert run.output == 1_000
+    assert run.replies[first] == {"value": 900}
+    assert run.replies[second] == {"error": "Overdrawn", "cause": "only 900 of 901"}
+
+
+def test_an_error_of_an_expression_rejects_too() -> None:
+    world = World()
+    first = world.request("divide", 1, at=seconds(1))
+    second = world.request("divide", 4, at=seconds(2))
+    world.request("divide", 0, at=seconds(3))
+    run = world.run(request_flows.divide, "k")
+    assert run.replies[first]["error"] == "ZeroDivisionError"
+    assert run.replies[second] == {"value": 4}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_anywhere_applies_a_request_once_and_keeps_its_reply(
+    when: str, stride: int
+) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        number += stride
+        stack = MemoryStack(request_flows.__name__, works=False)
+        client, left = Client.of(stack.api), [number]
+
+        def hook(_process: Any, _effect: Any, at: str, left: list[int] = left) -> None:
+            if at == when:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Killed
+
+        stack.world.hook = hook
+        for cents in (200, 300):
+            _insist(client, {**GIVEN, "cents": cents}, f"r{cents}")
+            stack.world.run(until_ms=stack.world.now_ms + 400_000)
+        is_over = left[0] > 0
+        stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
+        assert (client.reply("r200", 0), client.reply("r300", 0)) == (200, 500), number
+    assert number > 40
+
+
+def _insist(client: Client, data: Any, request_id: str) -> None:
+    for _ in range(3):
+        try:
+            client.request("account", "ann", data, id=request_id, timeout=0)
+        except Killed:
+            continue
+        except ReplyTimeout:
+            return
+
+
+HEADER = """
+from holdfast import receive, sleep, seconds, task, workflow
+
+@task
+def work(n: int) -> int:
+    return n
+
+@workflow
+def flow(key: str) -> int:
+"""
+BLOCK = HEADER + '    with receive("ask", int, key=key) as request:\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("work(request.data)", "HF159"),
+        ("request.reply(1)\n        work(1)", "HF159"),
+        ("if request.data > 1:\n            request.reply(1)", "HF159"),
+        ("if request.data > 1:\n            return 1\n        request.reply(1)", "HF159"),
+        ("for n in [1, 2]:\n            request.reply(n)", "HF159"),
+        ("request.reply()", "HF008"),
+        ("request.reply(1, 2)", "HF008"),
+    ],
+)
+def test_a_way_without_a_reply_at_its_end_is_refused(tmp_path: Path, body: str, code: str) -> None:
+    source = f"{BLOCK}        {body}\n    return 1\n"
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
+        compile_workflow(module.flow)
+    assert code in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '    with receive("ask", int, key=key):\n        pass',
+        '    with receive("ask", int, key=key) as r, receive("b", int, key="") as s:\n        pass',
+        '    r = receive("ask", int, key=key)',
+    ],
+)
+def test_a_request_is_received_by_a_with_of_its_own(tmp_path: Path, body: str) -> None:
+    source = f"{HEADER}{body}\n    return 1\n"
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="HF160"):
+        compile_workflow(module.flow)
+
+
+def test_step_functions_cannot_reply(tmp_path: Path) -> None:
+    source = f"{BLOCK}        request.reply(1)\n    return 1\n"
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="cannot reply"):
+        to_step_functions(compile_workflow(module.flow), Source.of(module))
