@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.aws.entry import api_handler
+from holdfast.aws.entry import api_handler, prepare_api
+
+prepare_api()
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

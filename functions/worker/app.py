@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.aws.entry import worker_handler
+from holdfast.aws.entry import prepare_worker, worker_handler
+
+prepare_worker()
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,27 @@ def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Templa
     [on_bus] = [one for one in statements if one["Action"] == "events:PutEvents"]
     assert target_of(on_bus["Resource"]) == "FlowsMessagingBus"
     assert len(statements) == 1 + sum("execute-api" in json.dumps(one) for one in statements)
+
+
+def test_with_snap_start_each_function_that_runs_tasks_is_invoked_as_its_newest_version(
+    shop: Template,
+) -> None:
+    functions = shop.properties("AWS::Lambda::Function")
+    snapped = {name for name, one in functions.items() if "SnapStart" in one}
+    assert snapped == {f"Other{name}FunctionLambda" for name in RUN_TASKS}
+    assert all(functions[name]["SnapStart"] == {"ApplyOn": "PublishedVersions"} for name in snapped)
+    aliases = shop.properties("AWS::Lambda::Alias")
+    assert {target_of(one["FunctionName"]) for one in aliases.values()} == snapped
+    sources = shop.properties("AWS::Lambda::EventSourceMapping")
+    for name, source in sources.items():
+        [invoked] = re.findall(r"(Flows|Other)\w+?Function(Live|Lambda)", json.dumps(source))[:1]
+        assert invoked == (name[:5], "Live" if name.startswith("Other") else "Lambda")
+    [integration] = [
+        one
+        for name, one in shop.properties("AWS::ApiGatewayV2::Integration").items()
+        if name.startswith("Other")
+    ]
+    assert "OtherApiFunctionLive" in json.dumps(integration["IntegrationUri"])
 
 
 def test_two_in_one_stack_share_no_name(shop: Template) -> None:

@@ -118,7 +118,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     )
     CfnOutput(stack, "Url", value=flows.api_url)
     issuer = JwtIssuer("https://issuer.example", "shop")
-    Holdfast(stack, "Other", modules=["shop.order"], asset=asset, api=issuer)
+    Holdfast(stack, "Other", modules=["shop.order"], asset=asset, api=issuer, snap_start=True)
     app.synth()
 
 

@@ -25,6 +25,27 @@ from holdfast.runtime.status_events import OWN_SOURCE
 NO_KEYS = SigningKeys("-", {"-": b""})
 
 
+def prepare_worker() -> None:
+    """Make the host before Lambda takes its snapshot, so that each restored process has it.
+
+    A host has no open connection, no random state and no credentials yet.
+    """
+    if _is_snapshotted():
+        _host()
+
+
+def prepare_api() -> None:
+    """Import the routes before Lambda takes its snapshot. The keys that sign tokens are read later:
+    a snapshot may be older than they are.
+    """
+    if _is_snapshotted():
+        import holdfast.aws.http  # noqa: F401, PLC0415
+
+
+def _is_snapshotted() -> bool:
+    return os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "snap-start"
+
+
 def worker_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return _host().worker(event, context)
 

@@ -43,6 +43,7 @@ class TaskRuntime:
 
     policy_arns: tuple[str, ...] = ()
     layers: tuple[lambda_.ILayerVersion, ...] = ()
+    snap_start: bool = False
     network: Network | None = None
 
 
@@ -106,7 +107,14 @@ class HoldfastFunction(Construct):
             self,
             "Lambda",
             description=f"Holdfast {shape.name}",
-            runtime=lambda_.Runtime(f"python{settings.python}", lambda_.RuntimeFamily.PYTHON),
+            runtime=lambda_.Runtime(
+                f"python{settings.python}",
+                lambda_.RuntimeFamily.PYTHON,
+                supports_snap_start=runtime.snap_start,
+            ),
+            snap_start=(
+                lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if runtime.snap_start else None
+            ),
             architecture=_architecture(settings),
             code=code,
             handler=f"functions.{shape.module}.app.handler",
@@ -126,6 +134,14 @@ class HoldfastFunction(Construct):
             vpc_subnets=None if network is None else network.subnets,
             security_groups=None if network is None else list(network.security_groups),
         )
+        #: Whatever invokes the function invokes this. Only published versions have a snapshot, and
+        #: the alias stands for the newest one; CDK deletes the version before it, whose snapshot
+        #: would cost as much again.
+        self.invoked: lambda_.IFunction = (
+            lambda_.Alias(self, "Live", alias_name="live", version=self.function.current_version)
+            if runtime.snap_start
+            else self.function
+        )
 
     def consume(
         self, source_id: str, queue: sqs.IQueue, shape: resources.Queue, batch_size: int
@@ -134,7 +150,7 @@ class HoldfastFunction(Construct):
         lambda_.EventSourceMapping(
             self,
             source_id,
-            target=self.function,
+            target=self.invoked,
             event_source_arn=queue.queue_arn,
             batch_size=batch_size,
             # Without this cap the poller would take messages that the concurrency then throttles,

@@ -54,6 +54,8 @@ _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
 # Functions that receive secret values: from callers, from the bus, from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
 _MINUTE: Final = Duration.minutes(1)
+#: Lambda developer guide, "Improving startup performance with Lambda SnapStart".
+_WITHOUT_SNAP_START: Final = "3.11"
 
 
 class Holdfast(Construct):
@@ -81,6 +83,7 @@ class Holdfast(Construct):
         work_batch: int = resources.WORK.batch_size,
         start_concurrency: int | None = None,
         layers: Sequence[lambda_.ILayerVersion] = (),
+        snap_start: bool = False,
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] = (),
@@ -131,6 +134,7 @@ class Holdfast(Construct):
             self._runtime = TaskRuntime(
                 policy_arns=self._settings.task_policies,
                 layers=tuple(layers),
+                snap_start=_require_snap_start(python) if snap_start else False,
                 network=self._network(vpc, vpc_subnets, security_groups),
             )
             self._make(lambda_.Code.from_asset(str(asset)))
@@ -295,7 +299,7 @@ class Holdfast(Construct):
         network = self._runtime.network
         groups = () if network is None else network.security_groups
         self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
-        self._api = Api(self, "Api", function=handler.function, settings=settings, key=self._key)
+        self._api = Api(self, "Api", function=handler.invoked, settings=settings, key=self._key)
         if settings.has_forms:
             for made in run_tasks:
                 made.function.add_environment(resources.ENV_FORMS_URL, self._api.url)
@@ -475,3 +479,9 @@ class Holdfast(Construct):
         # the user find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
+
+
+def _require_snap_start(python: str) -> bool:
+    if python == _WITHOUT_SNAP_START:
+        raise Unfit("snap_start", True, "a `python` of 3.12 or newer, which Lambda can snapshot")
+    return True
