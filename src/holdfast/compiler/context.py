@@ -62,6 +62,7 @@ from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from holdfast.api.services import AwsService
 from holdfast.api.tasks import Workflow
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.expressions.pure_help import pure_function
@@ -368,7 +369,7 @@ class Unit:
             return getattr(builtins, node.id, NOTHING) if found is NOTHING else found
         if isinstance(node, ast.Attribute):
             owner = self.outside(node.value)
-            if isinstance(owner, ModuleType | type):
+            if isinstance(owner, ModuleType | type | AwsService):
                 return getattr(owner, node.attr, NOTHING)
         return NOTHING
 

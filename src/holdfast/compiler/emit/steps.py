@@ -54,6 +54,7 @@ from holdfast.compiler.ir import (
     StartWorkflow,
     StatementBlock,
     StepStatement,
+    StopExecution,
     TaskAction,
     WaitForEvent,
 )
@@ -110,6 +111,9 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case StopExecution(arguments):
+                stopped = {"Resource": "holdfast:stop", "Arguments": template(arguments.query)}
+                return "stop execution", {"Type": "Task", **stopped}
             case Reply(request, arguments):
                 given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
                 return f"reply to {request}", {"Type": "Task", **given}
