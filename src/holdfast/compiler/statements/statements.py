@@ -122,7 +122,7 @@ from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.logs import logger_of, lower_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
-from holdfast.compiler.types.types import NEVER, Type, is_refused
+from holdfast.compiler.types.types import NEVER, Type, is_refused, join
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _EMPTY: Final = Environment({})
@@ -325,6 +325,8 @@ class Statements:
     def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
         """Give `name` a value of this type from here on, and return its ASL variable."""
         variable = self.scope.name(name)
+        before = self.unit.assigned.get(variable)
+        self.unit.assigned[variable] = type_ if before is None else join(before, type_)
         if self.flow.environment is not None:
             is_own = is_own and name not in (self.unit.captured or ())
             self.give(name, Held(Variable(variable), type_, is_own=is_own))
