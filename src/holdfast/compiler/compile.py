@@ -79,6 +79,7 @@ from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, Step
 from holdfast.compiler.keyed import check_key
 from holdfast.compiler.searching import Noted, declared_kinds, noted_at_start
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
+from holdfast.compiler.shapes import shapes_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
 from holdfast.compiler.statements.aliases import captured_names, changes_in_place
@@ -112,6 +113,8 @@ class CompiledWorkflow:
     secrets: tuple[str, ...] = ()
     #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
     migration: dict[str, JsonValue] = field(default_factory=dict)
+    #: The JSON forms of the variables; see `shapes.py`.
+    shapes: dict[str, JsonValue] = field(default_factory=dict)
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
@@ -142,6 +145,7 @@ class CompiledWorkflow:
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
                 **({"migration": self.migration} if self.migration else {}),
+                **({"shapes": self.shapes} if self.shapes else {}),
                 **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
                 **({"task_modules": dict(self.task_modules)} if self.task_modules else {}),
@@ -444,6 +448,7 @@ def _emit(
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
         migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
+        shapes=shapes_of(unit.assigned),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
     )
 
