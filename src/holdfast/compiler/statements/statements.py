@@ -101,6 +101,7 @@ from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, l
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, lower_branch
 from holdfast.compiler.statements.inlining import inline
+from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
@@ -441,6 +442,10 @@ class Statements:
         self.give(node.name, LocalFunction(node, self.scope))
 
     def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
+        change = as_assignment(self, node)
+        if change is not None:
+            lower_assignment(self, change)
+            return
         match value:
             case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
                 return  # a docstring, or an empty body
