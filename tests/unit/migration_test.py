@@ -289,3 +289,90 @@ def test_requests_that_name_no_definition_are_refused(tmp_path: Path) -> None:
             shop.migrate(run, to=to)
         assert caught.value.code == code
     assert shop.migrate(run, to=shop.old.hash, dry_run=True)["moves"] is False
+
+
+GRADED = """
+class Risk(BaseModel):
+    score: int
+
+@task
+def rate(amount: int) -> Risk: ...
+
+@workflow
+def flow(amount: int) -> str:
+    risk = rate(amount)
+    receipt = wait_for_event("paid", str, key="k1")
+    check(risk.score)
+    return receipt
+"""
+FORMS = {
+    "a new field that is read": (
+        GRADED.replace("    score: int", "    score: int\n    grade: int = 0").replace(
+            "risk.score", "risk.grade"
+        ),
+        "`check` reads another form: `risk` has no field `grade`",
+    ),
+    "a field of another type": (
+        GRADED.replace("score: int", "score: str").replace("(risk.score)", "(len(risk.score))"),
+        "`score` of `risk` was int and is str",
+    ),
+    "a model in place of a number": (
+        GRADED.replace("-> Risk", "-> int").replace("risk.score", "risk"),
+        "`risk` was Risk and is int",
+    ),
+    "a wider type": (GRADED.replace("score: int", "score: int | None"), "is allowed"),
+    "a field less": (
+        GRADED.replace("    score: int", "    score: int\n    note: str"),
+        "has no field `note`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_values_that_are_carried_over_need_the_form_that_is_read(tmp_path: Path, case: str) -> None:
+    source, reason = FORMS[case]
+    source = source.replace("check(risk.score)", "check(risk.score or 0)")
+    shop = TwoVersions(compiled(tmp_path, GRADED), compiled(tmp_path, source), rated)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    reasons = shop.reasons(run)
+    assert reasons == [] if reason == "is allowed" else any(reason in why for why in reasons)
+
+
+def test_a_variable_whose_name_another_one_gets_is_not_carried_over(tmp_path: Path) -> None:
+    old = """
+@workflow
+def flow(amount: int) -> int:
+    low = amount + 1
+    high = amount + 10
+    wait_for_event("paid", str, key="k1")
+    return low + high
+"""
+    new = """
+@workflow(renamed={"low": "high", "high": "low"})
+def flow(amount: int) -> int:
+    high = amount + 1
+    low = amount + 10
+    wait_for_event("paid", str, key="k1")
+    return low * 1000 + high
+"""
+    shop = shop_of(tmp_path, old, new)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert shop.describe(run)["output"] == 15_006
+
+    only_one = new.replace('{"low": "high", "high": "low"}', '{"low": "high"}')
+    shop = shop_of(tmp_path, old, only_one)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert any(
+        "reads `low`, which this execution has not computed" in why for why in shop.reasons(run)
+    )
+
+
+def rated(effect: RunTask) -> TaskSucceeded:
+    return TaskSucceeded({"score": 7} if effect.name == "rate" else True)

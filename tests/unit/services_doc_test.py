@@ -21,7 +21,7 @@ from holdfast.testing import World
 from tests.unit.dsl_kit import loaded
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "services.md").read_text(encoding="utf-8")
-PROGRAM = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+PROGRAM, ON_LAMBDA = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 ACCEPTED = {"StatusCode": 200, "ResponseBody": {"id": "r7"}}
 
 

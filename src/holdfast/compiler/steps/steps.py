@@ -29,6 +29,7 @@ from holdfast.compiler.steps.waits import (
     lower_send,
     lower_sleep,
     lower_sleep_until,
+    lower_stop,
     lower_wait_for_event,
 )
 from holdfast.compiler.types.types import NONE, Type, is_refused
@@ -106,6 +107,8 @@ class Steps:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:
             return lower_send(self.expressions, found)
+        if function is surface.stop:
+            return lower_stop(self.expressions, found)
         if function is surface.publish:
             return lower_publish(self.expressions, found)
         return lower_ask(self.expressions, found)
