@@ -37,6 +37,7 @@ WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
 RECORD_BYTES_MAX: Final = 350_000
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # the size of a compressed value above which it goes to S3
 VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred to
+LIST_PREFIX_ITEMS_MIN: Final = 8  # a shorter list is written again when it grows
 MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger value of a message travels through S3
 START_INPUT_BYTES_MAX: Final = 8_192  # a larger input costs less as a blob than as write units
 SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
@@ -48,6 +49,11 @@ EVENTS_MAX: Final = 5_000_000
 # an iteration has four events.
 LANES_MAX: Final = 6_250
 LOAD_RECORDS_WITHOUT_HINT: Final = 8
+NEWER_RECORDS_MAX: Final = 40  # with so many unknown records a process loads the log anew
+# Logs that a worker process keeps between deliveries. They are compressed when stored: in memory a
+# byte becomes about 40.
+WARM_LOG_BYTES_MAX: Final = 1_000_000
+WARM_LOGS_BYTES_MAX: Final = 2_000_000
 
 # -- The worker ------------------------------------------------------------------------------------
 CLOCK_ERROR_MS: Final = 500  # epsilon: how far a host's clock may be from the truth
@@ -108,8 +114,8 @@ START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
-# rows that one sweep reads in a shard; the next sweep, a minute later, reads the rest
-SWEEP_ROWS_MAX: Final = 1_000
+SWEEP_ROWS_MAX: Final = 1_000  # rows of a page: one that the sweeper itself works off in each shard
+SWEEP_PAGES_MAX: Final = 60  # further pages of a shard, for workers; a minute later come the rest
 STARTS_SWEEP_PAGE: Final = 100  # rows of starts after which the sweeper stores its place
 STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
 STARTS_SWEEP_MS: Final = 15_000  # after so long a shard's other rows of starts wait for a minute
@@ -140,6 +146,7 @@ SCHEDULE_UNKNOWN_MS: Final = 3_600_000  # so long a nominal time waits for code 
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600  # after the end: longer than a worker may be frozen
 SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS  # an end keeps its log as long
 # A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
 # deletes the record.

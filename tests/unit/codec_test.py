@@ -163,6 +163,52 @@ def test_an_order_that_goes_through_ten_states_is_written_once() -> None:
     assert tape.read() == case.state
 
 
+def growing(lists: list[list[Any]], snapshots: set[int]) -> tuple[Tape, Case]:
+    """Each list is a state's output, and goes into a record of its own."""
+    states = {f"s{n}": call("look", f"s{n + 1}") for n in range(len(lists))}
+    tape, case = Tape(), Case(machine({**states, f"s{len(lists)}": {"Type": "Succeed"}})).start()
+    for number, output in enumerate(lists):
+        case.succeed(output)
+        tape.write(case, snapshot=number in snapshots)
+    return tape, case
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_lists_that_grow_side_by_side_come_back_as_they_were(seed: int) -> None:
+    draws = random.Random(seed)
+    items = [1, True, 1.0, None, "x", "x" * 70, {"@": [0, 0]}, {"a": {"@": 1}}, [], [[1, 2, 3]]]
+    kinds: list[list[Any]] = [[], [items[4]], [[0]]]
+    lists = []
+    for _ in range(60):
+        number = draws.randrange(len(kinds))
+        more = [draws.choice(items) for _ in range(draws.randrange(4))]
+        kinds[number] = [*kinds[number], *more]
+        if draws.random() < 0.1:  # one that begins alike and goes on otherwise
+            kinds[number] = [*kinds[number][:-1], {"other": seed}]
+        if draws.random() < 0.2:  # one that is equal for Python, and not as JSON
+            swapped = [1, True]
+            kinds[number] = [
+                swapped[type(item) is int] if type(item) in (int, bool) and item == 1 else item
+                for item in kinds[number]
+            ]
+        lists.append(kinds[number])
+    tape, case = growing(lists, {number for number in range(60) if draws.random() < 0.1})
+
+    reader = Reader(tape.blobs)
+    read = [event for item in tape.items for event in reader.record(item).events]
+    outputs = [event.details["output"] for event in read if event.type == "TaskSucceeded"]
+    assert [json.dumps(output) for output in outputs] == [json.dumps(one) for one in lists]
+    assert reader.state == case.state
+
+
+def test_a_list_that_grows_by_one_item_costs_that_item() -> None:
+    items = [{"order": f"{number:06d}", "state": "paid", "sum": 12} for number in range(120)]
+    tape, _ = growing([items[: size + 1] for size in range(120)], {60})
+
+    late = [item_bytes(item) for item in tape.items[110:]]
+    assert max(late) <= max(item_bytes(item) for item in tape.items[10:20]) + 20
+
+
 def test_a_value_is_found_again_by_its_content_not_only_by_identity() -> None:
     text = noise(5_000)
     tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start({"text": text})

@@ -70,6 +70,31 @@ def test_a_step_more_costs_one_write_unit_and_nothing_else() -> None:
     assert twenty.sqs_send_requests == ten.sqs_send_requests
 
 
+def test_a_step_that_appends_to_a_list_costs_the_same_at_every_length() -> None:
+    """A log in format 1 goes over to format 2 once that saves something: with one snapshot."""
+
+    def bill(steps: int) -> tuple[float, float]:
+        again = {"Condition": f"{{% $count($results) < {steps} %}}", "Next": "work"}
+        results = {"results": "{% $append($results, [$states.result]) %}"}
+        states = {
+            "begin": {"Type": "Pass", "Assign": {"results": []}, "Next": "work"},
+            "work": call("add", "again?", Arguments={"n": 1}, Assign=results),
+            "again?": {"Type": "Choice", "Choices": [again], "Default": "done"},
+            "done": {"Type": "Succeed", "Output": "{% $count($results) %}"},
+        }
+        shop = Shop(
+            machine(states), lambda _: TaskSucceeded({"order": "o" * 20, "state": "paid", "n": 12})
+        )
+        before = sum(shop.world.services.bytes_written.values())
+        shop.run()
+        usage = shop.world.services.usage
+        return usage.write_units, sum(shop.world.services.bytes_written.values()) - before
+
+    (short_units, short_bytes), (long_units, long_bytes) = bill(60), bill(180)
+    assert (long_units - short_units) / 120 <= 1.1
+    assert (long_bytes - short_bytes) / 120 <= 1.1 * short_bytes / 60
+
+
 def test_a_pure_loop_of_a_thousand_iterations_takes_at_most_twenty_one_writes() -> None:
     loop = {
         "begin": {"Type": "Pass", "Assign": {"i": 0}, "Next": "again?"},
@@ -212,6 +237,56 @@ def test_a_map_of_a_hundred_quick_tasks_takes_a_handful_of_records() -> None:
     _, shop = bill_of(machine({"all": each}))
 
     assert len(shop.world.services.items("executions")) <= 12
+
+
+#: An order: a task, the wait for an event, a task, ten seconds, a task.
+ORDER = machine(
+    {
+        "first": call("add", "paid", Arguments={"n": 1}),
+        "paid": wait_for("paid", "second"),
+        "second": call("add", "nap", Arguments={"n": 1}),
+        "nap": {"Type": "Wait", "Seconds": 10, "Next": "last"},
+        "last": call("add", Arguments={"n": 1}),
+    }
+)
+
+
+def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path() -> None:
+    shop = Shop(ORDER)
+    Bill(shop)
+    services = shop.world.services
+    found: list[tuple[float, float, float]] = []
+
+    def path(act: Any, seconds: float = 1) -> None:
+        before = services.usage.copy()
+        act()
+        shop.world.run(until_ms=shop.world.now_ms + int(seconds * 1_000))
+        used = services.usage.minus(before)
+        found.append((used.write_units, used.read_units, used.sqs_send_requests))
+
+    def sweep() -> None:
+        """What the sweeper does for this execution: the other shards have nothing."""
+        row = next(item for item in services.items("mail") if str(item["sk"]).endswith("#w"))
+        shop.world.now_ms += 3_600_000
+        shop.world.call(sweeper.sweep(due_shard(str(row["run"])), "sweeper"))
+
+    path(lambda: shop.start({"n": 0}))
+    path(shop.send_event)
+    path(lambda: None, 20)
+    path(sweep, 0)
+
+    assert found == [
+        # name, row of the start, row of the watchdog, record with its list entry 2, registration;
+        # the log, stored events, the inbox
+        (6, 3, 1),
+        # the event, two records, the waits in the index; registrations, the log, the events
+        (4, 3, 2),
+        # two records, the list entry of the end 1, of the opening removed 2, the row of waits; log
+        (6, 1, 0),
+        # the row of the watchdog; the due rows, and the log with the listed record
+        (1, 2, 0),
+    ]
+    assert sum(reads for _, reads, _ in found) <= 0.6 * sum(writes for writes, _, _ in found)
 
 
 def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:

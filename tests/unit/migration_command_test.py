@@ -13,9 +13,10 @@ from holdfast import cli
 from holdfast.migration.model import Position
 from holdfast.remote import client
 from holdfast.remote.connecting import Api
+from tests.builders import CHANCE
 from tests.unit.dsl_kit import loaded
 from tests.unit.host_kit import Site
-from tests.unit.migration_kit import HEADER, TwoVersions, compiled
+from tests.unit.migration_kit import HEADER, WHY, TwoVersions, compiled
 from tests.unit.migration_test import AFTER_PAY, work
 from tests.unit.pausing_test import settle
 
@@ -122,3 +123,18 @@ def test_a_saved_report_holds_no_values(shop: TwoVersions) -> None:
     for row in report["positions"]:
         position = Position.from_json(row)
         assert Position.from_json(json.loads(json.dumps(position.to_json()))) == position
+
+
+def test_a_bulk_moves_in_the_stack_and_reports_each_refusal(shop: TwoVersions) -> None:
+    shop.deploy()
+    request = {"operation": "migrate", "filters": {"workflow": "flow"}, **WHY}
+    told = shop.insist(lambda: shop.front.bulk("default", request, CHANCE))
+    settle(shop, 30)
+    shown = shop.describe(told["execution"])
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", {"done": 1, "refused": 2})
+    moved = [
+        one
+        for one in shop.insist(lambda: shop.front.executions("default", {}))["executions"]
+        if one["workflow"] == "flow" and shop.moves(one["execution"])
+    ]
+    assert [one["name"] for one in moved] == ["c"]

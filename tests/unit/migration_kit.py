@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.core.state import Execution
 from holdfast.migration.positions import position_of
 from holdfast.migration.proof import Migration
 from holdfast.migration.version import Version
+from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage.definitions import Definition
@@ -62,8 +64,10 @@ def compiled_loan(folder: Path, *changes: tuple[str, str]) -> CompiledWorkflow:
 
 
 def _one(module: ModuleType) -> CompiledWorkflow:
+    """Both versions of a module have one name in a deployment, and two in a test."""
     (found,) = compile_module(sys.modules[module.__name__])
-    return found
+    answers = {name: f"flows:{of.partition(':')[2]}" for name, of in found.answers.items()}
+    return replace(found, answers=answers)
 
 
 def definition_of(one: CompiledWorkflow) -> Definition:
@@ -91,7 +95,10 @@ class TwoVersions(Shop):
         return run
 
     def deploy(self, version: Definition | None = None) -> None:
-        self.front = Front(self.programs, {"flow": version or self.new}, AnyTypes(), KEYS)
+        newest = {"flow": version or self.new}
+        self.front = Front(self.programs, newest, AnyTypes(), KEYS)
+        setting = self.world.setting
+        self.world.setting = replace(setting, workflows=Workflows(newest, AnyTypes()))
 
     def migrate(self, run: str, **more: Any) -> Any:
         request = {**WHY, **more}

@@ -20,7 +20,17 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import messages, watchdog
-from holdfast.runtime.effects import Effect, Put, Query, RunTask, TaskFailed, TaskSucceeded, Unlist
+from holdfast.runtime.driver import run as run_handler
+from holdfast.runtime.effects import (
+    Effect,
+    Put,
+    Query,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    Unlist,
+    WriteDeadline,
+)
 from holdfast.runtime.maintenance import quarantine, sweeper
 from holdfast.runtime.maintenance.doctor import report_one
 from holdfast.runtime.storage import keys
@@ -79,6 +89,55 @@ def test_a_long_wait_is_a_row_first_and_a_delayed_message_at_its_end() -> None:
     history = shop.history(run)
     assert history.state.stopped_ms is not None
     assert 0 <= history.state.stopped_ms - history.state.started_ms - DAY * 1_000 <= 2_000
+
+
+def work_off(shop: Shop, page: Any) -> None:
+    def perform(effect: Effect) -> Any:
+        is_limit = isinstance(effect, WriteDeadline)
+        return shop.world.now_ms + 60_000 if is_limit else shop.world.perform(effect)
+
+    assert run_handler(sweeper.sweep_page(page, "worker"), perform) == []
+
+
+def test_rows_beyond_the_first_page_go_to_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute with hundreds of rows in one shard: every timer fires at its time."""
+    monkeypatch.setattr(sweeper, "SWEEP_ROWS_MAX", 2)
+    monkeypatch.setattr(keys, "DUE_SHARDS", 1)
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": DAY, "End": True}}))
+    runs = []
+    for number in range(9):
+        request = {"workflow": "flow", "name": f"order-{number}"}
+        asked = shop.front.start(shop.tenant, request, number.to_bytes(8, "big"))
+        runs.append(str(shop.world.call(asked)["execution"]))
+    settle(shop)
+    shop.world.now_ms += (DAY - SQS_DELAY_SECONDS_MAX + 130) * 1_000
+    shop.world.call(sweeper.sweep(0, "sweeper"))
+    pages = [body for body in queued(shop) if body["k"] == messages.SWEEP]
+    assert len(pages) == 4  # nine rows, two in each page, the first page is the own one
+
+    for page in pages:
+        work_off(shop, page)
+    assert [row for row in rows(shop) if "entry" in row] == []
+    shop.world.run()
+    for run in runs:
+        state = shop.history(run).state
+        assert state.stopped_ms is not None
+        assert 0 <= state.stopped_ms - state.started_ms - DAY * 1_000 <= 2_000
+    check(shop.world)
+
+
+def test_a_page_that_comes_after_the_next_sweep_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": DAY, "End": True}}))
+    shop.start()
+    settle(shop)
+    due = next(row for row in rows(shop) if "entry" in row)
+    shop.world.now_ms += DAY * 1_000
+    shard = int(str(due["pk"]).removeprefix("~due#"))
+    late_ms = shop.world.now_ms - 60_000
+    work_off(shop, messages.sweep(shard, "", "9", late_ms))
+    assert due in rows(shop)
+    work_off(shop, messages.sweep(shard, "", "9", late_ms + 1))
+    assert due not in rows(shop)
 
 
 def test_nothing_is_done_for_a_row_that_is_not_due() -> None:

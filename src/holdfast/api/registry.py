@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdfast.api.library import library_task
 from holdfast.api.limits import Limit, ServiceLimits
+from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
@@ -156,7 +157,8 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            if isinstance(value, kind):
+            # A service's action has no function here: the engine calls it by its state.
+            if isinstance(value, kind) and not isinstance(value, ServiceCall):
                 found.append(value)
     return found
 

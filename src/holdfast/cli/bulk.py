@@ -25,6 +25,7 @@ _ABOUT: Final = {
     "retry": "Let the failed executions that the filters select go on from their failed steps.",
     "pause": "Pause the executions that the filters select.",
     "resume": "Resume the paused executions that the filters select.",
+    "migrate": "Move the executions that the filters select to another version, if they may.",
     "stop": "Stop the executions that the filters select.",
     "skip": "Give one open or failed step of each selected execution its result by hand.",
     "fork": "Start a copy of each selected execution, which goes on from one of its steps.",
@@ -42,6 +43,7 @@ def add(commands: Any) -> None:
     operations["pause"].add_argument("--timers", choices=PAUSE_TIMERS, help="default: freeze")
     operations["stop"].add_argument("--cause", metavar="TEXT", help="default: the reason")
     operations["stop"].add_argument("--now", action="store_true", help="without undo steps")
+    operations["migrate"].add_argument("--to", metavar="HASH", help="or back; default: latest")
     for name in ("skip", "fork"):
         option = "--step" if name == "skip" else "--at"
         operations[name].add_argument(option, dest="step", required=True, metavar="STEP")
@@ -94,6 +96,8 @@ def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
         case "stop":
             cause = {} if arguments.cause is None else {"cause": arguments.cause}
             return {**cause, **({"now": True} if arguments.now else {})}
+        case "migrate" if arguments.to is not None:
+            return {"to": arguments.to}
         case "skip" if arguments.result is not None:
             result = json_argument(arguments.result, "--result")
             return {"step": arguments.step, "result": result}

@@ -75,6 +75,13 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF159": "a way through the handling of a request without a reply at its end",
         "HF161": "two tasks of one name in one workflow",
         "HF160": "a request that is not received by a `with` of its own",
+        "HF180": "a service of AWS that does not exist",
+        "HF181": "an action that the service of AWS does not have",
+        "HF182": "a parameter that the action of a service does not have",
+        "HF183": "a call of a service without a parameter that it needs",
+        "HF184": "a value that cannot be the parameter of a service",
+        "HF185": "an endpoint that is not https",
+        "HF187": "a secret for a task that runs on a function of its own",
     }
 )
 

@@ -18,10 +18,10 @@ from holdfast.integrations import faults, item_reader, item_writer, lambdas, opt
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.constraints import find_refusal
 from holdfast.integrations.metadata import own_metadata, sdk_metadata
-from holdfast.integrations.names import botocore_name, class_name, operation_name, sdk_field
 from holdfast.integrations.problems import Refusal, Unusable, unusable
 from holdfast.integrations.shaping import Style, iso, request_of, result_of, with_content_type
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
+from holdfast.service_names import botocore_name, class_name, operation_name, sdk_field
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
 #: A function of operation, request and calling task that returns the response; both are in wire

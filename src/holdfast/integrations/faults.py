@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.integrations.names import class_name, exception_name
 from holdfast.integrations.problems import Refusal
 from holdfast.runtime.effects import TaskFailed
+from holdfast.service_names import class_name, exception_name
 
 
 @dataclass(frozen=True, slots=True)

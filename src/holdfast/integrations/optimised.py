@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from holdfast.integrations.names import plain_field
 from holdfast.integrations.shaping import Style, epoch_ms, to_text
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.service_names import plain_field
 
 STYLE: Final = Style(
     field=plain_field,

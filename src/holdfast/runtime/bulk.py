@@ -57,6 +57,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "retry": Operation((), _FAILED, on_request=("ABORTED",)),
     "pause": Operation(("timers",), ("RUNNING",)),
     "resume": Operation((), ("RUNNING",)),
+    "migrate": Operation(("to",), ("RUNNING",)),
     "stop": Operation(("error", "cause", "now"), ("RUNNING",)),
     "skip": Operation(
         ("step", "result"), ("RUNNING", *_FAILED), on_request=("ABORTED",), required=("step",)

@@ -30,9 +30,11 @@ WAKE_GRANT: Final = "wake.grant"
 TICK: Final = "tick"
 #: A nominal time of a schedule has come; it names no execution.
 SCHEDULE: Final = "schedule"
-#: Kinds of messages that belong to no execution. The gate or the schedule itself sends a lost
-#: message again.
-OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE})
+#: A page of due rows, which a worker works off for the sweeper; it names no execution.
+SWEEP: Final = "sweep"
+#: Kinds of messages that belong to no execution. The gate, the schedule or the next sweep sends a
+#: lost message again.
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP})
 #: The value of `wake.mail` for events: every open wait for an event reads its stored events.
 EVENT_MAIL: Final = "e"
 
@@ -87,6 +89,21 @@ def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
 def tick(gate: str, chain: int) -> dict[str, Any]:
     """A tick of a dispenser. `chain`: the number of the tick; an older one is dropped."""
     return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
+
+
+def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
+    """A page of the due rows of a shard: those after one key, up to another. Older code gives the
+    message back, because it has a newer format.
+    """
+    return {
+        FORMAT_FIELD: _FORMAT_NEWEST,
+        "k": SWEEP,
+        "t": keys.TENANT_DEFAULT,
+        "shard": shard,
+        "after": after,
+        "until": until,
+        "at": now_ms,
+    }
 
 
 def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
@@ -226,10 +243,18 @@ _SCHEDULE: Final[Mapping[str, ValueCheck]] = {
     "schedule": _is_text,
     "due": _is_number,
 }
+_SWEEP: Final[Mapping[str, ValueCheck]] = {
+    "t": _COMMON["t"],
+    "shard": _is_number,
+    "after": _is_text,
+    "until": _is_text,
+    "at": _is_number,
+}
 _FIELDS: Final = {
     **{kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()},
     TICK: tuple(_TICK.items()),
     SCHEDULE: tuple(_SCHEDULE.items()),
+    SWEEP: tuple(_SWEEP.items()),
 }
 
 

@@ -9,10 +9,11 @@ from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.library import LOG, library_task
+from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, STOP, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -47,6 +48,7 @@ from holdfast.core.state import (
     Timer,
 )
 from holdfast.core.waits import has_more
+from holdfast.service_models import python_name
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.places import RunPath, WaitingPlace
@@ -291,6 +293,8 @@ class _Machine:
         started = started_by(attempt.target)
         if attempt.target == REPLY:
             place = WaitingPlace(path, None, "reply", "", given)
+        elif attempt.target == STOP:
+            place = WaitingPlace(path, None, "stop", given["execution"])
         elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}
@@ -304,7 +308,8 @@ class _Machine:
             return self._command(path, attempt)
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
-        task = self._timeline.script.tasks.get(attempt.target)
+        name = _name_of(attempt)
+        task = self._timeline.script.tasks.get(name)
         arguments: Any = attempt.arguments
         # add the defaults of omitted parameters, so that both runs make the same call
         if task is not None:
@@ -313,7 +318,7 @@ class _Machine:
             path=path,
             owner=lambda over: self._offer(_fact(attempt, over)),
             kind="workflow" if is_child else "pure" if attempt.kind == "pure" else "task",
-            name=attempt.target.removeprefix(CHILD_WORKFLOW) if is_child else attempt.target,
+            name=name.removeprefix(CHILD_WORKFLOW) if is_child else name,
             arguments=arguments,
             subject=task,
             attempt=attempt.attempt,
@@ -386,6 +391,16 @@ def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
     if waiting.kind == "event":
         return EventReceived(entry, f"event {entry}", answer.output, _FOR_EVER_MS)
     return Succeeded(entry, attempt, answer.output)
+
+
+def _name_of(attempt: Attempt) -> str:
+    """Return the name under which a test scripts the attempt: `aws.s3.put_object`, `http.post`."""
+    if attempt.kind != "service":
+        return attempt.target
+    if attempt.target == HTTP_TARGET:
+        arguments: Any = attempt.arguments
+        return f"http.{arguments['Method'].lower()}"
+    return python_name(attempt.target)
 
 
 def pure_result(attempt: Attempt, task: Task[..., Any]) -> Fact:

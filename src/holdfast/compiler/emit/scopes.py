@@ -124,7 +124,6 @@ def emit_compensate(emitter: Emitter, statement: Compensate) -> None:
 
 def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     task = statement.task
-    emitter.machine.note_task(task)
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
     # Mark the undo as used also when no state can fail: a stop may come.

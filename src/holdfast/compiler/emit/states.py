@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
+from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
@@ -27,7 +28,9 @@ from holdfast.compiler.expressions.query import (
     template,
 )
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
+from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
+from holdfast.service_models import action_of
 
 STATES: Final = Variable("states")
 _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
@@ -67,11 +70,9 @@ class MachineParts:
 
 
 def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> dict[str, Any]:
-    machine.note_task(task)
-    kind = "pure" if task.is_pure else "task"
     state = {
         "Type": "Task",
-        "Resource": f"holdfast:{kind}:{task.name}",
+        "Resource": _resource_of(machine, task),
         "Arguments": arguments,
     }
     if task.timeout is not None:
@@ -81,6 +82,18 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = [_retrier(machine, task.retry)]
     return state
+
+
+def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
+    match task:
+        case AwsCall():
+            # The action exists: the call's arguments were lowered against its model.
+            return f"arn:aws:states:::{action_of(task.service, task.action).target}"
+        case ServiceCall():
+            return f"arn:aws:states:::{HTTP_TARGET}"
+        case _:
+            machine.note_task(task)
+            return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 
 #: An argument that cannot be evaluated is not a failed attempt: Python raises at once.
@@ -144,6 +157,12 @@ def _with_timeout(state: Mapping[str, Any], timeout: TypedQuery | None) -> dict[
     if timeout is None:
         return dict(state)
     return {**state, "TimeoutSeconds": template(timeout.query)}
+
+
+def note_state(attributes: Noted) -> tuple[str, dict[str, Any]]:
+    """Return the name and the fields of the state that sets search attributes."""
+    noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
+    return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
 
 
 def output_of(value: QueryTree) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from holdfast import limits
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.types.models import secret_in
 
 _INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
 
@@ -41,6 +42,10 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         yield Obstacle("HF008", message, help_)
     if isinstance(declared, Workflow):
         return
+    types = (*signature.parameters.values(), signature.result)
+    if declared.runs_on is not None and any(map(secret_in, types)):
+        message = f"`{declared.name}` runs on a function of its own, where no secret is opened"
+        yield Obstacle("HF187", message, "pass the name of the secret, which the function reads")
     if isinstance(declared, Pure):
         yield from _tasks_inside(declared)
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):

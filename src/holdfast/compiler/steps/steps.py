@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.api import surface
+from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Task, Workflow
 from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.expressions.expressions import Expressions
@@ -17,6 +18,7 @@ from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
 from holdfast.compiler.steps.durable import find_outside
+from holdfast.compiler.steps.service_calls import RESULT, lower_service_arguments
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
@@ -27,6 +29,7 @@ from holdfast.compiler.steps.waits import (
     lower_send,
     lower_sleep,
     lower_sleep_until,
+    lower_stop,
     lower_wait_for_event,
 )
 from holdfast.compiler.types.types import NONE, Type, is_refused
@@ -66,6 +69,8 @@ class Steps:
             return None
 
     def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
+        if isinstance(function, ServiceCall):
+            return TaskAction(function, self._arguments(node, function, 0)), RESULT
         if isinstance(function, Task):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, signature_of(function.function).result
@@ -102,6 +107,8 @@ class Steps:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:
             return lower_send(self.expressions, found)
+        if function is surface.stop:
+            return lower_stop(self.expressions, found)
         if function is surface.publish:
             return lower_publish(self.expressions, found)
         return lower_ask(self.expressions, found)
@@ -123,6 +130,8 @@ class Steps:
     def _arguments(
         self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any], skip: int
     ) -> TypedQuery:
+        if isinstance(task, ServiceCall):
+            return lower_service_arguments(self.expressions, node, task, skip)
         self._require_callable(node, task)
         found = match_call(self.expressions.unit, node, task.function, skip=skip)
         if found is None:

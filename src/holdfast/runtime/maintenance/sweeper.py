@@ -17,6 +17,10 @@ It does not scan executions. It reads the rows that are due, in 16 shards of one
                                        ├─ overdue               ─► send `recover`, put the row
                                        └─ ended                 ─► follow-ups, delete the row
 
+**Many rows.** The sweeper works off the first page of a shard itself, and sends a message for each
+further page. Workers work those pages off side by side, so the rows of a minute do not wait for one
+process.
+
 **The price.** An execution that waits for a month has one row, which is read when its time comes.
 The check times grow from an hour to a week the longer it rests.
 
@@ -45,7 +49,9 @@ from holdfast.limits import (
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
+    SWEEP_PAGES_MAX,
     SWEEP_ROWS_MAX,
+    SWEEP_SECONDS,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
@@ -71,6 +77,7 @@ from holdfast.runtime.effects import (
     Put,
     Query,
     Send,
+    WriteDeadline,
 )
 from holdfast.runtime.listing import is_listed
 from holdfast.runtime.maintenance import due_schedules, quarantine
@@ -95,18 +102,67 @@ def sweep(
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
     oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
+    if len(rows) == SWEEP_ROWS_MAX:
+        yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
     for row in rows:
-        try:
-            yield from _work_off(row, owner, formats, now_ms)
-        except HoldfastError as error:
-            # A damaged log, or a log in a newer format, must not keep the sweeper from the rows
-            # behind it.
-            yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
-            refused.append(error)
-            if not is_passing(error):
-                later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
-                yield from _move(row, watchdog.on_grid(now_ms + later_seconds * 1_000))
+        refused += yield from _row(row, owner, formats, now_ms)
     return refused
+
+
+def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
+    """Send a message for each further page of due rows: workers work the pages off side by side.
+
+    A message that is lost or late costs nothing: the next sweep reads the rows that are still
+    there.
+    """
+    for _ in range(SWEEP_PAGES_MAX):
+        rows = yield Query(
+            tables.MAIL, keys.due_partition(shard), after=after, until=until, limit=SWEEP_ROWS_MAX
+        )
+        if not rows:
+            return
+        last = str(rows[-1]["sk"])
+        yield Send((Message(messages.sweep(shard, after, last, now_ms)),))
+        after = last
+
+
+def sweep_page(
+    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[HoldfastError]]:
+    """Work off a page of due rows for the sweeper. Return the errors, as `sweep` does.
+
+    A message that comes after the next sweep is dropped, because that sweep has read the rows
+    again. Otherwise the messages would multiply while the workers are behind.
+    """
+    refused: list[HoldfastError] = []
+    now_ms = yield Clock()
+    if now_ms - int(body["at"]) >= SWEEP_SECONDS * 1_000:
+        return refused
+    shard, after, until = int(body["shard"]), str(body["after"]), str(body["until"])
+    rows = yield Query(tables.MAIL, keys.due_partition(shard), after=after, until=until)
+    for row in rows:
+        now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
+        if now_ms >= limit_ms:
+            break  # the next sweep reads the other rows
+        refused += yield from _row(row, owner, formats, now_ms)
+    return refused
+
+
+def _row(
+    row: Item, owner: str, formats: Formats, now_ms: int
+) -> Generator[Effect, Any, list[HoldfastError]]:
+    """Work off one row. Return its error, if any."""
+    try:
+        yield from _work_off(row, owner, formats, now_ms)
+    except HoldfastError as error:
+        # A damaged log, or a log in a newer format, must not keep the sweeper from the rows
+        # behind it.
+        yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
+        if not is_passing(error):
+            later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
+            yield from _move(row, watchdog.on_grid(now_ms + later_seconds * 1_000))
+        return [error]
+    return []
 
 
 def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
@@ -230,6 +286,9 @@ def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, 
     """
     if state.opened_at is None:
         return False
+    for record in log.records:
+        if record.sequence == state.opened_at:
+            return record.is_listed  # it was read a moment ago, with the log
     opened = yield Get(tables.EXECUTIONS, log.partition, state.opened_at)
     return opened is not None and is_listed(opened)
 

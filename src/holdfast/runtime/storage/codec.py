@@ -9,8 +9,9 @@ Rules of this file:
 * A value that is too large for an item goes to S3 under its own hash, before the record.
 
 The payload of a record is lines: one value a line, the events on the last. A value is JSON, or
-`s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}; a key of only
-@s in a user's one-key object gets one more @, and loses it when read.
+`s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}. A list that
+continues a written one is {"@": [sequence, number, [more items]]}. A key of only @s in a user's
+one-key object gets one more @, and loses it when read.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
+from operator import is_
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Json
 from holdfast.core.apply.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
@@ -32,6 +35,7 @@ from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, SnapshotError
 from holdfast.limits import (
+    LIST_PREFIX_ITEMS_MIN,
     RECORD_BYTES_MAX,
     VALUE_INLINE_BYTES_MAX,
     VALUE_INTERN_BYTES_MIN,
@@ -42,6 +46,7 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import (
     FORMAT_FIELD,
     FORMATS,
+    LIST_PREFIX_FORMAT,
     Formats,
     compress,
     inflate,
@@ -55,12 +60,14 @@ class ValueBook:
     """The values that the log holds already, with their numbers.
 
     `written` maps the text of a value to its reference. `known` maps an object's identity to that
-    reference, and keeps the object alive so that Python cannot reuse the identity.
+    reference, and keeps the object alive so that Python cannot reuse the identity. `lists` has the
+    newest lists by the identity of their first item.
     """
 
     written: dict[str, str] = field(default_factory=dict)
     known: dict[int, tuple[Any, str]] = field(default_factory=dict)
     values: dict[tuple[int, int], Json] = field(default_factory=dict)
+    lists: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def learn(self, sequence: int, number: int, value: Json, text: str) -> None:
         reference = _reference(sequence, number)
@@ -68,6 +75,29 @@ class ValueBook:
         self.values[sequence, number] = value
         if isinstance(value, dict | list):
             self.known[id(value)] = (value, reference)
+        if isinstance(value, list) and len(value) >= LIST_PREFIX_ITEMS_MIN:
+            older = self.lists.get(id(value[0]), ())
+            self.lists[id(value[0])] = ((sequence, number), *older[: _LISTS_BY_FIRST_ITEM - 1])
+
+    def beginning_of(self, value: list[Json]) -> tuple[int, int] | None:
+        """Return the place of a written list that the list continues: every item of it is the very
+        object that stands there.
+        """
+        for place in self.lists.get(id(value[0]), ()):
+            known = self.values[place]
+            assert isinstance(known, list)
+            # `map` ends with the shorter one
+            if (
+                len(known) < len(value)
+                and known[-1] is value[len(known) - 1]
+                and all(map(is_, known, value))
+            ):
+                return place
+        return None
+
+
+#: So many lists that begin with the same object are compared with a new one.
+_LISTS_BY_FIRST_ITEM: Final = 4
 
 
 def _reference(sequence: int, number: int) -> str:
@@ -86,6 +116,7 @@ class Packer:
         self._first = first_number
         self.lines: list[str] = []
         self.blobs: list[bytes] = []
+        self.needs_format = header.format
 
     def pack(self, value: Json) -> str:
         """Return JSON text in which every value over the limit is a reference."""
@@ -97,7 +128,23 @@ class Packer:
         known = self._book.known.get(id(value))
         if known is not None:
             return known[1]
+        if isinstance(value, list) and len(value) > LIST_PREFIX_ITEMS_MIN:
+            place = self._book.beginning_of(value)
+            if place is not None and self._format >= LIST_PREFIX_FORMAT:
+                return self._continued(value, place)
+            if place is not None:
+                self.needs_format = LIST_PREFIX_FORMAT
         return self._interned(value, self._container(value))
+
+    def _continued(self, value: list[Json], place: tuple[int, int]) -> str:
+        """Write only the items that the list has more than the written one. The line is numbered
+        even when it is short: the next list continues this one.
+        """
+        known = self._book.values[place]
+        assert isinstance(known, list)
+        items = ",".join([self.pack(item) for item in value[len(known) :]])
+        text = f'{{"@":[{place[0]},{place[1]},[{items}]]}}'
+        return self._numbered(value, text)
 
     def _container(self, value: dict[str, Any] | list[Any]) -> str:
         if isinstance(value, list):
@@ -119,6 +166,9 @@ class Packer:
     def _interned(self, value: Json, text: str) -> str:
         if len(text) <= VALUE_INTERN_BYTES_MIN:
             return text
+        return self._numbered(value, text)
+
+    def _numbered(self, value: Json, text: str) -> str:
         known = self._book.written.get(text)
         if known is None:
             number = self._first + len(self.lines)
@@ -169,13 +219,15 @@ class Header:
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """One encoded record and the blobs to store before it. `book` is valid once the record is
-    stored. `size` is the item's in bytes, as DynamoDB counts.
+    stored. `size` is the item's in bytes, as DynamoDB counts. `needs_format`: the format in which
+    the record would be shorter.
     """
 
     item: Item
     blobs: Mapping[str, bytes]
     book: ValueBook
     size: int
+    needs_format: int
 
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
@@ -200,7 +252,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         **header.indexed.attributes(),
     }
     item = _with_payload(fields, text, header, blobs)
-    return Encoded(item, blobs, book, item_bytes(item))
+    return Encoded(item, blobs, book, item_bytes(item), packer.needs_format)
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
@@ -221,7 +273,7 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     else:
         fields["ss"] = data
     item = _fitting({**fields, **_blob_names(blobs)}, header, blobs)
-    return Encoded(item, blobs, book, item_bytes(item))
+    return Encoded(item, blobs, book, item_bytes(item), header.format)
 
 
 def snapshot_bytes(encoded: Encoded) -> int:
@@ -296,7 +348,7 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of the log, as read. `is_folded`: its events are in a snapshot and were
-    not read.
+    not read. `is_listed`: it had an entry in the list when it was read.
     """
 
     sequence: int
@@ -305,6 +357,7 @@ class Record:
     at_ms: int
     events: tuple[Event, ...]
     is_folded: bool = False
+    is_listed: bool = False
 
 
 def head(item: Item) -> Record:
@@ -314,7 +367,8 @@ def head(item: Item) -> Record:
 
 def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     sequence, at_ms = int(item["sk"]), int(item["at"])
-    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events)
+    is_listed = resources.LIST_PARTITION in item
+    return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, is_listed=is_listed)
 
 
 #: Python's errors for stored bytes that are damaged.
@@ -373,6 +427,10 @@ class Reader:
             except UnknownState as unknown:
                 raise SnapshotError(_what(item), str(unknown)) from None
             self._next_sequence = int(item["sk"]) + 1
+
+    def resume(self, state: Execution, book: ValueBook, sequence: int) -> None:
+        """Begin after the record `sequence`, with the state and the values that it has left."""
+        self.state, self.book, self._next_sequence = state, book, sequence + 1
 
     def _values_of(self, item: Item) -> str:
         """Enter the values of a snapshot into the book; return the state."""
@@ -457,7 +515,9 @@ class Reader:
             known = value[0], value[1]
             if known not in self.book.values:
                 raise _OlderValueError(known)
-            return self.book.values[known]
+            if len(value) == 2:
+                return self.book.values[known]
+            return [*self.book.values[known], *value[2]]  # type: ignore[misc]
         return {key[:-1]: value}
 
 

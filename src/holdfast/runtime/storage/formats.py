@@ -7,6 +7,8 @@ which formats the code can read and which one it writes.
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
+|   | a list that continues a stored one: only its new items are written. A record in which this |
+|   | saves something has format 2, whatever the stack asks for |
 |   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
 |   | record that holds one has format 2, whatever the stack asks for |
 
@@ -72,6 +74,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
     return found
 
 
+#: The oldest format in which a list may be written as the continuation of a stored one.
+LIST_PREFIX_FORMAT: Final = 2
 #: Events that code of format 1 cannot fold, and the oldest format in which each may be written.
 #: Their record has that format, so that older code returns the message and a worker of this release
 #: takes it.
@@ -92,7 +96,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply")
+_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply", "stop")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:

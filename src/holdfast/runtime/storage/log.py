@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.advance import Transition
 from holdfast.core.state import Execution, Status
@@ -39,11 +39,13 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     END_SPAN_SECONDS_MAX,
     LOAD_RECORDS_WITHOUT_HINT,
+    NEWER_RECORDS_MAX,
     READ_BACK_QUERIES_MAX,
     RECORD_AGING_SECONDS,
     RECORD_RETENTION_SECONDS,
     SNAPSHOT_BYTES_MIN,
     SNAPSHOT_RATIO,
+    VALUE_INLINE_BYTES_MAX,
 )
 from holdfast.runtime.effects import (
     Clock,
@@ -97,6 +99,9 @@ class Log:
     first one needed. `indexed`: what the index of waits holds. `unmeasured`: loaded records that
     `bytes_since_snapshot` leaves out until a commit needs them. `is_gone`: the execution has ended,
     and TTL has begun to delete its records.
+
+    `written`: the records that this delivery has committed. `is_exact`: state and book are those of
+    the stored records; False from the encoding of a record until it is stored.
     """
 
     tenant: str
@@ -118,6 +123,10 @@ class Log:
     unmeasured: list[Item] = field(default_factory=list)
     snapshot_check_bytes: int = SNAPSHOT_BYTES_MIN
     nonces: int = 0
+    newest_nonce: str = ""
+    written: list[Record] = field(default_factory=list)
+    blob_bytes: int = 0
+    is_exact: bool = False
     indexed: IndexedWaits = UNLISTED
 
     def __post_init__(self) -> None:
@@ -176,6 +185,64 @@ class Log:
                 before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
                 self.records = (*before, *self.records)
 
+    def load_newer(self, kept: Log) -> Generator[Effect, Any, bool]:
+        """Continue from the log that an earlier delivery in this process has left, with one
+        strongly consistent query for newer records. Return False when the log must be loaded.
+
+        The query also reads the newest known record. If the table does not hold that very record,
+        it is not the log that was kept.
+        """
+        if not (kept.base_format in self.formats and kept.format in self.formats):
+            return False
+        after = kept.sequence - 1
+        items = yield Query(tables.EXECUTIONS, self.partition, after=after, limit=NEWER_RECORDS_MAX)
+        now_ms = yield Clock()
+        if (
+            not items
+            or len(items) == NEWER_RECORDS_MAX
+            or (items[0].get("w"), items[0].get(FORMAT_FIELD)) != (kept.newest_nonce, kept.format)
+            or is_over(items[-1], now_ms)
+        ):
+            return False
+        for name in _KEPT:
+            setattr(self, name, getattr(kept, name))
+        with reading(f"the log of execution {self.run}"):
+            newer = yield from self._fold_newer(items[1:])
+        known = (*kept.records, *kept.written, *newer)
+        oldest = self.snapshot - LOAD_RECORDS_WITHOUT_HINT
+        self.records = tuple(record for record in known if record.sequence >= oldest)
+        return True
+
+    def _fold_newer(self, items: list[Item]) -> Generator[Effect, Any, list[Record]]:
+        if not items:
+            return []
+        blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
+        self.blob_bytes += sum(map(len, blobs.values()))
+        reader = Reader(blobs, self.formats)
+        assert self.state is not None
+        reader.resume(self.state, self.book, self.sequence)
+        records = []
+        for item in items:
+            records.append(reader.record(item))
+            self.unmeasured.append(item)
+            if "so" in item:
+                self._based_on(item)
+        self._at(reader, items[-1])
+        return records
+
+    def _based_on(self, item: Item) -> None:
+        """Note that a load needs nothing older than this record."""
+        self.base_ms, self.base_format = int(item["at"]), int(item[FORMAT_FIELD])
+        self.bytes_since_snapshot, self.unmeasured = 0, []
+        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+
+    def _at(self, reader: Reader, newest: Item) -> None:
+        self.state, self.book = reader.state, reader.book
+        self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
+        self.newest_nonce, self.format = str(newest["w"]), int(newest[FORMAT_FIELD])
+        self.indexed = IndexedWaits.of(newest)
+        self.is_exact = True
+
     def read_back(self, to_ms: int) -> Reads:
         """Read older records, within a bound: another worker may have written more since the first
         query.
@@ -228,6 +295,7 @@ class Log:
         self.bytes_since_snapshot, self.unmeasured = 0, []
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         self.indexed = UNLISTED
+        self.written, self.blob_bytes, self.is_exact = [], 0, False
 
     def _read(self, items: list[Item], *, has_snapshot: bool) -> Reads:
         blobs = yield from fetch_blobs(self.tenant, self.run, items, self.formats)
@@ -238,14 +306,10 @@ class Log:
             reader.from_snapshot(items[0])
             since, heads = items[1:], (head(items[0]),)
         self.records = (*heads, *[reader.record(item) for item in since])
-        newest = items[-1]
-        self.state, self.book = reader.state, reader.book
-        self.sequence, self.snapshot = int(newest["sk"]), int(newest["sn"])
-        self.indexed = IndexedWaits.of(newest)
-        self.base_ms = self.records[0].at_ms
-        self.base_format, self.format = int(items[0][FORMAT_FIELD]), int(newest[FORMAT_FIELD])
-        self.bytes_since_snapshot, self.unmeasured = 0, list(since)
-        self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+        self._based_on(items[0])
+        self.unmeasured = list(since)
+        self.blob_bytes = sum(map(len, blobs.values()))
+        self._at(reader, items[-1])
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -261,6 +325,7 @@ class Log:
         same as before.
         """
         indexed = self.indexed if indexed is None else indexed
+        self.is_exact = False
         encoded = self._encode(step, now_ms, listing, indexed)
         for key, data in encoded.blobs.items():
             yield PutBlob(key, data)
@@ -295,6 +360,10 @@ class Log:
         # a new book.
         book = ValueBook() if must_snapshot else self.book
         encoded = encode_record(header, step.events, status, book)
+        if encoded.needs_format > header.format and status == "RUNNING":
+            header = replace(header, format=encoded.needs_format)
+            must_snapshot = self._must_snapshot(status, header)
+            encoded = encode_record(header, step.events, status, ValueBook())
         if status != "RUNNING" and not must_snapshot:
             return encoded
         grown = self._measured() + encoded.size
@@ -322,15 +391,26 @@ class Log:
         self.sequence += 1
         self.book = encoded.book
         self.format = int(encoded.item[FORMAT_FIELD])
+        self.newest_nonce, self.is_exact = str(encoded.item["w"]), True
+        self.written.append(
+            Record(self.sequence, self.newest_nonce, self.message, now_ms, tuple(step.events))
+        )
+        self.blob_bytes += sum(map(len, encoded.blobs.values()))
         has_snapshot = int(encoded.item["sn"]) == self.sequence
         if self.sequence == 0 or has_snapshot:
             self.base_ms, self.base_format = now_ms, self.format
         if has_snapshot:
             self.snapshot = self.sequence
+            self.blob_bytes = sum(map(len, encoded.blobs.values()))
             self.bytes_since_snapshot, self.unmeasured = 0, []
             self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         else:
             self.bytes_since_snapshot += encoded.size
+
+    @property
+    def stored_bytes(self) -> int:
+        """Return about how many stored bytes the state is made of."""
+        return self._measured() + self.blob_bytes + VALUE_INLINE_BYTES_MAX
 
     def _measured(self) -> int:
         """Return the bytes since the snapshot. Computed on demand, because most loads never need
@@ -339,6 +419,25 @@ class Log:
         self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
         self.unmeasured = []
         return self.bytes_since_snapshot
+
+
+#: The fields that describe the log, whichever delivery has loaded it.
+_KEPT: Final = (
+    "state",
+    "sequence",
+    "snapshot",
+    "book",
+    "base_ms",
+    "base_format",
+    "format",
+    "bytes_since_snapshot",
+    "unmeasured",
+    "snapshot_check_bytes",
+    "newest_nonce",
+    "blob_bytes",
+    "is_exact",
+    "indexed",
+)
 
 
 # -- deletion by TTL -------------------------------------------------------------------------------

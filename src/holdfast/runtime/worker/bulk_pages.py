@@ -140,9 +140,19 @@ def _stop(
     return stop.stop(known, tenant, run, {"cause": asked["reason"], **asked["fields"]}, chance)
 
 
+def _migrate(
+    known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
+) -> JsonResult:
+    # The proof reads whole definitions; most workers never need its modules.
+    from holdfast.runtime.commands import migrate  # noqa: PLC0415
+
+    return migrate.migrate(known, tenant, run, _words(asked), chance)
+
+
 _COMMANDS: Final[Mapping[str, _Command]] = {
     "retry": _retry,
     "stop": _stop,
+    "migrate": _migrate,
     "pause": lambda known, tenant, run, asked, chance: pause.pause(
         known, tenant, run, _words(asked), chance
     ),

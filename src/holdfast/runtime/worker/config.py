@@ -11,6 +11,7 @@ from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.warm_logs import WarmLogs
 
 if TYPE_CHECKING:
     from holdfast.runtime.commands.lookup import Lookup
@@ -35,6 +36,7 @@ class WorkerConfig:
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
+    warm_logs: WarmLogs = field(default_factory=WarmLogs)
 
     def lookup(self) -> Lookup:
         """Return the stack for a command that the worker itself gives."""

@@ -86,7 +86,7 @@ from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import external_facts, fast_path, forking, recovery
+from holdfast.runtime.worker import external_facts, fast_path, recovery
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
@@ -111,6 +111,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _tick(setting, delivery))
         if delivery.body["k"] == messages.SCHEDULE:
             return (yield from _schedule(setting, delivery))
+        if delivery.body["k"] == messages.SWEEP:
+            return (yield from _sweep(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # This code must not append to a log that it cannot fold; a worker of the right release
@@ -147,6 +149,14 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     if not is_known:
         yield SetVisibility(OTHER_RELEASE_SECONDS)
     return bool(is_known)
+
+
+def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Work off a page of due rows. A row that is refused stays, and the next sweep reports it."""
+    from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
+
+    yield from sweeper.sweep_page(delivery.body, delivery.owner, setting.formats)
+    return True
 
 
 @dataclass
@@ -196,6 +206,7 @@ class Processing:
 
     def run(self) -> Delivers:
         is_done = yield from self._run()
+        self.setting.warm_logs.keep(self.log)
         if is_done:
             # Some attempts' results caused no event, because the execution was stopped: give back
             # their permits too.
@@ -203,7 +214,7 @@ class Processing:
         return is_done
 
     def _run(self) -> Delivers:
-        yield from self._load(messages.hint_of(self.errand.body))
+        yield from self._load_first()
         if self.log.is_gone:
             return True
         if self.log.state is None:
@@ -226,6 +237,15 @@ class Processing:
         yield from self._gather()
         self.facts += yield from self.attempts.take()
         return (yield from self._work())
+
+    def _load_first(self) -> NoResult:
+        kept = self.setting.warm_logs.take(self.log.partition)
+        if kept is not None and not self.errand.is_recovering:
+            is_loaded = yield from self.log.load_newer(kept)
+            if is_loaded:
+                self.has_twin = self.errand.has_twin(self.log)
+                return
+        yield from self._load(messages.hint_of(self.errand.body))
 
     def _load(self, hint: messages.Hint | None = None) -> NoResult:
         yield from self.log.load(hint)
@@ -309,6 +329,8 @@ class Processing:
         """Begin the log with a copy of another execution's history. The fork's first step runs
         after that commit.
         """
+        from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
+
         forked = yield from forking.read(self.log, self.errand.started(None), request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
@@ -513,7 +535,7 @@ class Processing:
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
-            yield from wait_rows.drop_row(self.log)
+            yield from wait_rows.drop_row(self.log, now_ms)
         self.offered = []
         self.moments.draws = self.races = 0
         if after.definition != self._definition:  # it goes on as new, or was migrated

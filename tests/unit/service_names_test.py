@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.session import Session
 
-from holdfast.integrations.names import (
+from holdfast.service_names import (
     botocore_name,
     class_name,
     exception_name,

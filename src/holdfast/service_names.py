@@ -53,6 +53,13 @@ def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
 
 
 @cache
+def resource_name(botocore: str) -> str:
+    """ "events" -> "eventbridge", "cognito-idp" -> "cognitoidentityprovider", "s3" -> "s3"."""
+    named = {found: name for name, found in _BOTOCORE_NAMES.items() if name != "states"}
+    return named.get(botocore, botocore.replace("-", ""))
+
+
+@cache
 def _without_hyphens(available: tuple[str, ...]) -> dict[str, str]:
     return {name.replace("-", ""): name for name in available}
 
