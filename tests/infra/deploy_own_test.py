@@ -121,9 +121,9 @@ def own_project(directory: Path, bank: str) -> Path:
     cdk_json = json.loads((shop / "cdk.json").read_text())
     # The environment of these tests has the CDK already; `uv run` would make another one.
     (shop / "cdk.json").write_text(json.dumps({**cdk_json, "app": f"{sys.executable} app.py"}))
-    settings = (shop / "pyproject.toml").read_text()
+    project = (shop / "pyproject.toml").read_text()
     (shop / "pyproject.toml").write_text(
-        settings.replace("dependencies = [", 'dependencies = ["requests", ', 1)
+        project.replace("dependencies = [", 'dependencies = ["requests", ', 1)
     )
     subprocess.run(
         [sys.executable, "-m", "uv", "lock", "--quiet", "--project", shop], check=True, timeout=120
