@@ -14,6 +14,7 @@ from holdfast.compiler.emit.states import (
     STATES,
     MachineParts,
     event_state,
+    note_state,
     output_of,
     part_of,
     question_state,
@@ -125,8 +126,7 @@ class StepEmitter:
                 published = {"Publish": {name: template(value.query)}}
                 return f"publish {name}", {"Type": "Pass", "Holdfast": published}
             case Note(attributes):
-                noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
-                return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
+                return note_state(attributes)
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case SleepUntil(moment):
