@@ -18,6 +18,7 @@ from holdfast.api.limits import (
     per_second,
 )
 from holdfast.api.requests import Request
+from holdfast.api.runs_on import Lambda
 from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
@@ -55,6 +56,7 @@ from holdfast.api.surface import (
     sleep,
     sleep_until,
     start,
+    stop,
     task,
     task_context,
     timeout,
@@ -83,6 +85,7 @@ __all__ = [
     "HeartbeatMissed",
     "InvalidArguments",
     "InvalidResult",
+    "Lambda",
     "Limit",
     "Pure",
     "Rejected",
@@ -136,6 +139,7 @@ __all__ = [
     "start",
     "step",
     "step_type",
+    "stop",
     "task",
     "task_context",
     "timeout",

@@ -165,6 +165,20 @@ class Deployment:
         modules: Mapping[str, str] = self.definitions[workflow].source_map.get("task_modules", {})
         return modules.get(task, found.function.__module__)
 
+    def runs_on_function(self, effect: RunTask) -> Task[..., Any] | None:
+        """Return the task that this attempt runs on a function of its own; None when it runs
+        here.
+        """
+        if not self._has_functions or effect.kind != "task":
+            return None
+        task = self.registry.task(effect.name, self._module_of(effect.name, effect.workflow))
+        return task if task is not None and task.runs_on is not None else None
+
+    @cached_property
+    def _has_functions(self) -> bool:
+        tasks = (*self.registry.tasks.values(), *self.registry.namesakes.values())
+        return any(task.runs_on is not None for task in tasks)
+
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
 
@@ -172,14 +186,7 @@ class Deployment:
         entry, so every attempt and every repetition of one step has the same.
         """
         seals = Seals(self.vault, effect.tenant)
-        context = TaskContext(
-            execution=effect.run,
-            name=effect.run_name,
-            workflow=effect.workflow,
-            task=effect.name,
-            attempt=effect.attempt,
-            idempotency_key=f"{effect.run}.{effect.entry}",
-        )
+        context = context_of(effect)
         try:
             pulse = _pulse_of(effect)
             with running_task(context, pulse):
@@ -276,6 +283,18 @@ class Deployment:
                 raise RequestError(
                     "HF211", f"the result does not fit what {name} returns: {misfit}"
                 ) from None
+
+
+def context_of(effect: RunTask) -> TaskContext:
+    """Return the context of an attempt. Every attempt of one step has the same idempotency key."""
+    return TaskContext(
+        execution=effect.run,
+        name=effect.run_name,
+        workflow=effect.workflow,
+        task=effect.name,
+        attempt=effect.attempt,
+        idempotency_key=f"{effect.run}.{effect.entry}",
+    )
 
 
 def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:

@@ -146,6 +146,7 @@ SCHEDULE_UNKNOWN_MS: Final = 3_600_000  # so long a nominal time waits for code 
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
+WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600  # after the end: longer than a worker may be frozen
 SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS  # an end keeps its log as long
 # A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
 # deletes the record.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, SecretStr
 
-from holdfast import aws, http, workflow
+from holdfast import Lambda, aws, http, task, workflow
 
 
 class Order(BaseModel):
@@ -12,6 +12,10 @@ class Order(BaseModel):
     total: int
     token: SecretStr
     coupon: str | None = None
+
+
+@task(runs_on=Lambda("arn:aws:lambda:eu-west-1:111122223333:function:charge"))
+def charge(order: Order) -> str: ...  # type: ignore[empty-body]
 
 
 @workflow
@@ -32,3 +36,8 @@ def stored(order: Order, key: str | None) -> None:
     http.get("https://api.example.com", query=order.id)  # type: ignore[arg-type]
     http.get("https://api.example.com", headers={"token": order.token})
     http.post("https://api.example.com", json=key)
+    charge(order)
+    found = aws.s3.list_objects_v2(Bucket="b")
+    for item in found["Contents"]:
+        aws.s3.delete_object(Bucket="b", Key=item["Kye"])
+    aws.s3.put_object(Bucket="b", Key="k", ContentLength=found["Contents"][0]["Key"])

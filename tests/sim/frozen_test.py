@@ -30,7 +30,7 @@ EFFECTS_MAX: Final = 40
 def _frozen(kind: str, milliseconds: int, program: int = CHAIN) -> Tally:
     """Freeze each process before each effect, each in a schedule of its own."""
     freeze = ("freeze", 0, FREEZES_MS.index(milliseconds))
-    faults = levels.faults_of(program, [kind], None)
+    faults = levels.faults_in(levels.programs(None)[program], [kind])
     tapes = [(choice, freeze) for choice, *_ in faults]
     return levels.tapes(program, tapes, None)
 
@@ -52,7 +52,7 @@ def _after_a_day(program: int, choices: list[DrawnChoice]) -> Evidence:
 def test_a_crash_whose_recovery_takes_half_a_day_is_seen_wherever_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    crashes = levels.faults_of(CHAIN, levels.CRASHES, None)
+    crashes = levels.faults_in(levels.programs(None)[CHAIN], levels.CRASHES)
     assert not levels.tapes(CHAIN, crashes, None).violated
     monkeypatch.setattr(invocations, "VISIBILITY_SECONDS", 43_200)
     seen = levels.tapes(CHAIN, crashes, None)

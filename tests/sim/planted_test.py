@@ -8,6 +8,7 @@ from holdfast_simulator import invariants
 from tests.sim.planted.deliveries import PLANTED as DELIVERIES
 from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
+from tests.sim.planted.index import PLANTED as INDEX
 from tests.sim.planted.kit import Planted, require_caught
 from tests.sim.planted.outside import PLANTED as OUTSIDE
 from tests.sim.planted.pauses import PLANTED as PAUSES
@@ -35,6 +36,7 @@ ALL = (
     *DELIVERIES,
     *PAUSES,
     *SKIPS,
+    *INDEX,
     *STARTS,
 )
 

@@ -40,6 +40,7 @@ from holdfast import (
     sleep_until,
     start,
     step,
+    stop,
     task,
     task_context,
     timeout,
@@ -257,6 +258,7 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
     publish("status", {"order": o})
     send("paid", {"order": o}, key=o)
+    stop(o)
     with receive("total", Payment, key=o, timeout=days(1)) as request:
         reveal_type(request.data)  # -> Payment
         request.reply(request.id)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.core.state_json import from_json, to_json
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import SimulatorWorld, When
-from tests.unit.migration_kit import TwoVersions, compiled
+from tests.unit.migration_kit import WHY, TwoVersions, compiled
 from tests.unit.pausing_test import settle
 
 PAID = """
@@ -153,6 +153,58 @@ def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: 
     assert check(shop.world) == []
 
 
+def test_a_task_in_hand_gives_its_result_to_the_new_version(tmp_path: Path) -> None:
+    """Another worker commits the migration while the task runs: the first one loses the race."""
+    old = PAID.replace("ship(receipt)", "pay(5)")
+    new = CHECKED.replace("if check(amount):\n        ship(proof)", "pay(5)\n    check(amount)")
+    ran: list[str] = []
+
+    def hook(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, RunTask):
+            ran.append(effect.name)
+            if effect.name == "pay":
+                assert shop.migrate(run)["moves"]
+                assert world._deliver_visible()
+                assert shop.state(run).definition == shop.new.hash
+
+    def once(_effect: RunTask) -> TaskSucceeded:
+        return TaskSucceeded("r-1")
+
+    shop = TwoVersions(compiled(tmp_path, old), compiled(tmp_path, new), once, hook)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert ran == ["pay", "check"]
+    assert shop.describe(run)["output"] == "r-7"
+    assert check(shop.world) == []
+
+
+def test_a_fork_at_a_step_before_the_migration_has_the_version_of_that_time(
+    tmp_path: Path,
+) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    request = {"step": "wait for paid", **WHY}
+    fork = shop.insist(lambda: shop.front.fork("default", run, request, b"87654321"))["execution"]
+    settle(shop)
+    assert shop.state(fork).definition == shop.old.hash
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert (shop.describe(fork)["output"], shop.describe(run)["output"]) == ("r-7", "r-7")
+    assert (shop.scheduled(fork, "check"), shop.scheduled(run, "check")) == (0, 1)
+
+
+@pytest.mark.parametrize("hint", ['renamed={"x": "gone"}', 'assumed_done=["gone"]'])
+def test_a_hint_that_names_nothing_of_the_workflow_is_refused(tmp_path: Path, hint: str) -> None:
+    with pytest.raises(WorkflowError, match="names what it lacks: gone") as caught:
+        compiled(tmp_path, PAID.replace("@workflow", f"@workflow({hint})"))
+    assert caught.value.code == "HF140"
+
+
 BLOCKED = {
     "a step that is gone": (
         PAID.replace('wait_for_event("paid", str, key="k1")', "str(amount)"),
@@ -289,3 +341,90 @@ def test_requests_that_name_no_definition_are_refused(tmp_path: Path) -> None:
             shop.migrate(run, to=to)
         assert caught.value.code == code
     assert shop.migrate(run, to=shop.old.hash, dry_run=True)["moves"] is False
+
+
+GRADED = """
+class Risk(BaseModel):
+    score: int
+
+@task
+def rate(amount: int) -> Risk: ...
+
+@workflow
+def flow(amount: int) -> str:
+    risk = rate(amount)
+    receipt = wait_for_event("paid", str, key="k1")
+    check(risk.score)
+    return receipt
+"""
+FORMS = {
+    "a new field that is read": (
+        GRADED.replace("    score: int", "    score: int\n    grade: int = 0").replace(
+            "risk.score", "risk.grade"
+        ),
+        "`check` reads another form: `risk` has no field `grade`",
+    ),
+    "a field of another type": (
+        GRADED.replace("score: int", "score: str").replace("(risk.score)", "(len(risk.score))"),
+        "`score` of `risk` was int and is str",
+    ),
+    "a model in place of a number": (
+        GRADED.replace("-> Risk", "-> int").replace("risk.score", "risk"),
+        "`risk` was Risk and is int",
+    ),
+    "a wider type": (GRADED.replace("score: int", "score: int | None"), "is allowed"),
+    "a field less": (
+        GRADED.replace("    score: int", "    score: int\n    note: str"),
+        "has no field `note`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_values_that_are_carried_over_need_the_form_that_is_read(tmp_path: Path, case: str) -> None:
+    source, reason = FORMS[case]
+    source = source.replace("check(risk.score)", "check(risk.score or 0)")
+    shop = TwoVersions(compiled(tmp_path, GRADED), compiled(tmp_path, source), rated)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    reasons = shop.reasons(run)
+    assert reasons == [] if reason == "is allowed" else any(reason in why for why in reasons)
+
+
+def test_a_variable_whose_name_another_one_gets_is_not_carried_over(tmp_path: Path) -> None:
+    old = """
+@workflow
+def flow(amount: int) -> int:
+    low = amount + 1
+    high = amount + 10
+    wait_for_event("paid", str, key="k1")
+    return low + high
+"""
+    new = """
+@workflow(renamed={"low": "high", "high": "low"})
+def flow(amount: int) -> int:
+    high = amount + 1
+    low = amount + 10
+    wait_for_event("paid", str, key="k1")
+    return low * 1000 + high
+"""
+    shop = shop_of(tmp_path, old, new)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert shop.describe(run)["output"] == 15_006
+
+    only_one = new.replace('{"low": "high", "high": "low"}', '{"low": "high"}')
+    shop = shop_of(tmp_path, old, only_one)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert any(
+        "reads `low`, which this execution has not computed" in why for why in shop.reasons(run)
+    )
+
+
+def rated(effect: RunTask) -> TaskSucceeded:
+    return TaskSucceeded({"score": 7} if effect.name == "rate" else True)

@@ -24,7 +24,8 @@ from tests.unit.dsl_kit import loaded
 
 HEADER = """
 from pydantic import BaseModel
-from holdfast import compensating, each, parallel, seconds, send, start, task, wait_for_event
+from holdfast import compensating, each, parallel, seconds, send, start, stop, task
+from holdfast import wait_for_event
 from holdfast import workflow
 
 class Grant(BaseModel):
@@ -108,13 +109,18 @@ def test_step_functions_starts_the_machine_and_calls_a_function_that_sends(tmp_p
 @workflow
 def flow(order: str) -> str:
     send("begun", 1, key=order)
+    run = start(dispatch, order)
+    stop(run)
     return start(dispatch, order)
 """
     with loaded(tmp_path, HEADER + body) as module:
         found = to_step_functions(compile_workflow(module.flow), Source.of(module))
     states = found.asl["States"]
     assert states["start dispatch"]["Resource"] == "arn:aws:states:::states:startExecution"
-    assert states["start dispatch"]["Output"] == "{% $states.result.ExecutionArn %}"
+    assert states["start dispatch (2)"]["Output"] == "{% $states.result.ExecutionArn %}"
+    stopped = states["stop execution"]
+    assert stopped["Resource"] == "arn:aws:states:::aws-sdk:sfn:stopExecution"
+    assert stopped["Arguments"] == {"ExecutionArn": "{% $run %}"}
     assert states["send begun"]["Resource"] == "arn:aws:states:::lambda:invoke"
     assert {one.kind for one in found.placeholders.values()} == {"send", "workflow"}
 

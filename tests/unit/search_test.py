@@ -74,6 +74,27 @@ def flow(order: Order, due: datetime) -> str:
     }  # fmt: skip
 
 
+def test_a_graph_is_found_by_fields_of_its_input(tmp_path: Path) -> None:
+    body = """
+from holdfast import dag, step, task
+
+@task
+def load(customer: str, total: int) -> int:
+    return total
+
+flow = dag("flow", step("load", load), search={"customer": "customer", "total": "total"})
+wrong = dag("wrong", step("load", load), search={"customer": "custmer"})
+"""
+    with loaded(tmp_path, HEADER + body) as module:
+        compiled = compile_workflow(module.flow)
+        found: Any = World(others=real).run_json(module.flow, {"customer": "C-1", "total": 5})
+        with pytest.raises(WorkflowError) as refused:
+            compile_workflow(module.wrong)
+    assert compiled.search == {"customer": "str", "total": "int"}
+    assert (found.output, found.attributes) == (5, {"customer": "C-1", "total": 5})
+    assert refused.value.code == "HF150"
+
+
 @pytest.mark.parametrize(
     ("search", "line", "code"),
     [

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, SecretStr
 
-from holdfast import again, publish, send, start, task, wait_for_event, workflow
+from holdfast import again, publish, send, start, stop, task, wait_for_event, workflow
 
 #: What the task has read, in clear.
 read: list[str] = []
@@ -48,3 +48,13 @@ def door(user: str, token: SecretStr) -> str:
 @workflow
 def leave(user: str) -> None:
     send("session", Logout(), key=user)
+
+
+@workflow
+def guard(user: str) -> None:
+    stop(start(session, user))
+
+
+@workflow
+def halt(execution: str) -> None:
+    stop(execution)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from holdfast import Client
+from holdfast.testing import World
 from tests.unit import talk_flows
 from tests.unit.client_kit import MemoryStack
 
@@ -30,3 +31,25 @@ def test_workflows_talk_to_each_other_and_their_secrets_stay_sealed() -> None:
     assert TOKEN not in shown
     assert TOKEN not in repr(stack.world.services.items("executions"))
     assert TOKEN not in repr(stack.world.services.items("mail"))
+
+
+def test_a_workflow_stops_an_execution_that_it_has_started() -> None:
+    client = Client.of(MemoryStack(talk_flows.__name__).api)
+    client.start("guard", {"user": "ann"}).result(timeout=5)
+    [session] = client.list(workflow="session")
+    stopped = client.describe(session["execution"])
+    assert (stopped["status"], stopped["cause"]) == ("ABORTED", "a workflow has stopped it")
+
+
+def test_a_stop_of_an_ended_execution_does_nothing_and_one_of_none_fails() -> None:
+    client = Client.of(MemoryStack(talk_flows.__name__).api)
+    ended = client.start("leave", {"user": "ann"}).execution
+    client.start("halt", {"execution": ended}).result(timeout=5)
+    assert client.describe(ended)["status"] == "SUCCEEDED"
+    unknown = client.start("halt", {"execution": "nothing"}).execution
+    assert client.describe(unknown)["error"] == "InvalidArguments"
+
+
+def test_a_test_notes_a_stop() -> None:
+    run = World().run(talk_flows.halt, "id-1")
+    assert [call.name for call in run.calls if call.kind == "stop"] == ["id-1"]

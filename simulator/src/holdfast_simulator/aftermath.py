@@ -19,6 +19,7 @@ from holdfast.runtime.effects import Get, Handler
 from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.histories import StoredHistory, histories, history
+from holdfast_simulator.invariants import index
 from holdfast_simulator.invariants.commands import forgotten
 from holdfast_simulator.invariants.dues import late_ms_max, stuck_ms_max
 from holdfast_simulator.invariants.heard import unheard
@@ -177,6 +178,9 @@ def note_restless(simulation: Simulation) -> None:
         running = {other for whose, other in simulation.open if whose == tenant}
         rests = Rests(simulation.evidence, found, running, simulation.now_ms)
         simulation.evidence.restless += rests.violations()
+        simulation.evidence.unindexed += index.of_open(
+            simulation.evidence, found, simulation.now_ms
+        )
 
 
 def note_findings(simulation: Simulation) -> None:

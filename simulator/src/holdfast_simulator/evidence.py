@@ -86,7 +86,8 @@ class Evidence:
     those of which a start with a row of its own vanished. `unhidden`:
     executions of which a message stayed hidden for its queue's whole time, or was deleted by one
     worker while another held the lease. `unguarded`: running executions that no check will reach.
-    `restless`: running executions whose waits can no longer end. `diagnosed`: the findings of
+    `restless`: running executions whose waits can no longer end. `unindexed`: those that the index
+    shows wrongly. `diagnosed`: the findings of
     `holdfast doctor`. `redriven`: the changes after the dead letters were sent again at the end;
     `put_back` is their number. `is_endless`: the simulation was aborted. `in_company`: owners of
     leases whose worker has other messages as well. `dispatches`: the commands that were carried
@@ -117,6 +118,7 @@ class Evidence:
     in_company: set[str] = field(default_factory=set)
     unguarded: list[str] = field(default_factory=list)
     restless: list[str] = field(default_factory=list)
+    unindexed: list[str] = field(default_factory=list)
     diagnosed: list[str] = field(default_factory=list)
     redriven: list[str] = field(default_factory=list)
     put_back: int = 0

@@ -126,19 +126,19 @@ def tapes(program: int, choices: Sequence[FaultChoices], directory: Path | None)
     deployed, tally = programs(directory)[program], Tally()
     for written in choices:
         name = f"{deployed.scenario.name}: {', '.join(f'{p} {n} {a}' for p, n, a in written)}"
-        tally.add(name, play(deployed, _EXHAUSTIVE, WrittenTape(written)))
+        tally.add(name, play(deployed, EXHAUSTIVE, WrittenTape(written)))
     return tally
 
 
 #: Faults may come at any time of such a run. Only the tape has faults, and after the last one
 #: everything must continue within the stated time.
-_EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True)
+EXHAUSTIVE: Final = swarm.Swarm(safety_ms=400 * 86_400_000, ends_with_tape=True)
 
 
-def faults_of(program: int, kinds: Iterable[str], directory: Path | None) -> list[FaultChoices]:
+def faults_in(deployed: Deployed, kinds: Iterable[str]) -> list[FaultChoices]:
     """Return each of the kinds at each effect of the quiet schedule that it fits."""
     wanted = tuple(kinds)
-    quiet = play(programs(directory)[program], _EXHAUSTIVE, WrittenTape(()))
+    quiet = play(deployed, EXHAUSTIVE, WrittenTape(()))
     fitting = {
         effect.__name__: [kind for kind in wanted if _fits(kind, frozenset(fits))]
         for effect, fits in KINDS.items()
@@ -191,7 +191,7 @@ def exhaustive(
         machine = programs(directory)[program].started.hash
         fitting = kinds if machine not in seen else [kind for kind in kinds if kind in AGAIN]
         seen.add(machine)
-        single = faults_of(program, fitting, directory)
+        single = faults_in(programs(directory)[program], fitting)
         sets = combinations(single, at_once)
         while part := [tuple(chain(*faults)) for faults in islice(sets, _CHUNK)]:
             yield _Call(tapes, (program, part, directory))

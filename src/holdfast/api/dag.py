@@ -34,7 +34,7 @@ from holdfast.api.graph_model import (
     references_in,
 )
 from holdfast.api.step_types import StepType
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import NO_SEARCH, SearchAttributes, Task, Workflow
 from holdfast.errors import WorkflowError
 
 if TYPE_CHECKING:
@@ -60,9 +60,14 @@ def step(
     return Step(id, task, names, MappingProxyType(dict(arguments or {})), written)
 
 
-def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
+def dag(
+    name: str,
+    *steps: Step,
+    timeout: timedelta | None = None,
+    search: SearchAttributes = NO_SEARCH,
+) -> Dag:
     """Make a workflow of `steps`, at the top level of a module. `timeout` bounds the whole
-    execution.
+    execution. `search` names fields of the input by which executions are found.
 
     All errors of a graph are reported together, when it is compiled or first called.
     """
@@ -70,7 +75,12 @@ def dag(name: str, *steps: Step, timeout: timedelta | None = None) -> Dag:
     if not isinstance(name, str):
         message = f"the name of a graph is {type(name).__name__}, expected a text"
         raise WorkflowError("HF057", message, help='dag("nightly", step(…))')
-    return Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
+    made = Dag(name, steps, timeout, _calling(sys._getframe(1)))  # noqa: SLF001
+    if search:
+        from holdfast.api.searching import require_search  # noqa: PLC0415 - few graphs need it
+
+        made.search = require_search(name, search)
+    return made
 
 
 def _calling(frame: FrameType) -> InPython:

@@ -75,6 +75,9 @@ class Harness(Protocol):
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
         """Start an execution that nothing waits for, and return its id."""
 
+    def stop(self, execution: str, /) -> None:
+        """Stop an execution that was started."""
+
     def publish(self, name: str, value: object, /) -> None:
         """Take note of a value that is readable from outside."""
 

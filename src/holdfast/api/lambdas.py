@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -32,8 +33,15 @@ def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
     return handler
 
 
+def client_context(context: TaskContext) -> dict[str, Any]:
+    """Return the client context with which the engine calls a function as a task."""
+    return {"custom": {"holdfast": {"context": asdict(context)}}}
+
+
 def _context(name: str, context: Any) -> TaskContext:
     called = _called(context)
+    if called is not None and "context" in called:
+        return TaskContext(**called["context"])
     if called is None:
         request = str(getattr(context, "aws_request_id", "local"))
         return TaskContext(

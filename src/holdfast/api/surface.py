@@ -76,6 +76,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "start",
+    "stop",
     "task",
     "task_context",
     "timeout",
@@ -214,6 +215,15 @@ def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> s
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))
+
+
+def stop(execution: str, /) -> None:
+    """Stop an execution that `start` has begun: it undoes what it has to, and is ABORTED.
+
+    Nothing happens to one that has ended. It does not wait for the end. An id of no execution
+    raises InvalidArguments.
+    """
+    _require_harness("stop", execution).stop(execution)
 
 
 def again(*args: Any, **kwargs: Any) -> NoReturn:

@@ -28,6 +28,7 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
+from holdfast.api.runs_on import Lambda, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -241,7 +242,11 @@ class Task(_Declared[P, R]):
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
         renamed: str | None = None,
+        runs_on: Lambda | None = None,
     ) -> None:
+        self.runs_on = runs_on
+        if runs_on is not None:
+            function = stand_in(function, runs_on)
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
         self.batch = batch
@@ -464,6 +469,17 @@ def task(
 @overload
 def task(
     *,
+    runs_on: Lambda,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    idempotent: bool = False,
+    limits: Sequence[Limit] = (),
+    renamed: str | None = None,
+) -> MakesTask: ...
+@overload
+def task(
+    *,
     batch: Batch,
     name: str | None = None,
     retry: Retry | None = None,
@@ -483,6 +499,7 @@ def task(
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
     renamed: str | None = None,
+    runs_on: Lambda | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
@@ -490,6 +507,7 @@ def task(
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
+    `runs_on`: an existing function that the engine calls; the declaration has types and no code.
     """
     make = functools.partial(
         Task,
@@ -501,6 +519,7 @@ def task(
         limits=limits,
         batch=batch,
         renamed=renamed,
+        runs_on=runs_on,
     )
     return make if function is None else make(function)
 

@@ -28,6 +28,8 @@ CHILD_WORKFLOW: Final = "workflow:"
 SEND: Final = "send"
 #: The target of a Task with which the execution goes on as new.
 AGAIN: Final = "again"
+#: The target of a Task that stops another execution.
+STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
 _START: Final = "start:"
@@ -169,7 +171,7 @@ def _ours(text: str) -> Resource | None:
             return Resource("pure", target, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
-        case "send" | "again" | "reply" if not target:
+        case "send" | "again" | "reply" | "stop" if not target:
             return Resource("command", kind, "")
         case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:
             return Resource("command", f"bulk:{target}", "")

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast import resources
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
+from holdfast.aws.function_tasks import elsewhere_of
 from holdfast.aws.host import Host
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
@@ -85,7 +86,7 @@ def make_host(keys: SigningKeys) -> Host:
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
-    tasks = TaskRunner(deployment.run_task, lambda: _services(host))
+    tasks = TaskRunner(deployment.run_task, lambda: _services(host), elsewhere_of(deployment))
     ports = AwsPorts(
         clients,
         ResourceNames.from_environment(os.environ),

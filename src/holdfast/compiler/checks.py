@@ -40,6 +40,7 @@ from holdfast.compiler.ir import (
     Statement,
     StatementBlock,
     StepStatement,
+    StopExecution,
     TaskAction,
     TimeoutBlock,
     Try,
@@ -111,6 +112,7 @@ def _failures_of_action(action: object) -> Failures:
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
             | Reply(_, arguments)
+            | StopExecution(arguments)
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)

@@ -71,14 +71,15 @@ from holdfast.compiler.emit.assembler import resolved
 from holdfast.compiler.emit.emit import emit_block
 from holdfast.compiler.emit.states import MachineParts
 from holdfast.compiler.expressions.query import FieldOf, Variable
-from holdfast.compiler.graphs.compile import emit_dag
+from holdfast.compiler.graphs.compile import GIVEN, emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import by_levels
 from holdfast.compiler.hints import hints_of
 from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
 from holdfast.compiler.keyed import check_key
-from holdfast.compiler.searching import declared_kinds, noted_at_start
+from holdfast.compiler.searching import Noted, declared_kinds, noted_at_start
 from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
+from holdfast.compiler.shapes import shapes_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
 from holdfast.compiler.statements.aliases import captured_names, changes_in_place
@@ -87,6 +88,7 @@ from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.statements import Statements
 from holdfast.compiler.steps.helpers import is_step
+from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.failures import ErrorClasses
 from holdfast.compiler.types.types import Type
 from holdfast.errors import WorkflowError
@@ -111,6 +113,8 @@ class CompiledWorkflow:
     secrets: tuple[str, ...] = ()
     #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
     migration: dict[str, JsonValue] = field(default_factory=dict)
+    #: The JSON forms of the variables; see `shapes.py`.
+    shapes: dict[str, JsonValue] = field(default_factory=dict)
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
@@ -141,6 +145,7 @@ class CompiledWorkflow:
                 "sources": self.sources,
                 **({"secrets": list(self.secrets)} if self.secrets else {}),
                 **({"migration": self.migration} if self.migration else {}),
+                **({"shapes": self.shapes} if self.shapes else {}),
                 **({"search": dict(self.search)} if self.search else {}),
                 **({"keyed": asdict(self.keyed)} if self.keyed else {}),
                 **({"task_modules": dict(self.task_modules)} if self.task_modules else {}),
@@ -195,7 +200,8 @@ def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
 def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
     """Compile a graph as `compile_module` does; the graph need not belong to a module."""
     plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
-    emitted = emit_dag(graph, plan, ErrorClasses(graph.function))
+    noted = _noted_of(graph)
+    emitted = emit_dag(graph, plan, ErrorClasses(graph.function), noted)
     steps = graph.steps
     return CompiledWorkflow(
         name=graph.name,
@@ -209,6 +215,7 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
         sources={name: _place(spot) for name, spot in emitted.spots.items()},
         false_waits=tuple((steps[wait.step].id, steps[wait.other].id) for wait in false_waits),
         secrets=_secrets_of(graph),
+        search={name: kind for name, kind, _ in noted},
         migration=hints_of(
             graph,
             emitted.asl,
@@ -216,6 +223,19 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
             {step.task.renamed: step.task.name for step in steps if step.task.renamed},
         ),
     )
+
+
+def _noted_of(graph: Dag) -> Noted:
+    """Return the search attributes of the graph's input."""
+
+    def refuse(code: str, message: str, help_: str) -> None:
+        raise WorkflowError(code, f"graph {graph.name}: {message}", help=help_)
+
+    inputs = {
+        name: TypedQuery(FieldOf(GIVEN, name), from_annotation(field.annotation))
+        for name, field in graph.inputs.items()
+    }
+    return noted_at_start(graph.search, inputs, refuse)
 
 
 def _secrets_of(graph: Dag) -> tuple[str, ...]:
@@ -428,6 +448,7 @@ def _emit(
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
         migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
+        shapes=shapes_of(unit.assigned),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
     )
 

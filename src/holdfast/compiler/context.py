@@ -272,8 +272,12 @@ class Unit:
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
         #: The replacements of conditional expressions with steps in their arms.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
+        #: Changes of inner lists, as assignments; None where another name may refer to the list.
+        self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
         #: Expressions that were examined already: True when one contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
+        #: For each ASL variable, the type of every value that is assigned to it.
+        self.assigned: dict[str, Type] = {}
         #: File and line where a step is missing, because it or one of its arguments was refused.
         self.lost_lines: set[tuple[str, int]] = set()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}

@@ -21,8 +21,8 @@ Statement: TypeAlias = (
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
-    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | Reply | WaitForEvent | Ask"
-    " | Publish | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
+    "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | StopExecution | Reply"
+    " | WaitForEvent | Ask | Publish | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
 
@@ -279,6 +279,13 @@ class SendEvent:
     """`arguments`: name, key and data of the event."""
 
     event: str
+    arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class StopExecution:
+    """`arguments`: the id of the execution."""
+
     arguments: TypedQuery
 
 

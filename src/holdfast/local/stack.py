@@ -22,6 +22,7 @@ from holdfast.api.surface import Workflow
 from holdfast.asl.program import Json
 from holdfast.aws import protocol
 from holdfast.aws.bus import Bus
+from holdfast.aws.function_tasks import elsewhere_of
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts, Ports
@@ -192,7 +193,9 @@ class _Tasks(TaskRunner):
     host: Host
 
     def __init__(self, deployment: Deployment) -> None:
-        super().__init__(deployment.run_task, lambda: _services(self.host))
+        super().__init__(
+            deployment.run_task, lambda: _services(self.host), elsewhere_of(deployment)
+        )
 
 
 def _host(

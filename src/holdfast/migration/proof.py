@@ -10,7 +10,8 @@ The obligations, each with the failure that it prevents:
                results would have another meaning
     scopes     the same time limits and undo scopes surround the line, and each registered undo step
                exists: else a clock would be missing, or an undo step would be lost
-    variables  whatever may be read from here on has a value: else a later step would fail
+    variables  whatever may be read from here on has a value, of the form that the new version
+               has: else a later step would fail
     passed     no step of the new definition that may stand before this place is missed
     again      no step that may have run is run again
 
@@ -24,6 +25,7 @@ from typing import Final
 
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
+from holdfast.migration.shapes import ShapeComparison
 from holdfast.migration.version import Place, Version, task_of
 
 #: The fields that an open wait has already used, by the kind of wait. A question keeps its texts.
@@ -162,13 +164,21 @@ class Migration:
             yield self._say(line, why, target.name)
 
     def _of_variables(self, line: Line, target: Place) -> Iterator[Obstacle]:
-        has = {self._variables.get(name, name) for name in line.variables}
-        has.update(self._undo_lists(line).values())
+        lists = self._undo_lists(line)
+        taken = set(self._variables.values())
+        kept = (name for name in line.variables if name in self._variables or name not in taken)
+        of = {self._variables.get(name, name): name for name in kept}
+        has = {*of, *lists.values()}
+        forms = ShapeComparison(
+            self.old.source_map.get("shapes", {}), self.new.source_map.get("shapes", {})
+        )
         is_anew = line.standing == "again"
         missing: dict[str, list[str]] = {}
         for name, reader in self.new.read_from(target.name, from_the_start=is_anew).items():
             if name not in has:
                 missing.setdefault(reader, []).append(name)
+            elif name in of and (misfit := forms.misfit(of[name], name)) is not None:
+                yield self._say(line, f"`{reader}` reads another form: {misfit}", reader)
         for reader, names in sorted(missing.items()):
             why = f"`{reader}` reads {_names(sorted(names))}, which this execution has not computed"
             yield self._say(line, why, reader)

@@ -220,7 +220,7 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
     """Carry out the follow-ups of an ended execution: stop its children, report to its parent,
-    delete its row in the index of waits, and remove its RUNNING entry from the list. The last
+    empty its row in the index of waits, and remove its RUNNING entry from the list. The last
     record has its own list entry.
     """
     assert log.state is not None
@@ -231,7 +231,7 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
-    yield from wait_rows.drop_row(log)
+    yield from wait_rows.drop_row(log, log.state.stopped_ms)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
 

@@ -2,12 +2,12 @@
 
 The record that opens an execution carries its waits in its list entry, at no further cost. A later
 record has no list entry. When the execution rests on something else after such a record, and the
-rest lasts, the worker writes one row for the execution: one write unit, and one for its deletion.
+rest lasts, the worker writes one row for the execution: one write unit, and one at the end.
 
     record 4, "Opened"       list entry: waits for the event `paid`
     record 7, `paid` came    a task runs: no row, for it may take a moment only
     record 9, a question     row, `seq` 9: waits for role:credit_manager
-    record 12, the end       the row is deleted, then the entry is removed (`Unlist`)
+    record 12, the end       row, `seq` 12, without waits; then the entry is removed (`Unlist`)
 
 The row is in the table `mail`, partition `T#<scope>#waits#<shard>`, sorted as the list is. It has
 the attributes of a list entry. A reader takes the row in place of the entry when its `seq` is that
@@ -20,8 +20,9 @@ Rules of this file:
   log knows whether the row has to be written, and whether the end has to delete one.
 * After a crash between a commit and its row, the next recovery writes the row, or the sweeper's
   next check.
-* A worker that freezes between a commit and its row may write the row after the end. TTL deletes
-  such a row. An open execution gets a new list entry before the TTL of its row (`Log.is_aging`).
+* The end leaves a row without waits, and TTL deletes it three hours later. So a worker that freezes
+  between a commit and its row cannot write the row after the end: the condition refuses it.
+* An open execution gets a new list entry before the TTL of its row (`Log.is_aging`).
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.state import Execution
 from holdfast.core.subjects import indexed_subjects, lasting_subjects
-from holdfast.limits import RECORD_RETENTION_SECONDS
+from holdfast.limits import RECORD_RETENTION_SECONDS, WAIT_ROW_KEPT_SECONDS
 from holdfast.runtime import listing, wait_text
-from holdfast.runtime.effects import Condition, Delete, Effect, Get, Item, Update
+from holdfast.runtime.effects import Condition, Effect, Get, Item, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -74,10 +75,12 @@ def _text(state: Execution, now_ms: int) -> str:
     return wait_text.text_of(indexed_subjects(state, now_ms))
 
 
-def put_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Write the row of the newest record. A row of a later record stays."""
+def put_row(
+    log: Log, now_ms: int, seconds: int = RECORD_RETENTION_SECONDS
+) -> Generator[Effect, Any, None]:
+    """Write the row of the newest record for so many seconds. A row of a later record stays."""
     assert log.state is not None
-    attributes = _attributes(log, log.state, now_ms)
+    attributes = _attributes(log, log.state, now_ms, now_ms // 1_000 + seconds)
     partition, sort = _key(log, log.state)
     yield Update(
         tables.MAIL,
@@ -89,11 +92,12 @@ def put_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
     )
 
 
-def drop_row(log: Log) -> Generator[Effect, Any, None]:
-    """Delete the row, because the execution has ended or its new list entry says the same."""
+def drop_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
+    """Let TTL delete the row soon, because the execution has ended or its new list entry says the
+    same. Until then the row keeps a frozen worker from writing an older one.
+    """
     if log.indexed.has_row:
-        assert log.state is not None
-        yield Delete(tables.MAIL, *_key(log, log.state))
+        yield from put_row(log, now_ms, WAIT_ROW_KEPT_SECONDS)
 
 
 def repair_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
@@ -104,7 +108,7 @@ def repair_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
     if not log.indexed.has_row:
         return
     if log.state.opened_at == log.sequence:
-        yield from drop_row(log)
+        yield from drop_row(log, now_ms)
         return
     found = yield Get(tables.MAIL, *_key(log, log.state))
     if found is None or found.get(_CHECKSUM) != log.indexed.checksum:
@@ -116,14 +120,14 @@ def _key(log: Log, state: Execution) -> tuple[str, str]:
     return partition, keys.list_sort(state.started_ms, log.run)
 
 
-def _attributes(log: Log, state: Execution, now_ms: int) -> dict[str, str | int]:
+def _attributes(log: Log, state: Execution, now_ms: int, ttl: int) -> dict[str, str | int]:
     entry = listing.attributes_of(log.tenant, listing.entry_of(state, now_ms))
     own = {
         FORMAT_FIELD: FORMAT,
         SEQUENCE: log.sequence,
         _CHECKSUM: log.indexed.checksum,
         resources.LIST_STATUS: state.status,
-        "ttl": now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+        "ttl": ttl,
     }
     place = {resources.LIST_PARTITION, resources.LIST_SORT}
     return {**{name: value for name, value in entry.items() if name not in place}, **own}

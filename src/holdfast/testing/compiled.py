@@ -13,7 +13,7 @@ from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, STOP, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -293,6 +293,8 @@ class _Machine:
         started = started_by(attempt.target)
         if attempt.target == REPLY:
             place = WaitingPlace(path, None, "reply", "", given)
+        elif attempt.target == STOP:
+            place = WaitingPlace(path, None, "stop", given["execution"])
         elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}

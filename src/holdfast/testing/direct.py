@@ -42,7 +42,7 @@ def run_direct(
     try:
         if stop_ms is not None:  # The stop comes before other events of the same moment
             timeline.begin(
-                WaitingPlace((), lambda _: direct.stop(root), "silent", timeout_ms=stop_ms)
+                WaitingPlace((), lambda _: direct.abort(root), "silent", timeout_ms=stop_ms)
             )
         root = direct.execution(workflow, given, (), lambda _: None)
         direct.lines.run(root.line)
@@ -108,7 +108,7 @@ class _Direct:
         self.lines.wait(line, WaitingPlace(line.path, None, "again", workflow.name, given))
         return workflow.normalise_input(given, SEALS)
 
-    def stop(self, execution: _Execution) -> None:
+    def abort(self, execution: _Execution) -> None:
         self._stop(execution, "ABORTED")
 
     def _stop(self, execution: _Execution, status: Literal["ABORTED", "TIMED_OUT"]) -> None:
@@ -249,6 +249,10 @@ class _Direct:
         ).answer
         assert answer is not None
         return str(answer.output)
+
+    def stop(self, execution: str, /) -> None:
+        line = current_line.get()
+        self.lines.wait(line, WaitingPlace(line.path, None, "stop", execution))
 
     def publish(self, name: str, value: object, /) -> None:
         self.timeline.publish(name, to_json(value), current_line.get().path)

@@ -22,6 +22,7 @@ CallKind: TypeAlias = Literal[
     "sleep",
     "send",
     "reply",
+    "stop",
     "start",
     "again",
     "publish",

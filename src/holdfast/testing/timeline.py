@@ -194,7 +194,7 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask":
                 self._wait(place)
-            case "again" | "reply":
+            case "again" | "reply" | "stop":
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
             case "send":
                 self._send(place)

@@ -25,7 +25,7 @@ from holdfast.testing.timeline import Call
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_UNNAMED: Final = ("sleep", "again", "publish", "reply")
+_UNNAMED: Final = ("sleep", "again", "publish", "reply", "stop")
 STARTED: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 
 

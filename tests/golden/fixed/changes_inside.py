@@ -15,7 +15,8 @@ class Point(NamedTuple):
 
 @workflow
 def flow(order: Order, names: list[str], n: int) -> int:
-    groups: dict[str, list[int]] = {"a": []}
+    mine: list[int] = []
+    groups: dict[str, list[int]] = {"a": mine}
     seen: list[str] = []
     groups["a"] = [*groups["a"], n]
     groups["a"] = [*groups["a"], *[n]]

@@ -1,4 +1,4 @@
-"""The invariants I1 to I22, which hold after any faults: each is a function of the evidence.
+"""The invariants I1 to I23, which hold after any faults: each is a function of the evidence.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.
@@ -19,6 +19,7 @@ from holdfast_simulator.invariants import (
     commands,
     ends,
     inbox,
+    index,
     lanes,
     liveness,
     log,
@@ -79,6 +80,7 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I20", "work is bounded", liveness.bounded, True),
     Invariant("I21", "nothing begins while an execution is paused", pauses.begun_in_pauses),
     Invariant("I22", "a skipped step has the result that was given for it", skips.given),
+    Invariant("I23", "the index shows each wait and each attribute", index.agrees, True),
 )
 
 

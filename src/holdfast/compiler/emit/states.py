@@ -28,6 +28,7 @@ from holdfast.compiler.expressions.query import (
     template,
 )
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
+from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
 from holdfast.service_models import action_of
 
@@ -156,6 +157,12 @@ def _with_timeout(state: Mapping[str, Any], timeout: TypedQuery | None) -> dict[
     if timeout is None:
         return dict(state)
     return {**state, "TimeoutSeconds": template(timeout.query)}
+
+
+def note_state(attributes: Noted) -> tuple[str, dict[str, Any]]:
+    """Return the name and the fields of the state that sets search attributes."""
+    noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
+    return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
 
 
 def output_of(value: QueryTree) -> Any:

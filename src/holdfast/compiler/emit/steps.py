@@ -14,6 +14,7 @@ from holdfast.compiler.emit.states import (
     STATES,
     MachineParts,
     event_state,
+    note_state,
     output_of,
     part_of,
     question_state,
@@ -54,6 +55,7 @@ from holdfast.compiler.ir import (
     StartWorkflow,
     StatementBlock,
     StepStatement,
+    StopExecution,
     TaskAction,
     WaitForEvent,
 )
@@ -110,6 +112,9 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case StopExecution(arguments):
+                stopped = {"Resource": "holdfast:stop", "Arguments": template(arguments.query)}
+                return "stop execution", {"Type": "Task", **stopped}
             case Reply(request, arguments):
                 given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
                 return f"reply to {request}", {"Type": "Task", **given}
@@ -121,8 +126,7 @@ class StepEmitter:
                 published = {"Publish": {name: template(value.query)}}
                 return f"publish {name}", {"Type": "Pass", "Holdfast": published}
             case Note(attributes):
-                noted = {name: {kind: template(one.query)} for name, kind, one in attributes}
-                return f"note {', '.join(noted)}", {"Type": "Pass", "Holdfast": {"Note": noted}}
+                return note_state(attributes)
             case Sleep(seconds):
                 return origin.text, {"Type": "Wait", "Seconds": template(seconds.query)}
             case SleepUntil(moment):

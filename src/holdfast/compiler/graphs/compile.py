@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.api.graph_model import FromInput, FromStep, GraphModel, references_in
 from holdfast.api.step_types import Approval, HumanApproval, Rejected
 from holdfast.compiler.emit.assembler import Assembler, Label
-from holdfast.compiler.emit.states import STATES, MachineParts, output_of, task_state
+from holdfast.compiler.emit.states import STATES, MachineParts, note_state, output_of, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Constant,
@@ -28,12 +28,13 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import Chain, Core, Fork, Plan, SingleStep, first_of, steps_of
 from holdfast.compiler.ir import SourcePlace
+from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _RESULT: Final = FieldOf(STATES, "result")
 _INPUT: Final = FieldOf(STATES, "input")
-_GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input")
+GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,16 @@ class Emitted:
     answers: Mapping[str, Any]
 
 
-def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses) -> Emitted:
+def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses, noted: Noted = ()) -> Emitted:
     """Compile a checked graph. `plan`: its order. `errors`: the error classes that its steps may
-    raise.
+    raise. `noted`: the search attributes of its input.
     """
     emitting = _Emitting(graph, MachineParts(errors))
     states = emitting.machine_of(
         _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)
     )
+    if noted:
+        states = emitting.after_note(states, noted)
     head: dict[str, Any] = {"Comment": graph.name, "QueryLanguage": "JSONata"}
     if graph.timeout is not None:
         head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
@@ -104,6 +107,15 @@ class _Emitting:
             state["Output"] = output_of(output)
         self._add(assembler, parts[-1], {**state, "End": True})
         return assembler.machine()
+
+    def after_note(self, states: dict[str, Any], noted: Noted) -> dict[str, Any]:
+        """Return the machine with a first state that sets the search attributes."""
+        name, state = note_state(noted)
+        spot = spot_of(self.graph.written)
+        given = self.machine.names.give(name, SourcePlace(spot.span, ""))
+        self.spots[given] = spot
+        first = {given: {**state, "Next": states["StartAt"]}}
+        return {"StartAt": given, "States": {**first, **states["States"]}}
 
     def _receive(self, assembler: Assembler, body: _Body) -> Mapping[int, QueryTree]:
         """Keep the input of the branch in a variable: only the first state sees it, and later
@@ -264,7 +276,7 @@ class _Emitting:
             case FromStep(id_):
                 return known[self.graph.ids[id_]]
             case FromInput(name):
-                return FieldOf(_GIVEN, name)
+                return FieldOf(GIVEN, name)
             case list() | tuple():
                 return ArrayOf(tuple(self._filled(item, known) for item in tree))
             case dict():

@@ -45,6 +45,10 @@ def changes_in_place(node: ast.AST) -> bool:
             return method in _CHANGES
         case ast.AugAssign():
             return True
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript(), attr=method))
+        ):
+            return method in _CHANGES  # an inner list: `inner_lists`
         case ast.Assign(targets=targets):
             return any(isinstance(target, ast.Subscript) for target in targets)
         case _:

@@ -101,6 +101,7 @@ from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, l
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, lower_branch
 from holdfast.compiler.statements.inlining import inline
+from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
@@ -121,7 +122,7 @@ from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.logs import logger_of, lower_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
-from holdfast.compiler.types.types import NEVER, Type, is_refused
+from holdfast.compiler.types.types import NEVER, Type, is_refused, join
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _EMPTY: Final = Environment({})
@@ -282,7 +283,8 @@ class Statements:
         here, and no undo, handler or `finally` waits for its end.
         """
         is_whole = self.scope.parent is None and self.result is None
-        return is_whole and not self.flow.protections and not self.flow.finals
+        has_handlers = self.flow.protections > self.flow.receives
+        return is_whole and not has_handlers and not self.flow.finals
 
     def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
         return self._lower_step(node, self.durable(node))
@@ -324,6 +326,8 @@ class Statements:
     def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
         """Give `name` a value of this type from here on, and return its ASL variable."""
         variable = self.scope.name(name)
+        before = self.unit.assigned.get(variable)
+        self.unit.assigned[variable] = type_ if before is None else join(before, type_)
         if self.flow.environment is not None:
             is_own = is_own and name not in (self.unit.captured or ())
             self.give(name, Held(Variable(variable), type_, is_own=is_own))
@@ -439,6 +443,10 @@ class Statements:
         self.give(node.name, LocalFunction(node, self.scope))
 
     def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
+        change = as_assignment(self, node)
+        if change is not None:
+            lower_assignment(self, change)
+            return
         match value:
             case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
                 return  # a docstring, or an empty body

@@ -10,8 +10,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast import limits
+from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.types.models import secret_in
 
 _INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
 
@@ -31,6 +33,10 @@ def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> tuple[Obstacl
 
 
 def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
+    if isinstance(declared, ServiceCall):
+        message = f"`{declared.name}` is called in a workflow, with its parameters by name"
+        yield Obstacle("HF008", message, "call it in a @workflow: docs/how-to/services.md")
+        return
     signature = signature_of(declared.function)
     if signature.fault is not None:
         message = f"an annotation of `{declared.name}` {signature.fault.message}"
@@ -41,6 +47,10 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         yield Obstacle("HF008", message, help_)
     if isinstance(declared, Workflow):
         return
+    types = (*signature.parameters.values(), signature.result)
+    if declared.runs_on is not None and any(map(secret_in, types)):
+        message = f"`{declared.name}` runs on a function of its own, where no secret is opened"
+        yield Obstacle("HF187", message, "pass the name of the secret, which the function reads")
     if isinstance(declared, Pure):
         yield from _tasks_inside(declared)
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):

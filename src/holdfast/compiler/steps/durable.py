@@ -31,6 +31,7 @@ _STEPS: Final = frozenset(
             surface.again,
             surface.send,
             surface.start,
+            surface.stop,
         ),
     )
 )

@@ -18,7 +18,7 @@ from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
 from holdfast.compiler.steps.durable import find_outside
-from holdfast.compiler.steps.service_calls import RESULT, lower_service_arguments
+from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
@@ -29,6 +29,7 @@ from holdfast.compiler.steps.waits import (
     lower_send,
     lower_sleep,
     lower_sleep_until,
+    lower_stop,
     lower_wait_for_event,
 )
 from holdfast.compiler.types.types import NONE, Type, is_refused
@@ -69,7 +70,8 @@ class Steps:
 
     def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
         if isinstance(function, ServiceCall):
-            return TaskAction(function, self._arguments(node, function, 0)), RESULT
+            action = TaskAction(function, self._arguments(node, function, 0))
+            return action, result_type(function)
         if isinstance(function, Task):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, signature_of(function.function).result
@@ -106,6 +108,8 @@ class Steps:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:
             return lower_send(self.expressions, found)
+        if function is surface.stop:
+            return lower_stop(self.expressions, found)
         if function is surface.publish:
             return lower_publish(self.expressions, found)
         return lower_ask(self.expressions, found)

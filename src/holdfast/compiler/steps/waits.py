@@ -34,6 +34,7 @@ from holdfast.compiler.ir import (
     SendEvent,
     Sleep,
     SleepUntil,
+    StopExecution,
     WaitForEvent,
 )
 from holdfast.compiler.searching import declared_kinds, kind_of
@@ -163,6 +164,12 @@ def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type
     items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(key, data))
     return SendEvent(event, arguments), NONE
+
+
+def lower_stop(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    execution = require_text(expressions, found["execution"])
+    arguments = ObjectOf((("execution", execution.query),))
+    return StopExecution(TypedQuery(arguments, NONE, execution.fails)), NONE
 
 
 def lower_publish(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

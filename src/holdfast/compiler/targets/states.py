@@ -32,6 +32,7 @@ from holdfast.limits import NAME_CHARACTERS_MAX
 TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "send", "workflow"]
 
 INVOKE: Final = "arn:aws:states:::lambda:invoke"
+_STOP: Final = "arn:aws:states:::aws-sdk:sfn:stopExecution"
 START: Final = "arn:aws:states:::states:startExecution"
 #: Errors of the Lambda service, not of the function's code: AWS's page on best practices says to
 #: retry them.
@@ -161,6 +162,9 @@ class Rewriting:
                 return state  # a call of a service, in AWS's own form
             case "again" | "reply":
                 return state  # refused: see `refusals`
+            case "stop":
+                stopped = {"ExecutionArn": state["Arguments"]["execution"]}
+                return {**state, "Resource": _STOP, "Arguments": stopped}
             case "start":
                 machine = self._placeholder("workflow", target, target)
                 given = {"StateMachineArn": machine, "Input": state["Arguments"]}

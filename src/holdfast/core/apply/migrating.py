@@ -1,7 +1,7 @@
 """The event `Migrated`: the whole state is carried over to another definition.
 
 `plan` is written by `migration/model.py`: occupied states by their old name, renamed variables and
-tasks, numbers of deadlines and of retry rules. What it does not name stays.
+tasks, numbers of deadlines and of retry rules. All other parts of the state stay.
 """
 
 from __future__ import annotations
@@ -64,7 +64,13 @@ def _moved(frame: Frame, plan: _Plan) -> Frame:
 
 
 def _variables(frame: Frame, plan: _Plan) -> dict[str, Json]:
-    found = {plan.variables.get(name, name): value for name, value in frame.variables.items()}
+    # A variable whose name another one gets now is not that variable: it is dropped.
+    taken = set(plan.variables.values())
+    found = {
+        plan.variables.get(name, name): value
+        for name, value in frame.variables.items()
+        if name in plan.variables or name not in taken
+    }
     for name in plan.undo & found.keys():
         found[name] = _with_tasks(found[name], plan.tasks)
     return {**found, **plan.assigned.get(frame.id, {})}

@@ -59,7 +59,7 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "pure", target
         case "workflow", ":", _:
             return "sync", resource
-        case ("start" | "bulk", ":", _) | ("send" | "again" | "reply", "", ""):
+        case ("start" | "bulk", ":", _) | ("send" | "again" | "reply" | "stop", "", ""):
             return "command", resource
         case "event.waitForTaskToken", "", "":
             return "event", ""

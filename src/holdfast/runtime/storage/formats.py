@@ -96,7 +96,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply")
+_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply", "stop")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:

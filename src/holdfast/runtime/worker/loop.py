@@ -535,7 +535,7 @@ class Processing:
         if has_new_waits:
             yield from wait_rows.put_row(self.log, now_ms)
         elif is_opening:
-            yield from wait_rows.drop_row(self.log)
+            yield from wait_rows.drop_row(self.log, now_ms)
         self.offered = []
         self.moments.draws = self.races = 0
         if after.definition != self._definition:  # it goes on as new, or was migrated

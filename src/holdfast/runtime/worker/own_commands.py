@@ -17,7 +17,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, STOP, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Execution
@@ -27,11 +27,14 @@ from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.requests import store_reply
 from holdfast.runtime.commands.start import start
+from holdfast.runtime.commands.stop import stop
 from holdfast.runtime.effects import Effect
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
+#: The cause of an execution that another workflow has stopped.
+_STOPPED: Final = "a workflow has stopped it"
 _ID_CHARACTERS: Final = 32
 _CHANCE_BYTES: Final = 7
 
@@ -65,6 +68,9 @@ def _output(
     given: Any = attempt.arguments
     if attempt.target == SEND:
         yield from event(known, tenant, {**given, "id": once}, chance)
+        return None
+    if attempt.target == STOP:
+        yield from stop(known, tenant, str(given["execution"]), {"cause": _STOPPED}, chance)
         return None
     if attempt.target == REPLY:
         yield from store_reply(tenant, given)

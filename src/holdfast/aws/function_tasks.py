@@ -1,0 +1,81 @@
+"""Tasks that run on an existing Lambda function: the call, and the reading of its answer.
+
+The engine invokes the function and waits for its end, as it waits for a task of its own. The
+arguments are the event, by name and with their defaults. The result is checked against the
+declaration, so that a workflow computes with what its annotations say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from holdfast.api.boundary import Misfit
+from holdfast.api.lambdas import client_context
+from holdfast.api.tasks import InvalidArguments, InvalidResult, Task
+from holdfast.aws.tasks import Elsewhere, TaskPerformer
+from holdfast.deployment import Deployment, context_of
+from holdfast.errors import RequestError
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
+from holdfast.runtime.storage.json_values import plain_text
+
+
+def elsewhere_of(deployment: Deployment) -> Elsewhere:
+    """Return the finder of the tasks that run on functions of their own."""
+
+    def find(effect: RunTask) -> Callable[[TaskPerformer], TaskResult] | None:
+        task = deployment.runs_on_function(effect)
+        return None if task is None else partial(_run, task, effect)
+
+    return find
+
+
+def _run(task: Task[..., Any], effect: RunTask, call: TaskPerformer) -> TaskResult:
+    """Call the function of `task`, and return its result or its error."""
+    assert task.runs_on is not None
+    try:
+        event = task.boundary.normalise_arguments(effect.arguments)
+    except Misfit as misfit:
+        return TaskFailed(InvalidArguments.__name__, f"{task.name}({misfit})")
+    invocation = {
+        "FunctionName": task.runs_on.arn,
+        "Payload": event,
+        "ClientContext": client_context(context_of(effect)),
+    }
+    invoke = replace(effect, kind="service", name="lambda:invoke", arguments=invocation)
+    match call(invoke):
+        case TaskSucceeded(output):
+            return _result(task, output)
+        case TaskFailed() as failed:
+            return _in_own_words(failed)
+        case other:
+            return other
+
+
+def _result(task: Task[..., Any], response: Any) -> TaskSucceeded | TaskFailed:
+    try:
+        output = task.boundary.dump_result(response["Payload"])
+        plain_text(output, f"the result of {task.name}")
+    except Misfit as misfit:
+        return TaskFailed(InvalidResult.__name__, f"{task.name}: {misfit}")
+    except RequestError as error:
+        # A value that cannot be stored would fail every delivery of the message.
+        return TaskFailed(InvalidResult.__name__, error.message)
+    return TaskSucceeded(output)
+
+
+def _in_own_words(failed: TaskFailed) -> TaskFailed:
+    """Return the failure with the error's text as its cause, as a Python task's has it.
+
+    Lambda's runtimes answer with an object: the error's type, its text and its stack trace.
+    """
+    try:
+        told = json.loads(failed.cause or "")
+    except ValueError:
+        return failed
+    if not isinstance(told, dict) or not isinstance(told.get("errorMessage"), str):
+        return failed
+    return replace(failed, cause=told["errorMessage"])
