@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast.core.state_json import from_json, to_json
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import SimulatorWorld, When
-from tests.unit.migration_kit import TwoVersions, compiled
+from tests.unit.migration_kit import WHY, TwoVersions, compiled
 from tests.unit.pausing_test import settle
 
 PAID = """
@@ -151,6 +151,58 @@ def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: 
     assert shop.describe(run)["output"] == "r-7"
     assert shop.scheduled(run, "ship") == 1
     assert check(shop.world) == []
+
+
+def test_a_task_in_hand_gives_its_result_to_the_new_version(tmp_path: Path) -> None:
+    """Another worker commits the migration while the task runs: the first one loses the race."""
+    old = PAID.replace("ship(receipt)", "pay(5)")
+    new = CHECKED.replace("if check(amount):\n        ship(proof)", "pay(5)\n    check(amount)")
+    ran: list[str] = []
+
+    def hook(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, RunTask):
+            ran.append(effect.name)
+            if effect.name == "pay":
+                assert shop.migrate(run)["moves"]
+                assert world._deliver_visible()
+                assert shop.state(run).definition == shop.new.hash
+
+    def once(_effect: RunTask) -> TaskSucceeded:
+        return TaskSucceeded("r-1")
+
+    shop = TwoVersions(compiled(tmp_path, old), compiled(tmp_path, new), once, hook)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert ran == ["pay", "check"]
+    assert shop.describe(run)["output"] == "r-7"
+    assert check(shop.world) == []
+
+
+def test_a_fork_at_a_step_before_the_migration_has_the_version_of_that_time(
+    tmp_path: Path,
+) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    request = {"step": "wait for paid", **WHY}
+    fork = shop.insist(lambda: shop.front.fork("default", run, request, b"87654321"))["execution"]
+    settle(shop)
+    assert shop.state(fork).definition == shop.old.hash
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert (shop.describe(fork)["output"], shop.describe(run)["output"]) == ("r-7", "r-7")
+    assert (shop.scheduled(fork, "check"), shop.scheduled(run, "check")) == (0, 1)
+
+
+@pytest.mark.parametrize("hint", ['renamed={"x": "gone"}', 'assumed_done=["gone"]'])
+def test_a_hint_that_names_nothing_of_the_workflow_is_refused(tmp_path: Path, hint: str) -> None:
+    with pytest.raises(WorkflowError, match="names what it lacks: gone") as caught:
+        compiled(tmp_path, PAID.replace("@workflow", f"@workflow({hint})"))
+    assert caught.value.code == "HF140"
 
 
 BLOCKED = {

@@ -68,6 +68,8 @@ class Flow:
     finals: list[FinalPoint] = field(default_factory=list)
     #: How many `try` bodies and `compensating` blocks surround this point.
     protections: int = 0
+    #: Those of `protections` that only reject a request.
+    receives: int = 0
     #: Names of the lists that loops around this point go through.
     iterated: list[str] = field(default_factory=list)
     returned: list[Type] = field(default_factory=list)

@@ -69,8 +69,10 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
     flow, watcher = statements.flow, Meeting()
     flow.watchers.append(watcher)
     flow.protections += 1
+    flow.receives += 1
     body = statements.block(node.body)
     flow.protections -= 1
+    flow.receives -= 1
     flow.watchers.pop()
     error = statements.scope.name("error", (node, "error"))
     origin = statements.origin(node.items[0].context_expr, "reject")

@@ -283,7 +283,8 @@ class Statements:
         here, and no undo, handler or `finally` waits for its end.
         """
         is_whole = self.scope.parent is None and self.result is None
-        return is_whole and not self.flow.protections and not self.flow.finals
+        has_handlers = self.flow.protections > self.flow.receives
+        return is_whole and not has_handlers and not self.flow.finals
 
     def lower_step(self, node: ast.Call) -> tuple[Action, Type] | None:
         return self._lower_step(node, self.durable(node))

@@ -1,7 +1,7 @@
 """The event `Migrated`: the whole state is carried over to another definition.
 
 `plan` is written by `migration/model.py`: occupied states by their old name, renamed variables and
-tasks, numbers of deadlines and of retry rules. What it does not name stays.
+tasks, numbers of deadlines and of retry rules. All other parts of the state stay.
 """
 
 from __future__ import annotations
