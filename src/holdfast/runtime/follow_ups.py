@@ -133,7 +133,8 @@ def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
     yield from inbox.register(log.tenant, log.run, awaiting, ttl)
-    return (yield from inbox.event_facts(log.tenant, log.run, awaiting, now_ms))
+    assert log.state is not None
+    return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
 
 
 def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
