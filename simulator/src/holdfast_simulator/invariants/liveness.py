@@ -245,13 +245,14 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
     """
     if evidence.scenario.kills:
         return
-    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
     began: dict[tuple[str, int, int], int] = {}
     for one in evidence.ran:
         place = (one.run, one.entry, one.attempt)
         if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
             continue
-        if _woken_ms(case, place) > settled_ms:
+        # A late message may come just when the sweeper has sent its like.
+        settled_ms = max(UNHIDDEN_MS, stuck_ms_max(evidence, one.run))
+        if _woken_ms(case, place) > evidence.faults_end_ms + settled_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
 
 
