@@ -158,7 +158,10 @@ def _migrate(
     # The proof reads whole definitions; most workers never need its modules.
     from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
-    return migrate.migrate(known, tenant, run, _words(asked), chance)
+    told = yield from migrate.migrate(known, tenant, run, _words(asked), chance)
+    if not told["moves"]:
+        raise RequestError("HF544", f"execution {run} has that version already", status=409)
+    return told
 
 
 _COMMANDS: Final[Mapping[str, _Command]] = {
