@@ -167,7 +167,7 @@ def test_the_first_task_runs_once_in_a_burst_of_events(
 ) -> None:
     stack.works = False
     client.event("move", "c1", 1)
-    is_begun = []
+    is_begun: list[bool] = []
 
     def hook(world: Any, effect: Effect, at: str) -> None:
         if at == "before" and isinstance(effect, RunTask) and not is_begun:
@@ -244,7 +244,7 @@ def test_a_crash_before_the_wake_of_the_next_execution_delays_no_event(
     for one in (0, 5, 6):
         client.event("move", "c1", one)
         stack.world.now_ms += 1
-    moved = []
+    moved: list[bool] = []
 
     def hook(world: Any, effect: Effect, at: str) -> None:
         if isinstance(effect, Update) and "to" in effect.put:
