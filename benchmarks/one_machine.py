@@ -2,7 +2,11 @@
 
     uv run python benchmarks/one_machine.py --executions 10000
 
-The server is a process of its own. Its executions run one task and then wait for an event.
+    uv run python benchmarks/one_machine.py --workloads
+
+The server is a process of its own. Its executions run one task and then wait for an event. The
+workloads are a chain of ten steps, a list of 100 items with a step each, a loop of 1,000 steps, and
+200 chains at once; the CPU is that of the whole server process, starts over HTTP included.
 """
 
 from __future__ import annotations
@@ -18,13 +22,16 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 MODULE = """
 from __future__ import annotations
+import time
 from pydantic import BaseModel
-from holdfast import task, wait_for_event, workflow
+from holdfast import each, task, wait_for_event, workflow
 
 class Paid(BaseModel):
     by: str
@@ -48,6 +55,25 @@ def chain(number: int) -> int:
     for _ in range(10):
         number = add(number)
     return number
+
+@workflow
+def fan(numbers: list[int]) -> list[int]:
+    return each(numbers, add)
+
+@workflow
+def loop(until: int) -> int:
+    number = 0
+    while number < until:
+        number = add(number)
+    return number
+
+@task
+def moment() -> int:
+    return time.time_ns() // 1_000
+
+@workflow
+def first() -> int:
+    return moment()
 """
 CLIENTS = 16
 
@@ -122,6 +148,82 @@ def run_chains(executions: int) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Workload:
+    """`count` executions of a workflow, all started before the first result is asked for."""
+
+    name: str
+    workflow: str
+    given: dict[str, Any]
+    steps: int
+    count: int = 1
+
+
+WORKLOADS = (
+    Workload("W1: a chain of 10 steps", "chain", {"number": 0}, 10),
+    Workload("W2: 100 items, a step each", "fan", {"numbers": list(range(100))}, 100),
+    Workload("W3: a loop of 1,000 steps", "loop", {"until": 1_000}, 1_000),
+    Workload("W4: 200 chains at once", "chain", {"number": 0}, 10, 200),
+)
+LATENCIES = 50
+STEPS_MIN = 200
+#: As `holdfast.Client` polls. The CPU of these requests counts, too.
+POLL_SECONDS = 0.1
+
+
+def run_workloads(repeats: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "paying.py").write_text(MODULE)
+        server = Server(folder)
+        for workload in WORKLOADS:
+            _run(server, workload)  # to warm up
+            # The system counts CPU in ticks of 10 ms, so short executions need many rounds.
+            times = repeats * max(1, STEPS_MIN // workload.steps)
+            before = server.cpu_seconds()
+            seconds = [_run(server, workload) for _ in range(times)]
+            cpu_ms = (server.cpu_seconds() - before) * 1_000
+            steps = workload.steps * workload.count
+            found[workload.name] = {
+                "CPU ms per step": round(cpu_ms / steps / times, 3),
+                "steps per s": round(steps / median(seconds)),
+            }
+        waits = sorted(_until_first_task(server) for _ in range(LATENCIES))
+        found["ms from start to first task"] = {"median": waits[LATENCIES // 2], "worst": waits[-1]}
+        server.process.kill()
+        server.process.wait()
+    return found
+
+
+def _run(server: Server, workload: Workload) -> float:
+    """Return the seconds from the first start to the last result."""
+
+    def start(_: int) -> str:
+        request = {"workflow": workload.workflow, "input": workload.given}
+        return str(server.call("POST", "/executions", request)["execution"])
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        runs = list(pool.map(start, range(workload.count)))
+    for run in runs:
+        _output(server, run)
+    return time.perf_counter() - began
+
+
+def _output(server: Server, run: str) -> Any:
+    while (shown := server.call("GET", f"/executions/{run}"))["status"] == "RUNNING":
+        time.sleep(POLL_SECONDS)
+    assert shown["status"] == "SUCCEEDED", shown
+    return shown.get("output")
+
+
+def _until_first_task(server: Server) -> float:
+    began_us = time.time_ns() // 1_000
+    run = server.call("POST", "/executions", {"workflow": "first", "input": {}})["execution"]
+    return round((_output(server, run) - began_us) / 1_000, 1)
+
+
 def timed(action: Any) -> float:
     began = time.perf_counter()
     action()
@@ -132,7 +234,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--executions", type=int, default=10_000)
     parser.add_argument("--chains", type=int, default=0, help="measure this workload instead")
+    parser.add_argument("--workloads", action="store_true", help="measure the four workloads")
+    parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
+    if arguments.workloads:
+        print(json.dumps(run_workloads(arguments.repeats), indent=1))
+        return
     if arguments.chains:
         print(json.dumps(run_chains(arguments.chains)))
         return

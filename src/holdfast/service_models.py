@@ -56,7 +56,9 @@ class UnknownName(Exception):  # noqa: N818 - the compiler turns it into a refus
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter, or a part of one. Models may be recursive, so parts are read when asked."""
+    """One parameter or result, or a part of one. Models may be recursive, so parts are read
+    when asked.
+    """
 
     shape: Any
 
@@ -83,10 +85,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Action:
-    """`target` is as in a Task's Resource: `aws-sdk:s3:putObject`. None: it takes no parameters."""
+    """`target` is as in a Task's Resource: `aws-sdk:s3:putObject`. None: without parameters or
+    result.
+    """
 
     target: str
     request: Parameter | None
+    response: Parameter | None
 
 
 @cache
@@ -100,9 +105,13 @@ def action_of(service: str, method: str) -> Action:
     operation = _operations(found).get(method)
     if operation is None:
         raise UnknownName("action", method, tuple(_operations(found)))
-    shape = _model(found).operation_model(operation).input_shape
+    model = _model(found).operation_model(operation)
     target = f"aws-sdk:{resource_name(found)}:{operation[:1].lower()}{operation[1:]}"
-    return Action(target, None if shape is None else Parameter(shape))
+    request, response = (
+        None if shape is None else Parameter(shape)
+        for shape in (model.input_shape, model.output_shape)
+    )
+    return Action(target, request, response)
 
 
 @cache

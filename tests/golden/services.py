@@ -37,3 +37,7 @@ def stored(order: Order, key: str | None) -> None:
     http.get("https://api.example.com", headers={"token": order.token})
     http.post("https://api.example.com", json=key)
     charge(order)
+    found = aws.s3.list_objects_v2(Bucket="b")
+    for item in found["Contents"]:
+        aws.s3.delete_object(Bucket="b", Key=item["Kye"])
+    aws.s3.put_object(Bucket="b", Key="k", ContentLength=found["Contents"][0]["Key"])

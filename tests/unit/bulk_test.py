@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -12,11 +13,15 @@ import pytest
 from holdfast import cli
 from holdfast.cli import bulk as bulk_command
 from holdfast.remote import client
+from holdfast.remote.answers import Filters
+from holdfast.remote.client import Client
 from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.worker import bulk_pages
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.unit.child_kit import Family, call_of
+from tests.unit.client_kit import MemoryStack
+from tests.unit.dsl_kit import loaded
 from tests.unit.host_kit import Site
 from tests.unit.pausing_test import settle
 
@@ -219,6 +224,26 @@ def test_a_bulk_acts_on_no_bulk(waiting: Stack) -> None:
     )
     assert found["matching"] == 3
     assert waiting.shop.describe(slow)["status"] == "RUNNING"
+
+
+def test_a_search_attribute_selects(tmp_path: Path) -> None:
+    source = """
+from holdfast import wait_for_event, workflow
+
+@workflow(search={"customer": "customer"})
+def hold(customer: str) -> int:
+    return wait_for_event("paid", int, key=customer)
+"""
+    with loaded(tmp_path, source) as module:
+        stack = MemoryStack(module.__name__)
+        shop = Client.of(stack.api)
+        runs = [shop.start("hold", {"customer": one}).execution for one in ("ada", "bob")]
+        filters: Filters = {"where": ["customer=ada"]}
+        assert shop.bulk_dry_run("stop", filters, "r")["matching"] == 1
+        bulk = shop.bulk("stop", filters, "gone", fields={"now": True})["execution"]
+        stack.world.run(until_ms=stack.world.now_ms + 10_000)
+        assert shop.bulk_report(bulk) == {runs[0]: "done"}
+        assert [shop.describe(run)["status"] for run in runs] == ["ABORTED", "RUNNING"]
 
 
 # -- rate, pause, end ------------------------------------------------------------------------------

@@ -42,9 +42,8 @@ class MemoryStack:
         programs = deployment.programs()
         setting = deployment.setting(programs, lambda: KEYS)
         self.world = SimulatorWorld(setting, deployment.run_task)
-        shop = SimpleNamespace(
-            world=_World(self.world, setting), front=deployment.front(programs, KEYS)
-        )
+        self.front = deployment.front(programs, KEYS)
+        shop = SimpleNamespace(world=_World(self.world, setting), front=self.front)
         self.site = Site(cast(Shop, shop))
 
     @property

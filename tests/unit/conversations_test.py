@@ -11,6 +11,8 @@ import pytest
 
 from holdfast import Client, RequestRejected
 from holdfast.api.tasks import Workflow
+from holdfast.compiler.compile import compile_module
+from holdfast.local.proving import subjects_of_modules
 from holdfast.testing import World, real
 from tests.unit import conversation_flows as flows
 from tests.unit.client_kit import MemoryStack
@@ -194,3 +196,14 @@ def test_a_conversation_through_a_stack(talk: Talk) -> None:
     stack.world.run(until_ms=begin_ms + talk.lasts * 1_000)
     [row] = client.list(workflow=talk.workflow.name)
     assert client.describe(row["execution"])["output"] == talk.output
+
+
+def test_a_workflow_may_wait_without_a_bound_for_the_event_that_it_lives_for() -> None:
+    """`check --strict` warns of the waits for other events alone."""
+    compiled = compile_module(flows)
+    warned = {
+        machine.proofs.name
+        for machine in subjects_of_modules([flows.__name__], compiled)
+        if any(found.severity == "warning" for found in machine.proofs.findings)
+    }
+    assert warned == {"customer", "order", "approval"}

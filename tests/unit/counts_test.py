@@ -159,6 +159,20 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
+def test_a_large_event_is_read_once_however_many_follow_it() -> None:
+    """Used events stay stored, and each wait for the next one looks at all of them."""
+    waits = {f"w{number}": wait_for("paid", f"w{number + 1}") for number in range(6)}
+    shop = Shop(machine({**waits, "w6": {"Type": "Succeed"}}))
+    run = shop.start()
+    for number in range(6):
+        shop.world.run(until_ms=shop.world.now_ms + 1_000)
+        shop.send_event(data={"text": "x" * 400_000}, event_id=f"e{number}")
+    shop.world.run()
+
+    assert shop.history(run).state.status == "SUCCEEDED"
+    assert shop.world.services.usage.s3_gets <= 6 + 2
+
+
 def test_an_answer_costs_itself_one_record_and_the_row_of_its_question() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(ask()))

@@ -12,7 +12,9 @@ from holdfast import Client
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import RequestError, WorkflowError
+from holdfast.runtime.effects import PutIfAbsent
 from holdfast_simulator.world import Killed, SimulatorWorld
+from tests.builders import CHANCE
 from tests.unit import keyed_flows
 from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
@@ -199,6 +201,28 @@ def _at_each_effect(
     assert number > 40
 
 
+def test_an_event_that_is_stored_just_after_the_end_starts_the_next_execution() -> None:
+    """The execution ends between the two looks of the API: no worker reads the event for it."""
+    stack = MemoryStack(keyed_flows.__name__)
+    client = Client.of(stack.api)
+    first = client.event("cart", "c1", ADD)["execution"]
+    ended: list[str] = []
+
+    def hook(_process: Any, effect: Any, at: str) -> None:
+        is_it = isinstance(effect, PutIfAbsent) and effect.item["sk"] == "e#late"
+        if is_it and at == "before" and not ended:
+            ended.append(first)
+            client.stop(first)
+            stack.world.run(until_ms=stack.world.now_ms)
+
+    stack.world.hook = hook
+    late = {"name": "cart", "key": "c1", "data": CHECKOUT, "id": "late"}
+    told = stack.world.call(stack.front.event("default", late, CHANCE))
+    stack.world.run(until_ms=stack.world.now_ms)
+    assert ended and told["execution"] != first
+    assert client.describe(told["execution"])["output"] == []
+
+
 def _send_all(stack: MemoryStack, sent: list[dict[str, Any]], between_ms: int) -> None:
     client = Client.of(stack.api)
     for place, one in enumerate(sent):
@@ -211,7 +235,7 @@ def _send_all(stack: MemoryStack, sent: list[dict[str, Any]], between_ms: int) -
 def _insist(client: Client, data: Any, event_id: str) -> None:
     for _ in range(3):
         try:
-            client.event("cart", "c1", data, id=event_id)
+            stack.world.call(stack.front.event("default", event, CHANCE + bytes([number])))
         except Killed:
             continue
         return

@@ -45,7 +45,9 @@ def spans(page: str, *headings: str) -> list[str]:
     return [code for cell in cells for code in code_of(cell)]
 
 
-STATEMENTS = spans("language.md", "Python", "Policy")
+#: The examples have a parameter of this name; tests/unit/find_doc_test.py runs the step.
+NOTE: Final = 'note(stage="packed")'
+STATEMENTS = [code for code in spans("language.md", "Python", "Policy") if code != NOTE]
 EXPRESSIONS = spans("language-values.md", "Python", "Of")
 ANNOTATIONS = spans("language-values.md", "Annotation")
 PATTERNS = spans("language.md", "Pattern")
@@ -68,7 +70,7 @@ def as_body(code: str) -> str:
     """The statements of a workflow in which `code` has its place."""
     tree = ast.parse(code if code not in ("break", "continue") else f"while True: {code}")
     match tree.body[-1]:
-        case ast.Expr(value=value) if not _is_change(value):
+        case ast.Expr(value=value) if len(tree.body) == 1 and not _is_change(value):
             return f"return {code}"
         case ast.While() if code == "break":
             return "for k in numbers: break\nreturn 0"

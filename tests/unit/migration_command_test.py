@@ -65,7 +65,12 @@ def test_migrate_moves_those_that_may_and_undo_takes_them_back(
 ) -> None:
     shop.deploy()
     assert run("migrate", "flow") == 2  # a reason is missing
-    assert run("migrate", "flow", "--reason", "the law", "--json") == 0
+    with pytest.raises(SystemExit):
+        run("migrate", "flow", "--canary", "0", "--reason", "the law")
+    assert (
+        run("migrate", "flow", "--canary", "5", "--rate", "100/s", "--reason", "the law", "--json")
+        == 0
+    )
     asked = json.loads(capsys.readouterr().out)
     assert len(asked["asked"]) == 1 and asked["refused"] == {}
     settle(shop)

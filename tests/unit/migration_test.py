@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from holdfast.core.state_json import from_json, to_json
 from holdfast.errors import RequestError, WorkflowError
-from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded, Unlist
 from holdfast_simulator.invariants import check
-from holdfast_simulator.world import SimulatorWorld, When
+from holdfast_simulator.world import Killed, SimulatorWorld, When, no_faults
+from tests.builders import CHANCE
 from tests.unit.migration_kit import WHY, TwoVersions, compiled
 from tests.unit.pausing_test import settle
 
@@ -150,6 +152,66 @@ def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: 
     shop.world.run()
     assert shop.describe(run)["output"] == "r-7"
     assert shop.scheduled(run, "ship") == 1
+    assert check(shop.world) == []
+
+
+UNDONE = """
+@workflow
+def flow(amount: int) -> str:
+    with compensating() as undo:
+        undo(pay, 5)
+        return wait_for_event("paid", str, key="k1")
+"""
+
+
+def is_listed_after(shop: TwoVersions, run: str, other: Callable[[], Any], way: str) -> bool:
+    """A worker has removed the old list entry when `other` makes its request void. It then loses
+    the race for its record, or crashes.
+    """
+
+    def overtake(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if isinstance(effect, Unlist) and when == "after":
+            world.hook = no_faults
+            other()
+            if way == "crash":
+                raise Killed
+            while world._deliver_visible():
+                pass
+
+    shop.world.hook = overtake
+    settle(shop, 300)
+    assert shop.world.hook is no_faults
+    assert not shop.state(run).is_ended
+    listed = shop.insist(lambda: shop.front.executions("default", {"status": "RUNNING"}))
+    return [row["execution"] for row in listed["executions"]] == [run]
+
+
+@pytest.mark.parametrize("way", ["lost race", "crash"])
+def test_a_migration_that_becomes_void_leaves_the_execution_in_the_list(
+    tmp_path: Path, way: str
+) -> None:
+    shop = shop_of(tmp_path, TWO_WAITS, TWO_WAITS_CHECKED)
+    run = shop.begun({"amount": 5}, seconds=600)
+    shop.deploy()
+    shop.migrate(run)
+    assert is_listed_after(shop, run, lambda: shop.send_event(data="r-7"), way)
+    assert shop.state(run).definition == shop.old.hash
+    assert check(shop.world) == []
+
+
+@pytest.mark.parametrize("way", ["lost race", "crash"])
+def test_a_pause_that_becomes_void_leaves_the_execution_in_the_list(
+    tmp_path: Path, way: str
+) -> None:
+    shop = shop_of(tmp_path, UNDONE, UNDONE)
+    run = shop.begun({"amount": 5}, seconds=600)
+    shop.insist(lambda: shop.front.pause("default", run, WHY, CHANCE))
+
+    def stop() -> None:
+        shop.insist(lambda: shop.front.stop("default", run, {}, b"87654321"))
+
+    assert is_listed_after(shop, run, stop, way)
+    assert shop.state(run).paused is None
     assert check(shop.world) == []
 
 

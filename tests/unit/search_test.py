@@ -22,6 +22,7 @@ from tests.search_kit import INPUT, ORDER, SearchShop, note, started
 from tests.unit.dsl_kit import loaded
 
 HOUR = 3_600
+DAY = 24 * HOUR
 HEADER = """
 from datetime import datetime
 from enum import Enum
@@ -289,6 +290,18 @@ def test_the_order_of_encoded_numbers_is_that_of_the_numbers() -> None:
     encodings = [encoded("int", number) for number in numbers]
     assert encodings == sorted(encodings)
     assert encoded("datetime", "2027-01-01T00:00") == encoded("datetime", "2027-01-01T01:00+01:00")
+
+
+def test_the_rows_of_an_execution_that_waits_for_months_are_renewed() -> None:
+    def ttls(shop: SearchShop) -> set[int]:
+        items = shop.world.services.items("mail")
+        return {int(one["ttl"]) for one in items if "#at#" in str(one["pk"])}
+
+    shop = started()
+    (first,) = ttls(shop)
+    shop.rest(100 * DAY)
+    assert min(ttls(shop)) > first + 40 * DAY
+    assert shop.found("customer=C-17", "stage=new") == ["order-1"]
 
 
 # -- what it costs ---------------------------------------------------------------------------------

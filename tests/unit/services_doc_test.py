@@ -38,7 +38,7 @@ def order_of(page: ModuleType) -> Any:
 def test_the_workflow_of_the_page_stores_charges_and_sends(page: ModuleType) -> None:
     world = World({aws.s3.put_object: {}, http.post: ACCEPTED, aws.sqs.send_message: {}})
     run = world.run(page.invoice, order_of(page))
-    assert run.output == "r7"
+    assert run.output == "200 r7"
     assert run.steps == ["aws.s3.put_object", "http.post", "aws.sqs.send_message"]
     (posted,) = run.calls_of(http.post)
     assert posted.arguments == {
@@ -74,6 +74,15 @@ def test_a_scripted_function_gets_the_fields_of_the_state(page: ModuleType) -> N
         return {"Body": f"{Bucket}/{Key}"}
 
     assert World({aws.s3.get_object: get_object}).run(page.stored, "o1").output == "invoices/o1"
+
+
+def test_the_fields_of_a_result_have_the_types_of_the_model(page: ModuleType) -> None:
+    listed = {"Contents": [{"Key": "a"}, {"Key": "b"}]}
+    world = World({aws.s3.list_objects_v2: listed, aws.s3.delete_object: {}})
+    run = world.run(page.emptied, "invoices")
+    assert run.output == 2
+    assert [call.arguments["Key"] for call in run.calls_of(aws.s3.delete_object)] == ["a", "b"]
+    assert World({aws.s3.list_objects_v2: {}}).run(page.emptied, "invoices").output == 0
 
 
 def test_the_states_are_those_of_step_functions(page: ModuleType) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.arguments import MODULES_HELP, rate
+from holdfast.cli.arguments import MODULES_HELP, listed_count, rate
 from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
@@ -44,7 +44,9 @@ def add(commands: Any) -> None:
     moving.add_argument(
         "--dry-run", action="store_true", help="only say which executions may move, and why not"
     )
-    moving.add_argument("--canary", type=int, metavar="N", help="move only N, of all positions")
+    moving.add_argument(
+        "--canary", type=listed_count, metavar="N", help="move only N, of all positions"
+    )
     moving.add_argument("--rate", type=rate, metavar="N/s", help="or N/min; default: no limit")
     moving.add_argument("--reason", help="the history keeps it; needed unless --dry-run")
     moving.add_argument("--by", help="who asks; default: the user of this machine")

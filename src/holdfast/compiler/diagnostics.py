@@ -67,9 +67,9 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF085": "the name of a published value that is computed",
         "HF086": "a start of what is no workflow",
         "HF087": "`again` where the workflow cannot go on as new",
-        "HF150": "a search attribute that is not a field of the input",
+        "HF150": "a search attribute that is no field of the input",
         "HF151": "a search attribute of a type that cannot be searched",
-        "HF152": "a note of an attribute that the workflow does not declare",
+        "HF152": "`note(…)` of an attribute that the workflow does not declare, or of another type",
         "HF156": "a key that is no text, or an event that starts a workflow and is not taken by it",
         "HF157": "a call of a workflow that has a key",
         "HF159": "a way through the handling of a request without a reply at its end",
@@ -81,6 +81,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF183": "a call of a service without a parameter that it needs",
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
+        "HF190": "a field that the result of a service does not have",
         "HF187": "a secret for a task that runs on a function of its own",
     }
 )

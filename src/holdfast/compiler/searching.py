@@ -129,7 +129,7 @@ def _field(path: str, inputs: Mapping[str, TypedQuery], refuse: Refuse) -> Typed
     for name in names:
         if may_be_none(value.type):
             message = f'"{path}": `{reached}` may be None'
-            refuse("HF150", message, f"note({name}=…) after a test of `{reached}`")
+            refuse("HF150", message, f"note(…) after a test of `{reached}`")
             return None
         found = member_of(value, name)
         if found is None:

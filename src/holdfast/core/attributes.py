@@ -34,7 +34,9 @@ def attribute_of(kind: str, value: Json) -> Attribute | None:
 
 
 def instant_ms(text: str) -> int | None:
-    """Return the milliseconds of a time. One without a zone is read as UTC. None: it is no time."""
+    """Return the milliseconds of a time. One without a zone is read as UTC. None: the text is not a
+    time.
+    """
     nanos = nanos_of(text)
     nanos = nanos_of(f"{text}Z") if nanos is None else nanos
     return None if nanos is None else nanos // 1_000_000

@@ -63,7 +63,8 @@ def subjects_of_modules(
         if registry.namesakes:
             module = found.function.partition(":")[0]
             facts = facts_of_tasks(registry.tasks_of(module, found.task_modules))
-        proofs = prove(found.name, found.asl, facts)
+        own_event = None if found.keyed is None else found.keyed.starts_on
+        proofs = prove(found.name, found.asl, facts, own_event)
         machines.append(ProvenMachine(proofs, _by_sources(found.sources)))
     return machines
 

@@ -53,8 +53,12 @@ class Proofs:
     limits: tuple[tuple[MachineLevel, str, tuple[str, ...]], ...] = ()
 
 
-def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
-    """Prove a validated document. `facts`: the known facts about tasks, by the task's name."""
+def prove(
+    name: str, document: Mapping[str, Any], facts: FactsByTask, own_event: str | None = None
+) -> Proofs:
+    """Prove a validated document. `facts`: the known facts about tasks, by the task's name.
+    `own_event`: the event that starts the workflow.
+    """
     levels = levels_of(document)
     loops = loops_of(levels)
     worst = worst_of(levels)
@@ -62,7 +66,7 @@ def prove(name: str, document: Mapping[str, Any], facts: FactsByTask) -> Proofs:
         *find_reach(levels),
         *find_names(levels),
         *find_loops(loops),
-        *find_waits(document, levels),
+        *find_waits(document, levels, own_event),
         *find_sagas(levels, facts),
         *_find_history(name, levels, worst),
     ]

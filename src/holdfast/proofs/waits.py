@@ -89,6 +89,11 @@ def _is_raced(level: MachineLevel) -> bool:
     return ends is not None and sum(map(ends_in_time, beside)) >= ends
 
 
+def _is_for(wait: BoundedWait, event: str | None) -> bool:
+    arguments = wait.level.states[wait.state].get("Arguments")
+    return event is not None and isinstance(arguments, dict) and arguments.get("event") == event
+
+
 def _help(wait: BoundedWait) -> str:
     if kind_of(wait.level.states[wait.state]) == "activity":
         return (
@@ -98,11 +103,13 @@ def _help(wait: BoundedWait) -> str:
 
 
 def find_waits(
-    document: Mapping[str, Any], levels: Sequence[MachineLevel]
+    document: Mapping[str, Any], levels: Sequence[MachineLevel], own_event: str | None
 ) -> Iterator[ProofFinding]:
-    """Yield the findings HF098 and HF099."""
+    """Yield the findings HF098 and HF099. `own_event`: the event that starts the workflow and that
+    it lives for; it may wait for the next one without a bound.
+    """
     for wait in waits_of(document, levels):
-        if not wait.bounded_by:
+        if not wait.bounded_by and not _is_for(wait, own_event):
             yield ProofFinding(
                 "HF098",
                 "warning",

@@ -146,7 +146,7 @@ def _value(name: str, kind: AttributeKind, text: str) -> str | int | bool:
         case _:
             expected = {"int": "a whole number", "bool": "true or false"}
             time = "a time, such as 2027-01-15T08:00:00Z"
-            raise _bad(f"{name} is a {kind}, and {text!r:.60} is none", expected.get(kind, time))
+            raise _bad(f"{name}={text:.60} is not of type {kind}", expected.get(kind, time))
 
 
 def _bad(found: str, expected: str) -> RequestError:

@@ -40,6 +40,7 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Extend,
+    Get,
     Item,
     Message,
     Put,
@@ -47,6 +48,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.gates import batches, dispense
+from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -133,7 +135,8 @@ def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
     yield from inbox.register(log.tenant, log.run, awaiting, ttl)
-    return (yield from inbox.event_facts(log.tenant, log.run, awaiting, now_ms))
+    assert log.state is not None
+    return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
 
 
 def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
@@ -245,6 +248,18 @@ def leave_list(log: Log) -> Generator[Effect, Any, None]:
     listed_at = log.sequence if log.state.is_ended else log.state.opened_at
     if listed_at is not None:
         yield Unlist(log.partition, listed_at)
+
+
+def has_entry(log: Log) -> Generator[Effect, Any, bool]:
+    """Return True when the list shows the execution as running."""
+    assert log.state is not None
+    if log.state.opened_at is None:
+        return False
+    for record in log.records:
+        if record.sequence == log.state.opened_at:
+            return record.is_listed  # it was read a moment ago, with the log
+    opened = yield Get(tables.EXECUTIONS, log.partition, log.state.opened_at)
+    return opened is not None and is_listed(opened)
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:

@@ -220,16 +220,18 @@ def events_of(
     return [item for item in items if is_for(item, run)]
 
 
-def event_facts(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    """Return every stored, unexpired event for the wait, earliest first. The core refuses used
-    ones.
+def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
+    """Return every stored, unexpired event for the wait that is not used, earliest first.
+
+    Used events stay stored: an execution that receives many would parse all of them, and read the
+    blobs of large ones, at each wait.
     """
-    items = yield from events_of(tenant, run, awaiting.event_name, awaiting.event_key)
+    items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
     found: list[Fact] = []
     with reading("an event"):
         for item in sorted(items, key=place_of):
             expires_ms = int(item["expires"])
-            if expires_ms > now_ms:
+            if expires_ms > now_ms and event_id(item) not in state.used_events:
                 data = yield from unstow(tenant, "events", item)
                 fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms)
                 found.append(fact)
@@ -411,7 +413,7 @@ def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
     found: list[Fact] = []
     for frame in list(state.frames.values()):
         if isinstance(frame.waiting, Awaiting):
-            found += yield from mail_of(tenant, state.run, frame.waiting, now_ms)
+            found += yield from mail_of(tenant, state, frame.waiting, now_ms)
         elif isinstance(frame.waiting, Attempt):
             found += yield from result_of_batch(tenant, state.run, frame.waiting)
     return found
@@ -424,7 +426,7 @@ def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
     return (yield from answer_by_key(tenant, run, keys.answer(attempt.entry, attempt.attempt)))
 
 
-def mail_of(tenant: str, run: str, awaiting: Awaiting, now_ms: int) -> FactsResult:
+def mail_of(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
     if awaiting.kind == "event":
-        return (yield from event_facts(tenant, run, awaiting, now_ms))
-    return (yield from answer_facts(tenant, run, awaiting))
+        return (yield from event_facts(tenant, state, awaiting, now_ms))
+    return (yield from answer_facts(tenant, state.run, awaiting))

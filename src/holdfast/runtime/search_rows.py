@@ -17,7 +17,7 @@ value row for the new value, and one row with all present values:
     T#atn#<run> · -            the present values; `seq` counts the changes
 
 A reader takes the values of this row in place of those in a value row. So a value row of an old
-value finds nothing, whoever has written it last.
+value finds nothing, even if a frozen worker has written it again.
 
 Rules of this file:
 * Rows are written after the commit of their record. After a crash between the two, a recovery or

@@ -17,7 +17,7 @@ Rules of this file:
 * A row is written after the commit of its record. A condition on `seq` keeps a worker that was
   frozen from replacing the row of a later record.
 * Each record says which waits are indexed (`wait_text.IndexedWaits`). So a worker that loads the
-  log knows whether the row has to be written, and whether the end has to delete one.
+  log knows whether the row has to be written, and whether the end has to empty one.
 * After a crash between a commit and its row, the next recovery writes the row, or the sweeper's
   next check.
 * The end leaves a row without waits, and TTL deletes it three hours later. So a worker that freezes

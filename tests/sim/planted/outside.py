@@ -13,9 +13,9 @@ from typing import Any
 
 from holdfast.core import advance
 from holdfast.core.commands import StopChild
-from holdfast.core.state import Awaiting
+from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
-from holdfast.runtime import children, follow_ups
+from holdfast.runtime import children, follow_ups, inbox
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup
@@ -255,7 +255,13 @@ def _use_events_again(patch: Patch) -> None:
             own = {"event": fact.event_id, "expires": fact.expires_ms}
             advance._complete(decision, frame, decision.state_of(frame), fact.data, **own)
 
+    real = inbox.event_facts
+
+    def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> Any:
+        return (yield from real(tenant, state._replace(used_events={}), awaiting, now_ms))
+
     patch.setattr(advance, "_event_received", received)
+    patch.setattr(inbox, "event_facts", event_facts)
 
 
 # -- tokens ----------------------------------------------------------------------------------------

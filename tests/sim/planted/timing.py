@@ -301,8 +301,8 @@ def _never_expire(patch: Patch) -> None:
     """Ignore expiry: only TTL deletes expired items, and it may be days late."""
     real = inbox.event_facts
 
-    def event_facts(tenant: str, run: str, awaiting: Awaiting, _now_ms: int) -> Any:
-        found: Any = yield from real(tenant, run, awaiting, 0)
+    def event_facts(tenant: str, state: Execution, awaiting: Awaiting, _now_ms: int) -> Any:
+        found: Any = yield from real(tenant, state, awaiting, 0)
         return [with_fields(one, expires_ms=10**15) for one in found]
 
     patch.setattr(inbox, "event_facts", event_facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from holdfast.core.state import Awaiting, ChildExecutions, Execution
@@ -23,6 +24,7 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
         is_void |= item.get("kind") == inbox.RESUME and state.paused is None
         is_void |= item.get("kind") == inbox.PAUSE and state.paused is not None
         is_void |= item.get("kind") == inbox.SKIP and not _is_open(state, item)
+        is_void |= item.get("kind") == inbox.MIGRATE and not _is_where_it_was(state, item)
         if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
             yield f"{history.run}: nobody has heard {key}"
     for frame in state.frames.values():
@@ -59,6 +61,15 @@ def _is_open(state: Execution, skip: Item) -> bool:
     """Return True when the visit that the skip names has not ended."""
     frame = state.frames.get(str(skip["frame"]))
     return frame is not None and frame.entered_event == skip["entered"]
+
+
+def _is_where_it_was(state: Execution, migration: Item) -> bool:
+    """Return True when no visit has ended since the migration was proven."""
+    if "v" not in migration:
+        return False  # the move is in a blob
+    move = json.loads(str(migration["v"]))
+    visits = {frame.id: frame.entered_event for frame in state.frames.values()}
+    return bool(move["from"] == state.definition and move["visits"] == visits)
 
 
 def _shown_ms(evidence: Evidence, history: StoredHistory, wait: Awaiting) -> int:

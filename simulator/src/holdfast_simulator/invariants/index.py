@@ -1,6 +1,6 @@
-"""I23: the index says what rests, and has the attributes that the log has.
+"""I23: the index shows each wait, and the attributes that the log has.
 
-What an execution waits for is read off its frames, and its attributes are folded from its events.
+The waits of an execution are read off its frames, and its attributes are folded from its events.
 The index is read as stored: entries of records, rows of waits, value rows and rows of changes. Only
 waits for events and for people are compared: other waits may end while the schedule ends.
 

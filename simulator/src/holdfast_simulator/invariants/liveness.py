@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.core.events import Event
+from holdfast.core.run_ids import parent_run
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     POLL_SECONDS_MAX,
@@ -79,27 +80,41 @@ def none_stuck(case: Case) -> Iterator[str]:
         most_ms = late_ms_max(case.schedule, history, due.set_ms)
         if late_ms > (LOST_MS if due.is_parked else most_ms):
             yield f"{history.run}: a {due.what} due at {due.due_ms} came {late_ms} ms late"
+    begun = _begun_ms(case.schedule)
     for history in case.histories:
-        yield from _late_mail(case.schedule, history)
+        yield from _late_mail(case.schedule, history, begun.get((history.tenant, history.run), 0))
     # A start whose first task crashes its workers is tried again and again
     if not case.schedule.scenario.kills:
-        yield from _late_beginnings(case.schedule)
+        yield from _late_beginnings(case)
 
 
-def _late_beginnings(evidence: Evidence) -> Iterator[str]:
-    """Yield executions whose start was sent and whose log began too late."""
-    begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
+def _late_beginnings(case: Case) -> Iterator[str]:
+    """Yield executions whose start was sent and whose log began too late. A child that has not
+    begun counts until its parent has ended: after that no result of it is used, and the sweeper has
+    no row that leads to it.
+    """
+    evidence, begun, ended = case.schedule, _begun_ms(case.schedule), dict[tuple[str, str], int]()
+    for history in case.histories:
+        if history.state.is_ended:
+            ended[history.tenant, history.run] = history.records[-1].at_ms
     for (kind, *whose), sent_ms in evidence.dispatches.first_ms.items():
         tenant, run = map(str, whose[:2])
-        begun_ms = begun.get((tenant, run), evidence.ended_ms)
+        needed_until_ms = ended.get((tenant, parent_run(run) or ""), evidence.ended_ms)
+        begun_ms = begun.get((tenant, run), needed_until_ms)
         late_ms = begun_ms - max(sent_ms, evidence.faults_end_ms)
         if kind == "start" and late_ms > stuck_ms_max(evidence, run):
             yield f"{run}: its start was sent at {sent_ms}, and its log begins {late_ms} ms late"
 
 
-def _late_mail(evidence: Evidence, history: StoredHistory) -> Iterator[str]:
+def _begun_ms(evidence: Evidence) -> dict[tuple[str, str], int]:
+    """Return the true time of the first record of each execution."""
+    return {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
+
+
+def _late_mail(evidence: Evidence, history: StoredHistory, begun_ms: int) -> Iterator[str]:
     """Yield inbox messages for a wait that were applied too late, including the start of an
-    activity's task, from which its time counts.
+    activity's task, from which its time counts. The waits of a start count from the first record,
+    as in `_late`.
     """
     skew_of, most_ms = skews(evidence), stuck_ms_max(evidence, history.run)
     waits: dict[str, tuple[Event, int]] = {}
@@ -117,7 +132,7 @@ def _late_mail(evidence: Evidence, history: StoredHistory) -> Iterator[str]:
                 place = _mail_of(history, asked, event)
                 stored_ms = evidence.stored.get(place)
                 if stored_ms is not None:
-                    wanted_ms = max(stored_ms, since_ms, evidence.faults_end_ms)
+                    wanted_ms = max(stored_ms, since_ms, begun_ms, evidence.faults_end_ms)
                     late_ms = event.at_ms - skew_ms - wanted_ms
                     if late_ms > most_ms:
                         yield f"{history.run}: {place[1]} was applied {late_ms} ms late"
@@ -161,7 +176,7 @@ def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
     (R18), so its waits count from its first record.
     """
     evidence = case.schedule
-    begun = {(one.tenant, one.run): one.at_ms for one in evidence.wrote if one.sequence == 0}
+    begun = _begun_ms(evidence)
     for history, due in all_dues(case):
         # A wait that another event ends long after its time was neglected too.
         ended_ms = due.over_ms if due.came_ms is None else due.came_ms
@@ -230,13 +245,14 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
     """
     if evidence.scenario.kills:
         return
-    settled_ms = evidence.faults_end_ms + UNHIDDEN_MS
     began: dict[tuple[str, int, int], int] = {}
     for one in evidence.ran:
         place = (one.run, one.entry, one.attempt)
         if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
             continue
-        if _woken_ms(case, place) > settled_ms:
+        # A late message may come just when the sweeper has sent its like.
+        settled_ms = max(UNHIDDEN_MS, stuck_ms_max(evidence, one.run))
+        if _woken_ms(case, place) > evidence.faults_end_ms + settled_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
 
 

@@ -32,11 +32,13 @@ from holdfast.compiler.expressions.query import (
     items_of,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
+from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
 from holdfast.compiler.types.types import (
     DATE,
     FLOAT,
     INT,
+    NEVER,
     NONE,
     SECRET,
     STR,
@@ -148,7 +150,8 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
         FunctionCall("lookup", (value, key)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
-    return found, join(type_.value, default.type), CANNOT_FAIL
+    # A field that no result of the service has is never there.
+    return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
 def _keys(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.diagnostics import nearest
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -32,6 +33,7 @@ from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
     ModelOf,
+    ResultOf,
     TupleOf,
     Type,
     describe,
@@ -64,15 +66,35 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
             return TypedQuery(query, STR, fails | {"IndexError"})
         case TupleOf(elements) if isinstance(key.query, Constant):
             return _tuple_item(lowering, node, base, elements, key.query.value)
-        case DictOf(value) if is_key(key.type):
+        case DictOf() as dict_ if is_key(key.type):
+            found = value_at(dict_, key.query)
+            if found is None:
+                return _refuse_field(lowering, node, dict_, str(getattr(key.query, "value", "")))
             query = guard(FunctionCall("lookup", (base.query, key.query)), f"KeyError: {text}")
-            return TypedQuery(query, value, fails | {"KeyError"})
+            return TypedQuery(query, found, fails | {"KeyError"})
     return lowering.unit.refused(
         node,
         "HF002",
         f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
         _index_help(lowering.unit.text(node.value), base.type),
     )
+
+
+def value_at(dict_: DictOf, key: QueryTree) -> Type | None:
+    """The type of the value under the key; None for a field that no result of the service has."""
+    match dict_, key:
+        case ResultOf(), Constant(str(name)):
+            return dict_.fields().get(name)
+        case _:
+            return dict_.value
+
+
+def _refuse_field(lowering: Lowering, node: ast.Subscript, dict_: DictOf, name: str) -> TypedQuery:
+    assert isinstance(dict_, ResultOf)
+    known = dict_.fields()
+    meant = nearest(name, known) or next(iter(known), None)
+    help_ = f'{lowering.unit.text(node.value)}["{meant}"]' if meant else "it has no fields"
+    return lowering.unit.refused(node, "HF190", f"{dict_.name} has no field `{name}`", help_)
 
 
 def _index_help(text: str, type_: Type) -> str:

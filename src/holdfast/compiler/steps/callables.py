@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast import limits
+from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.models import secret_in
@@ -32,6 +33,10 @@ def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> tuple[Obstacl
 
 
 def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
+    if isinstance(declared, ServiceCall):
+        message = f"`{declared.name}` is called in a workflow, with its parameters by name"
+        yield Obstacle("HF008", message, "call it in a @workflow: docs/how-to/services.md")
+        return
     signature = signature_of(declared.function)
     if signature.fault is not None:
         message = f"an annotation of `{declared.name}` {signature.fault.message}"

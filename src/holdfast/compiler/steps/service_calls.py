@@ -30,12 +30,14 @@ from holdfast.compiler.types.types import (
     NEVER,
     NONE,
     REFUSED,
+    STR,
     UNKNOWN,
     DictOf,
     EnumOf,
     ListOf,
     ModelOf,
     Opaque,
+    ResultOf,
     TextForm,
     TupleOf,
     Type,
@@ -46,8 +48,12 @@ from holdfast.compiler.types.types import (
 )
 from holdfast.service_models import Action, Parameter, ParameterKind, UnknownName
 
-#: The type of the result of each call: a JSON object.
-RESULT: Final = DictOf(UNKNOWN)
+_HTTP_FIELDS: Final[Mapping[str, Type]] = {
+    "StatusCode": INT,
+    "StatusText": STR,
+    "Headers": DictOf(ListOf(STR)),
+    "ResponseBody": UNKNOWN,
+}
 #: Text parameters that carry a document: an object given for one is sent as its JSON text.
 _DOCUMENTS: Final = frozenset({"Body", "Detail", "Input", "Message", "MessageBody", "Payload"})
 _SHOWN: Final[Mapping[ParameterKind, str]] = {
@@ -81,6 +87,41 @@ def lower_service_arguments(
     }
     items = tuple((name, value.query) for name, value in lowered.items())
     return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
+
+
+def result_type(call: ServiceCall) -> Type:
+    """The type of the result of a call whose arguments were lowered."""
+    if not isinstance(call, AwsCall):
+        return ResultOf(f"{call.name}()", lambda: _HTTP_FIELDS)
+    response = service_models.action_of(call.service, call.action).response
+    if response is None:
+        return ResultOf(f"{call.name}()", dict)
+    return _type_of(response, f"{call.name}()")
+
+
+def _type_of(found: Parameter, name: str) -> Type:
+    match found.kind:
+        case "text" | "bytes" | "moment":
+            return STR
+        case "whole":
+            return INT
+        case "number":
+            return FLOAT
+        case "truth":
+            return BOOL
+        case "list":
+            return ListOf(_type_of(found.element, f"{name}[…]"))
+        case "map":
+            return DictOf(_type_of(found.element, f"{name}[…]"))
+        case "object":
+
+            def fields() -> Mapping[str, Type]:
+                parts = found.fields.items()
+                return {field: _type_of(part, f"{name}.{field}") for field, part in parts}
+
+            return ResultOf(name, fields)
+        case "any":
+            return UNKNOWN
 
 
 # -- AWS -------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
 from holdfast.compiler.steps.durable import find_outside
-from holdfast.compiler.steps.service_calls import RESULT, lower_service_arguments
+from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
@@ -70,7 +70,8 @@ class Steps:
 
     def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
         if isinstance(function, ServiceCall):
-            return TaskAction(function, self._arguments(node, function, 0)), RESULT
+            action = TaskAction(function, self._arguments(node, function, 0))
+            return action, result_type(function)
         if isinstance(function, Task):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, signature_of(function.function).result

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -55,6 +55,21 @@ class DictOf:
     """A dict with text keys."""
 
     value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOf(DictOf):
+    """The dict that a service returns. `name` says which, and `fields` has the types of its
+    fields: a function, because the models of services are recursive.
+    """
+
+    name: str
+    fields: Callable[[], Mapping[str, Type]] = field(compare=False)
+
+    def __init__(self, name: str, fields: Callable[[], Mapping[str, Type]]) -> None:
+        object.__setattr__(self, "value", UNKNOWN)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "fields", fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +309,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
     if depth > _DEPTH_MAX:
         return UNKNOWN
     match type_:
+        case ResultOf():
+            return type_
         case ListOf(element, is_tuple):
             return ListOf(bounded(element, depth + 1), is_tuple)
         case DictOf(value):

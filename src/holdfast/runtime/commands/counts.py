@@ -32,7 +32,7 @@ from holdfast.runtime.listing import (
 from holdfast.runtime.storage import tables
 from holdfast.runtime.wait_rows import read_row
 
-#: What executions are counted by.
+#: The names by which executions are counted.
 GROUPS: Final = ("workflow", "status", "wait")
 
 

@@ -44,7 +44,7 @@ def migrate(
     log = yield from known.require_log(tenant, identifier)
     state = log.state
     if state is None:
-        raise _no_definition(identifier, "has not begun: it begins with the newest definition")
+        raise _no_definition(identifier, "has not begun: ask again in a moment")
     target = yield from _target(known, tenant, state, request.get("to", LATEST))
     old = yield from known.programs.fetch(tenant, state.definition)
     answer: dict[str, Any] = {"execution": log.run, "from": old.hash, "to": target.hash}

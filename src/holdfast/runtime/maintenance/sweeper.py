@@ -79,7 +79,6 @@ from holdfast.runtime.effects import (
     Send,
     WriteDeadline,
 )
-from holdfast.runtime.listing import is_listed
 from holdfast.runtime.maintenance import due_schedules, quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -263,7 +262,8 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
     That worker may not have published the end either, and a concurrent delivery may have deleted
     its message. A worker publishes it, because the sweeper has no right to.
     """
-    is_listed = yield from _is_listed_as_running(log, state)
+    # Removing the entry is the last follow-up, and a read is cheaper than a write.
+    is_listed = yield from follow_ups.has_entry(log)
     if is_listed and (yield from _has_key(log)):
         # Only a worker can start the next execution of the key, and it does the other follow-ups.
         if not (yield from _is_quarantined(log)):
@@ -283,19 +283,6 @@ def _has_key(log: Log) -> Generator[Effect, Any, bool]:
     """
     row = yield Get(tables.MAIL, keys.inbox(log.tenant, log.run), keys.BUSINESS_KEY)
     return row is not None and "ttl" not in row
-
-
-def _is_listed_as_running(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
-    """Return True when the execution has ended and the list still shows it as running. Removing
-    that entry is the last follow-up, and a read is cheaper than a write.
-    """
-    if state.opened_at is None:
-        return False
-    for record in log.records:
-        if record.sequence == state.opened_at:
-            return record.is_listed  # it was read a moment ago, with the log
-    opened = yield Get(tables.EXECUTIONS, log.partition, state.opened_at)
-    return opened is not None and is_listed(opened)
 
 
 def _wait_for_record(row: Item, now_ms: int) -> NoResult:

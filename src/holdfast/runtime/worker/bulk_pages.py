@@ -47,7 +47,7 @@ def _select(known: Lookup, state: Execution, tenant: str, given: Mapping[str, An
     chosen: list[str] = []
     for _ in range(_LIST_PAGES_MAX):
         rows, after = yield from selected(known, tenant, asked, after, asked["page"] - len(chosen))
-        chosen += [row["execution"] for row in rows if row["started_ms"] < state.started_ms]
+        chosen += [row["execution"] for row in rows if row["started_ms"] <= state.started_ms]
         if after is None or len(chosen) >= asked["page"]:
             break
     return {"executions": chosen, "after": after}

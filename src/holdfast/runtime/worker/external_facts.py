@@ -95,7 +95,7 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
     for frame in state.frames.values() if is_late else overdue_frames(state, past_ms):
         waiting = frame.waiting
         if isinstance(waiting, Awaiting):
-            found += yield from inbox.mail_of(tenant, state.run, waiting, now_ms)
+            found += yield from inbox.mail_of(tenant, state, waiting, now_ms)
         elif isinstance(waiting, ChildExecutions):
             found += yield from children.notices(tenant, state.run, waiting)
         elif isinstance(waiting, Attempt):

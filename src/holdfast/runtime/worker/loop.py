@@ -166,7 +166,7 @@ class Processing:
     `facts`: facts that no decision has used yet. `offered`: the facts of the next commit; after a
     lost race they are offered again. `run_for`: the state of record 0, if tasks have run before it
     is committed. `has_twin`: another worker that shares the message has written to the log that was
-    loaded.
+    loaded. `unlisted`: the record whose entry is not in the list, although no later record has one.
     """
 
     setting: WorkerConfig
@@ -180,6 +180,7 @@ class Processing:
     held_until_ms: int = 0
     run_for: Execution | None = None
     has_twin: bool = False
+    unlisted: int | None = None
     _definition: str = ""
     _program: Program | None = None
 
@@ -387,6 +388,10 @@ class Processing:
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
             self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            if not (yield from follow_ups.has_entry(self.log)):
+                # A worker has crashed between `leave_list` and its record. The pause or migration
+                # of that record may be void by now, so this delivery puts the entry back itself.
+                self.unlisted = self.state.opened_at
             yield from self._carry_out_again(now_ms)
             if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
                 yield from follow_ups.keep_name(self.log, now_ms)
@@ -529,12 +534,13 @@ class Processing:
         # The list shows whether an execution is paused, and its definition and steps. So its entry
         # moves to the record of the pause, the resume or the migration.
         is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
-        is_relisted = was_aging or is_moved
+        is_relisted = was_aging or is_moved or (self._is_unlisted() and not is_over)
         is_opening = must_open or is_relisted
         if is_opening:
             step = self._with_opened(step, now_ms)
         if is_relisted or is_redrive:
             yield from follow_ups.leave_list(self.log)
+            self.unlisted = self.state.opened_at
         is_listed = is_opening or is_over
         listed = listing(self.log.tenant, step.state, now_ms) if is_listed else {}
         is_resting = is_opened and not (more or self.attempts.mine(asked))
@@ -683,13 +689,20 @@ class Processing:
         if (yield from self._leave_to_another(now_ms)):
             return False
         is_behind = self.errand.is_recovering and self.log.is_behind
-        if self.log.is_aging(now_ms) or is_behind:
+        if self.log.is_aging(now_ms) or is_behind or self._is_unlisted():
             return (yield from self._refresh(now_ms))
         return True
 
+    def _is_unlisted(self) -> bool:
+        """Return True when the list lacks the open execution. A lost race leaves it so: this
+        delivery removed the entry, and the other worker's record has none.
+        """
+        state = self.log.state
+        return state is not None and state.is_opened and state.opened_at == self.unlisted
+
     def _refresh(self, now_ms: int) -> MayDeliver:
         """Commit a new snapshot (R16), so that an execution that waits for months outlives TTL and
-        old formats.
+        old formats; or a new list entry.
         """
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
