@@ -235,7 +235,7 @@ def _send_all(stack: MemoryStack, sent: list[dict[str, Any]], between_ms: int) -
 def _insist(client: Client, data: Any, event_id: str) -> None:
     for _ in range(3):
         try:
-            stack.world.call(stack.front.event("default", event, CHANCE + bytes([number])))
+            client.event("cart", "c1", data, id=event_id)
         except Killed:
             continue
         return
