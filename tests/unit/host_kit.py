@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -30,13 +31,15 @@ class MemoryPorts:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        #: What performs the effects of the API; a test may put a hook before it.
+        self.performs: Callable[[Effect], Any] = services.perform
         self.hidden: list[tuple[list[str], int]] = []
         # The memory services know of one thread; the host has many.
         self._lock = threading.Lock()
 
     def perform(self, effect: Effect) -> Any:
         with self._lock:
-            return self.services.perform(effect)
+            return self.performs(effect)
 
     def for_message(self, queue: QueueName, receipt: str) -> Any:
         bound = self.services.for_message(queue, receipt)

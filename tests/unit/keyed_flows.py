@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import again, publish, send, wait_for_event, workflow
+from holdfast import again, publish, send, task, wait_for_event, workflow
 
 
 class AddItem(BaseModel):
@@ -45,3 +45,18 @@ def door(name: str, floor: int = 0) -> None:
 @workflow
 def shopper(cart_id: str) -> None:
     send("cart", AddItem(sku="tea"), key=cart_id)
+
+
+@task
+def load(owner: str) -> int:
+    return 1
+
+
+@workflow(key="owner", starts_on="move")
+def account(owner: str) -> int:
+    total = load(owner)
+    while True:
+        amount = wait_for_event("move", int, key=owner)
+        if amount == 0:
+            return total
+        total = total + amount

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import PutIfAbsent
-from holdfast_simulator.world import Killed
+from holdfast_simulator.world import Killed, SimulatorWorld
 from tests.builders import CHANCE
 from tests.unit import keyed_flows
 from tests.unit.client_kit import MemoryStack
@@ -136,31 +137,66 @@ def test_an_event_may_be_for_one_execution_alone(client: Client) -> None:
     assert client.event("floor", "d", 5, execution=first)["waiting"] == 1
 
 
+#: Each list is what a sender sends, one event after another. In the second, executions end while
+#: several events of the key are unused.
+SENT: dict[str, list[dict[str, Any]]] = {
+    "in turn": [ADD, CHECKOUT, ADD, CHECKOUT],
+    "at once": [CHECKOUT, CHECKOUT, ADD, ADD | {"sku": "jam"}, CHECKOUT],
+}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_crash_anywhere_loses_no_event_and_gives_none_twice(when: str, stride: int) -> None:
+@pytest.mark.parametrize("sent", SENT)
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_anywhere_loses_no_event_and_gives_none_twice(
+    when: str, sent: str, stride: int
+) -> None:
     """The API and the worker are killed at each effect in turn; the sender insists."""
+
+    def kill(_world: SimulatorWorld) -> None:
+        raise Killed
+
+    _at_each_effect(when, sent, stride, kill)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("sent", SENT)
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.slow)])
+def test_another_worker_between_any_two_effects_loses_no_event_and_gives_none_twice(
+    when: str, sent: str, stride: int
+) -> None:
+    def work(world: SimulatorWorld) -> None:
+        while world._deliver_visible():
+            pass
+
+    _at_each_effect(when, sent, stride, work)
+
+
+def _at_each_effect(
+    when: str, sent: str, stride: int, intrude: Callable[[SimulatorWorld], None]
+) -> None:
     number, is_over = 0, False
     while not is_over:
         number += stride
         stack = MemoryStack(keyed_flows.__name__)
-        client, left = Client.of(stack.api), [number]
+        left = [number]
 
-        def hook(_process: Any, _effect: Any, at: str, left: list[int] = left) -> None:
+        def hook(world: Any, _effect: Any, at: str, left: list[int] = left) -> None:
             if at == when:
                 left[0] -= 1
                 if left[0] == 0:
-                    raise Killed
+                    intrude(world)
 
         stack.works, stack.world.hook = False, hook
-        for place, one in enumerate([ADD, CHECKOUT, ADD, CHECKOUT]):
-            _insist(stack, {"name": "cart", "key": "c1", "data": one, "id": f"e{place}"})
-            stack.world.now_ms += 1
-            stack.world.run(until_ms=stack.world.now_ms + (place % 2) * 400_000)
-        is_over = left[0] > 0
+        stack.site.ports.performs = stack.world.perform
+        _send_all(stack, SENT[sent], between_ms=400_000 if sent == "in turn" else 0)
         stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
-        outputs = [one["output"] for one in executions(client, "cart")]
-        assert [sku for output in outputs for sku in output] == ["tea", "tea"], (number, outputs)
+        is_over, left[0] = left[0] > 0, 0
+        outputs = [one.get("output", []) for one in executions(Client.of(stack.api), "cart")]
+        skus = [one["sku"] for one in SENT[sent] if "sku" in one]
+        ends = SENT[sent].count(CHECKOUT)
+        assert [sku for output in outputs for sku in output] == skus, (number, outputs)
+        assert len(outputs) == ends, (number, outputs)
     print(f"{number} effects")
     assert number > 40
 
@@ -187,11 +223,19 @@ def test_an_event_that_is_stored_just_after_the_end_starts_the_next_execution() 
     assert client.describe(told["execution"])["output"] == []
 
 
-def _insist(stack: MemoryStack, event: dict[str, Any]) -> None:
-    """Send the event as a caller that tries again until it gets an answer."""
-    for number in range(3):
+def _send_all(stack: MemoryStack, sent: list[dict[str, Any]], between_ms: int) -> None:
+    client = Client.of(stack.api)
+    for place, one in enumerate(sent):
+        _insist(client, one, f"e{place}")
+        stack.world.now_ms += 1
+        if between_ms:
+            stack.world.run(until_ms=stack.world.now_ms + (place % 2) * between_ms)
+
+
+def _insist(client: Client, data: Any, event_id: str) -> None:
+    for _ in range(3):
         try:
-            stack.world.call(stack.front.event("default", event, CHANCE + bytes([number])))
+            client.event("cart", "c1", data, id=event_id)
         except Killed:
             continue
         return

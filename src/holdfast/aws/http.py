@@ -498,13 +498,14 @@ def _no_route(method: str, path: str) -> RequestError:
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
-#: The disk of `serve` is full, or fails. Its callers are on the same machine.
-_FAULTS_OF_THE_FILE: Final = frozenset({"HF284", "HF285"})
+#: Faults in our own words: the disk of `serve` is full, or fails (its callers are on the same
+#: machine); the executions of a key change too fast.
+_FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
     # AWS's words for a refusal name roles and tables. They are for the log, not for callers.
-    is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_OF_THE_FILE
+    is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
     message = "a service that this stack works with failed" if is_fault else error.message
     problem = {"code": error.code, "message": message}
     return {"error": {**problem, "help": error.help} if error.help else problem}

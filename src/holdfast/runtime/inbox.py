@@ -186,11 +186,22 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
 EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 #: The attribute of an event with the only execution that may use it; "" when it was dropped.
 ADDRESSEE: Final = "to"
+#: The attribute of an event whose sender has named that execution: no other one ever gets it.
+DIRECT: Final = "own"
 
 
 def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
     """Return the item of an event that only this execution may use."""
     return {**item, FORMAT_FIELD: EVENT_FORMATS.newest, ADDRESSEE: run}
+
+
+def event_id(item: Item) -> str:
+    return str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
+
+
+def place_of(item: Item) -> tuple[int, str]:
+    """Return the place of an event in the order in which executions use events."""
+    return int(item["at"]), str(item["sk"])
 
 
 def is_for(item: Item, run: str) -> bool:
@@ -218,12 +229,12 @@ def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) 
     items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
     found: list[Fact] = []
     with reading("an event"):
-        for item in sorted(items, key=lambda item: (int(item["at"]), str(item["sk"]))):
+        for item in sorted(items, key=place_of):
             expires_ms = int(item["expires"])
-            event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
-            if expires_ms > now_ms and event_id not in state.used_events:
+            if expires_ms > now_ms and event_id(item) not in state.used_events:
                 data = yield from unstow(tenant, "events", item)
-                found.append(facts.EventReceived(awaiting.entry, event_id, data, expires_ms))
+                fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms)
+                found.append(fact)
     return found
 
 

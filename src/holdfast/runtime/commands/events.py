@@ -11,7 +11,7 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox, messages
-from holdfast.runtime.commands import keyed, presentation
+from holdfast.runtime.commands import keyed, keyed_events, presentation
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
 from holdfast.runtime.effects import (
@@ -67,7 +67,7 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     if request.get("execution") is not None:
         rule = None
         log = yield from known.require_log(tenant, str(request["execution"]))
-        item = inbox.addressed(item, log.run)
+        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
         # An event that is sent again must not start an execution: its own may have ended.
         found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
@@ -81,9 +81,9 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
     stored = item if found is None else found
-    if rule is not None and inbox.ADDRESSEE in stored:
+    if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
         slot = keyed.KeySlot(tenant, rule, key)
-        run = yield from keyed.address(known, slot, stored, chance)
+        run = yield from keyed_events.address(known, slot, stored, chance)
         woken = yield from _wake(tenant, stored, run)
         return {"event": event_id, "waiting": woken, "execution": run}
     woken = yield from _wake(tenant, stored, stored.get(inbox.ADDRESSEE))

@@ -11,33 +11,39 @@ when the first one crashed before it was sent.
     take      IF no execution has the key, or the log of the one that has it has ended
     release   at the end, IF this execution has the key
 
-Events of the name in `starts_on` are addressed to one execution:
+The log of that execution decides whether it still has the key, by this rule alone (`_owner`):
 
-    API     take or find the execution ── put the event, addressed to it ── read its log: has it
-            ended without the event? Then take the key again, and address the event anew.
-    worker  commit the end ── read the events of the key: is one addressed to this execution and
-            unused? Then take the key for the next execution, and address the event to it.
+    no log                    yes: its start is under way; no, once that start can no longer come
+    open, or damaged          yes
+    ended                     no, unless a retry holds the key
 
-Each side writes before it reads, so an event that comes with the end is found by one of the two.
-An event is used when the log of its execution says so; an ended log does not change, so an event
-that is addressed anew was used by none. (A retry continues an ended log: it holds the key for
-`RETRY_HOLD_MS` first, and is refused when another execution has it.)
+**A retry** continues an ended log. The API and then the worker that commits the retry write how
+often the execution had been retried, `held`, and a time, `until`. The hold counts while the log has
+ended, has that number of retries, and the time is not over. So the commit of the retry ends the
+hold, and the next end is an end like any other:
+
+    12:00:00  E1 ends, retries 0            no execution has the key
+    12:01:00  the API: held 0, until 12:17  E1 has it; an event is refused with HF562 (later)
+    12:01:01  a worker: held 0 again, and the record of the retry
+              retries 1, open               E1 has it because its log is open
+    12:02:00  E1 ends                       held 0 is not 1: no execution has the key
+
+When another execution has the key by then, the worker does not carry the retry out.
+`keyed_events.py` says how events find their execution.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from holdfast.asl.program import Json
 from holdfast.core.state import Execution
-from holdfast.errors import HoldfastError, RequestError, is_damage
+from holdfast.errors import FormatError, HoldfastError, RequestError, ServiceFault, is_damage
 from holdfast.limits import (
     RACES_MAX,
-    RECORD_RETENTION_SECONDS,
     START_INPUT_BYTES_MAX,
     START_RESENT_SECONDS_MAX,
 )
@@ -57,15 +63,16 @@ from holdfast.runtime.effects import (
     Update,
 )
 from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
-from holdfast.runtime.storage.log import Log
 from holdfast.sealed import hidden
 
-#: A retry is applied within seconds. Until then the execution keeps its key, although its log has
-#: ended.
-RETRY_HOLD_MS: Final = 15 * 60_000
+#: A worker writes for 15 minutes at most after it has held the key for a retry; the rest is for
+#: clocks that differ.
+RETRY_HOLD_MS: Final = 16 * 60_000
+#: By then the request that took the key has sent the start message, or has crashed: the API's
+#: function ends after half a minute.
+BEGIN_AGAIN_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +132,15 @@ def started_by(known: Lookup, event_name: Any) -> KeyRule | None:
 @dataclass(frozen=True, slots=True)
 class KeyOwner:
     """The execution that has the key. `body`: its start message, None once its log has begun.
-    `input_hash` tells whether another start has the same input.
+    `input_hash` tells whether another start has the same input. `is_new`: it got the key just now.
+    `is_held`: it has ended, and a retry of it is under way.
     """
 
     run: str
     body: Mapping[str, Any] | None
     input_hash: str
+    is_new: bool = False
+    is_held: bool = False
 
 
 def take(
@@ -152,13 +162,20 @@ def take(
             "ih": digest,
             "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
         }
-        written = yield _change(slot, row, fields, ("until",))
+        written = yield _change(slot, row, fields, ("held", "until"))
         if written.is_done:
-            return KeyOwner(run, body, digest)
+            return KeyOwner(run, body, digest, is_new=True)
         row = written.item or None
         if row is not None and row.get("run") == run:  # the answer of the first write was lost
             return KeyOwner(run, body, digest)
-    raise _busy(slot)
+    raise busy(slot)
+
+
+def find_owner(known: Lookup, slot: KeySlot) -> Generator[Effect, Any, KeyOwner | None]:
+    """Return the execution that has the key now."""
+    row: Item | None = yield Get(tables.MAIL, slot.partition, keys.ONLY)
+    now_ms = yield Clock()
+    return None if row is None else (yield from _owner(known, slot.tenant, row, now_ms))
 
 
 def _change(
@@ -180,40 +197,62 @@ def _change(
 def _owner(
     known: Lookup, tenant: str, row: Item, now_ms: int
 ) -> Generator[Effect, Any, KeyOwner | None]:
-    """Return the execution that has the key; None when it has ended, or never began."""
+    """Return the execution that has the key, by the rule at the top of this file."""
     if "run" not in row:
         return None
     run, digest = str(row["run"]), str(row["ih"])
-    state = yield from _state_of(known, tenant, run)
+    state = yield from state_of(known, tenant, run)
     if state is None:
         is_lost = now_ms - int(row["t0"]) > START_RESENT_SECONDS_MAX * 1_000
-        return None if is_lost else KeyOwner(run, json.loads(str(row["body"])), digest)
-    is_over = state.is_ended and int(row.get("until", 0)) <= now_ms
-    return None if is_over else KeyOwner(run, None, digest)
+        is_over = is_lost or "body" not in row  # TTL has deleted the log of a retry's row
+        return None if is_over else KeyOwner(run, json.loads(str(row["body"])), digest)
+    if state == "damaged" or not state.is_ended:
+        return KeyOwner(run, None, digest)
+    is_held = is_held_for_retry(row, state, now_ms)
+    return KeyOwner(run, None, digest, is_held=True) if is_held else None
 
 
-def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    """Return the state; None without a log. A damaged log keeps its key: `doctor` reports it."""
+def is_held_for_retry(row: Item, state: Execution, now_ms: int) -> bool:
+    """Return True while a retry that was requested after this end may still be carried out."""
+    return int(row.get("held", -1)) == state.redrives and int(row["until"]) > now_ms
+
+
+def state_of(
+    known: Lookup, tenant: str, run: str
+) -> Generator[Effect, Any, Execution | Literal["damaged"] | None]:
+    """Return the state; None without a log. A damaged log, which `doctor` reports, may be that of
+    a running execution. Raises FormatError for a log that only other code can read.
+    """
     log = known.log(tenant, run)
     try:
         yield from log.load()
+    except FormatError:
+        raise
     except HoldfastError as error:
         if not is_damage(error):
             raise
+        return "damaged"
     return log.state
 
 
-def release(slot: KeySlot, run: str, now_ms: int) -> NoResult:
-    """Take the key from the execution, if it has it."""
-    yield Update(
+def release(slot: KeySlot, state: Execution, now_ms: int) -> Generator[Effect, Any, Item]:
+    """Take the key from the execution, if it has it and no retry holds it. Return the row, which
+    names the execution only when a retry does.
+    """
+    released = yield Update(
         tables.MAIL,
         slot.partition,
         keys.ONLY,
         put={"ttl": now_ms // 1_000 + START_RESENT_SECONDS_MAX},
         add={"n": 1},
-        remove=("run", "body"),
-        where=(Condition("run", "=", run), Condition("until", "<=", now_ms, or_absent=True)),
+        remove=("run", "body", "held", "until"),
+        where=(
+            Condition("run", "=", state.run),
+            Condition("held", "<", state.redrives, or_absent=True),
+        ),
     )
+    row: Item = released.item
+    return row
 
 
 def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
@@ -221,7 +260,7 @@ def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
     HF561 when another execution has the key.
     """
     rule = rule_for(known, state.workflow)
-    key = None if rule is None else (yield from _key_of(tenant, state.run))
+    key = None if rule is None else (yield from key_of(tenant, state.run))
     if rule is None or key is None:
         return
     slot = KeySlot(tenant, rule, key)
@@ -236,25 +275,30 @@ def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
                 status=409,
                 help="stop that one first, or send it what is left to do",
             )
-        until_ms = now_ms + RETRY_HOLD_MS
-        fields = {"run": state.run, "t0": state.started_ms, "ih": "", "until": until_ms}
+        held = {"held": state.redrives, "until": now_ms + RETRY_HOLD_MS}
+        fields = {"run": state.run, "t0": state.started_ms, "ih": "", **held}
         written = yield _change(slot, row, fields, ("body",))
         if written.is_done:
+            # The end has set a TTL: the next end needs the key too.
+            partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
+            yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
             return
-    raise _busy(slot)
+    raise busy(slot)
 
 
-def _key_of(tenant: str, run: str) -> Generator[Effect, Any, str | None]:
+def key_of(tenant: str, run: str) -> Generator[Effect, Any, str | None]:
     row = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.BUSINESS_KEY)
     return None if row is None else str(row["key"])
 
 
-def _busy(slot: KeySlot) -> RequestError:
-    return RequestError(
+def busy(slot: KeySlot) -> ServiceFault:
+    """Return the passing fault of a request that must be repeated: nothing was accepted."""
+    workflow, key = slot.rule.workflow, slot.key
+    return ServiceFault(
         "HF562",
-        f"executions of {slot.rule.workflow} with the key {slot.key!r:.90} begin and end too fast",
-        status=503,
-        help="send the request again",
+        f"executions of {workflow} with the key {key!r:.90} begin and end too fast, or one of them"
+        " is about to be retried; send the request again",
+        retry="later",
     )
 
 
@@ -269,7 +313,9 @@ def put_key(slot: KeySlot, run: str) -> NoResult:
 
 
 def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, Any, str]:
-    """Return the execution that runs for the key. Start one when none does."""
+    """Return the execution that runs for the key. Start one when none does. Raises ServiceFault
+    HF562 while the last one is about to be retried.
+    """
     tenant, rule = slot.tenant, slot.rule
     data = known.types.normalise_input(tenant, rule.workflow, {rule.parameter: slot.key})
     yield from known.programs.store(tenant, rule.definition)
@@ -279,100 +325,25 @@ def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, An
     names = {"workflow": rule.workflow, "definition": rule.definition.hash}
     wanted = messages.start(tenant, run, **names, t0=now_ms, input=stowed)
     owner = yield from take(known, slot, wanted, data)
+    if owner.is_held:
+        raise busy(slot)
     yield from begin(slot, owner)
     return owner.run
 
 
 def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
-    """Send the start message of the execution that has the key, unless its log has begun: the
-    request that took the key may have crashed.
+    """Send the start message of the execution that has the key, unless its log has begun.
+
+    For an execution that got the key before, the message comes later, and as one that replaces the
+    first: a worker that runs the first task before record 0 is stored must not meet a second one.
     """
-    if owner.body is not None:
-        yield from put_key(slot, owner.run)
-        yield from pending_starts.guard(owner.body)
-        yield Send((Message(owner.body),))
-
-
-# -- events ----------------------------------------------------------------------------------------
-
-
-def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generator[Effect, Any, str]:
-    """Return the execution that a stored event is for. See the top of this file: the execution may
-    have ended before the event was stored, and then the next one gets it.
-    """
-    event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
-    run = str(item[inbox.ADDRESSEE])
-    for number in range(RACES_MAX):
-        state = None if run == "" else (yield from _state_of(known, slot.tenant, run))
-        if state is None or not state.is_ended or event_id in state.used_events:
-            return run
-        another = hashlib.sha256(chance + bytes([number])).digest()[:8]
-        next_run = yield from running(known, slot, another)
-        if next_run == run:  # it is about to be retried
-            return run
-        changed = yield from _change_addressee(item, run, next_run)
-        run = str(changed[inbox.ADDRESSEE])
-    raise _busy(slot)
-
-
-def _change_addressee(item: Item, before: str, after: str) -> Generator[Effect, Any, Item]:
-    written = yield Update(
-        tables.MAIL,
-        str(item["pk"]),
-        str(item["sk"]),
-        put={inbox.ADDRESSEE: after},
-        where=(Condition(inbox.ADDRESSEE, "=", before),),
-    )
-    found: Item = written.item
-    return found
-
-
-# -- the end ---------------------------------------------------------------------------------------
-
-
-def at_end(known: Lookup, log: Log) -> NoResult:
-    """Release the key of an ended execution. Events that it has not used go to the next execution,
-    which this starts, or are dropped, as the workflow says.
-    """
-    assert log.state is not None
-    definition = yield from known.programs.fetch(log.tenant, log.state.definition)
-    old = rule_of(log.state.workflow, definition)
-    key = yield from _key_of(log.tenant, log.run)
-    if old is None or key is None:
+    if owner.body is None:
         return
-    rule = rule_for(known, old.workflow) or old
-    slot, now_ms = KeySlot(log.tenant, rule, key), (yield Clock())
-    unread = yield from _unread(log, old, key, now_ms)
-    if unread and rule.keeps_unread and rule.starts_on == old.starts_on:
-        chance = hashlib.sha256(log.run.encode()).digest()[:8]
-        run = yield from running(known, slot, chance)
-        for item in unread:
-            yield from _change_addressee(item, log.run, run)
-        yield Send((Message(messages.wake_mail(log.tenant, run, messages.EVENT_MAIL)),))
-    else:
-        for item in unread:
-            yield from _change_addressee(item, log.run, "")
-        yield from release(slot, log.run, now_ms)
-    yield Update(
-        tables.MAIL,
-        keys.inbox(log.tenant, log.run),
-        keys.BUSINESS_KEY,
-        put={"ttl": now_ms // 1_000 + RECORD_RETENTION_SECONDS},
-    )
-
-
-def _unread(log: Log, rule: KeyRule, key: str, now_ms: int) -> Generator[Effect, Any, list[Item]]:
-    """Return the unexpired events that are addressed to the execution, and that it has not used."""
-    assert log.state is not None
-    if rule.starts_on is None:
-        return []
-    items = yield from inbox.events_of(log.tenant, log.run, rule.starts_on, key)
-    used = log.state.used_events
-    with reading("an event"):
-        return [
-            item
-            for item in items
-            if item.get(inbox.ADDRESSEE) == log.run
-            and int(item["expires"]) > now_ms
-            and str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
-        ]
+    yield from put_key(slot, owner.run)
+    yield from pending_starts.guard(owner.body)
+    if owner.is_new:
+        yield Send((Message(owner.body),))
+        return
+    # The request that took the key may have crashed.
+    again = {**owner.body, "of": [owner.run], "released": 1}
+    yield Send((Message(again, BEGIN_AGAIN_SECONDS),))

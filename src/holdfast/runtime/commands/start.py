@@ -24,8 +24,10 @@ from holdfast.runtime.commands.start_rows import Start, put_start
 from holdfast.runtime.effects import (
     Clock,
     Effect,
+    Get,
     JsonResult,
     Message,
+    NoResult,
     PutIfAbsent,
     Send,
 )
@@ -114,7 +116,11 @@ def accept(
     reads the log. Raises NameTakenError, RequestError HF560.
     """
     start = wanted
+    rule = keyed.rule_for(known, start.workflow)
+    slot = None if rule is None else rule.slot(tenant, data)
     if wanted.name is not None:
+        if slot is not None:
+            yield from _require_free_key(known, slot, wanted)
         start = yield from claim_name(tenant, wanted, data)
         if wanted.parent is not None and start.run != wanted.run:
             # The execution that has the name would not notify this parent of its end.
@@ -126,9 +132,8 @@ def accept(
                 return Accepted(start, earlier)
     stowed = yield from inbox.stow(tenant, start.run, data, START_INPUT_BYTES_MAX)
     start, stored_input = replace(start, input=stowed), None
-    rule = keyed.rule_for(known, start.workflow)
-    if rule is not None:
-        run = yield from _take_key(known, rule.slot(tenant, data), start, data)
+    if slot is not None:
+        run = yield from _take_key(known, slot, start, data)
         if run != start.run:
             return Accepted(replace(start, run=run))
     if has_row:
@@ -153,16 +158,32 @@ def _take_key(
     if owner.run == wanted.run:
         yield from keyed.put_key(slot, owner.run)
         return owner.run
+    yield from keyed.begin(slot, owner)
     is_same = owner.input_hash == hash_of(hidden(data))
     if not is_same or wanted.name or wanted.parent or wanted.origin:
-        raise RequestError(
-            "HF560",
-            f"execution {owner.run} of {wanted.workflow} runs for the key {slot.key!r:.90}",
-            status=409,
-            help="send it an event; or stop it, and start again",
-        )
-    yield from keyed.begin(slot, owner)
+        raise _key_taken(slot, owner)
     return owner.run
+
+
+def _require_free_key(known: Lookup, slot: keyed.KeySlot, wanted: Start) -> NoResult:
+    """Refuse a start with a new name before it takes that name: no execution would ever have it.
+    Raises RequestError HF560.
+    """
+    name = keys.name(slot.tenant, wanted.workflow, str(wanted.name))
+    if (yield Get(tables.MAIL, name, keys.ONLY)) is None:
+        owner = yield from keyed.find_owner(known, slot)
+        if owner is not None:
+            yield from keyed.begin(slot, owner)
+            raise _key_taken(slot, owner)
+
+
+def _key_taken(slot: keyed.KeySlot, owner: keyed.KeyOwner) -> RequestError:
+    return RequestError(
+        "HF560",
+        f"execution {owner.run} of {slot.rule.workflow} runs for the key {slot.key!r:.90}",
+        status=409,
+        help="send it an event; or stop it, and start again",
+    )
 
 
 def _state_of(known: Lookup, tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:

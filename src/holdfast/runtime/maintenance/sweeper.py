@@ -214,8 +214,10 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
-        yield from _finish(log, log.state)
-        yield from follow_ups.drop_row(row)
+        if (yield from _finish(log, log.state)):
+            yield from follow_ups.drop_row(row)
+        else:  # no other row leads to this execution
+            yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
     yield from wait_rows.repair_row(log, now_ms)
     yield from search_rows.repair(log)
@@ -253,8 +255,9 @@ def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
     return (yield from quarantine.held_in(log)) is not None
 
 
-def _finish(log: Log, state: Execution) -> NoResult:
-    """Carries out the follow-ups of an end, in case their worker crashed.
+def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
+    """Carries out the follow-ups of an end, in case their worker crashed. Return False when a
+    worker has to: then they are checked again.
 
     That worker may not have published the end either, and a concurrent delivery may have deleted
     its message. A worker publishes it, because the sweeper has no right to.
@@ -263,13 +266,15 @@ def _finish(log: Log, state: Execution) -> NoResult:
     is_listed = yield from follow_ups.has_entry(log)
     if is_listed and (yield from _has_key(log)):
         # Only a worker can start the next execution of the key, and it does the other follow-ups.
-        yield Send((Message(messages.recover(log.tenant, log.run)),))
-        return
+        if not (yield from _is_quarantined(log)):
+            yield Send((Message(messages.recover(log.tenant, log.run)),))
+        return False
     if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     if is_listed or state.redrives:
         yield from search_rows.repair(log)
         yield from follow_ups.at_end(log)
+    return True
 
 
 def _has_key(log: Log) -> Generator[Effect, Any, bool]:

@@ -53,7 +53,7 @@ from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.migrating import carried_out
 from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
-from holdfast.errors import FormatError
+from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     FIRST_HOLD_MS,
@@ -228,6 +228,8 @@ class Processing:
         if self.state.is_ended:
             source = self.setting.status_source
             self.facts += yield from recovery.redrives(self.errand, self.log, source)
+            if self.facts and not (yield from self._keeps_key()):
+                self.facts = []
             if not self.facts:
                 return (yield from self._leave_ended())
         elif self.errand.is_renewal:  # only an open execution: an ended log needs no renewal
@@ -279,6 +281,21 @@ class Processing:
             yield from self._leave()
         return True
 
+    def _keeps_key(self) -> Generator[Effect, Any, bool]:
+        """Hold the key of a keyed workflow for a retry. Return False when another execution has it:
+        two must not run for one key.
+        """
+        definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
+        if "keyed" in definition.source_map:
+            from holdfast.runtime.commands import keyed  # noqa: PLC0415  (as in `_leave`)
+
+            known, tenant = self.setting.lookup(), self.log.tenant
+            try:
+                yield from keyed.hold_for_retry(known, tenant, self.state)
+            except RequestError:
+                return False
+        return True
+
     def _leave(self) -> NoResult:
         """Carry out the follow-ups of the end. The key of a keyed workflow comes first: the last
         follow-up takes the execution out of the sweeper's sight.
@@ -287,9 +304,9 @@ class Processing:
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
             # Later: most workflows have no key, and the modules of commands lengthen a cold start.
-            from holdfast.runtime.commands import keyed  # noqa: PLC0415
+            from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
-            yield from keyed.at_end(self.setting.lookup(), self.log)
+            yield from keyed_events.at_end(self.setting.lookup(), self.log)
         yield from follow_ups.at_end(self.log)
 
     def _fresh(self) -> Delivers:
