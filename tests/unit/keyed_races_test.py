@@ -154,7 +154,10 @@ def test_a_retried_execution_keeps_the_rows_of_its_key(stack: MemoryStack, clien
         return ["ttl" in items[row] for row in rows]
 
     assert has_ttl() == [True, True]
+    stack.works = False
     client.retry(run)
+    assert has_ttl() == [False, True]
+    pass_time(stack, 1_000)
     assert has_ttl() == [False, False]
 
 

@@ -263,6 +263,7 @@ def flow(n: str) -> int:
         ('@workflow(key="id")\ndef flow(n: str) -> None: ...', "HF155"),
         ('@workflow(starts_on="x")\ndef flow(n: str) -> None: ...', "HF155"),
         ('@workflow(key="n", starts_on="x")\ndef flow(n: str, m: int) -> None: ...', "HF155"),
+        ('@workflow(key="n", starts_on="x?")\ndef flow(n: str) -> None: ...', "HF155"),
         ('@workflow(key="n", unread="keep")\ndef flow(n: str) -> None: ...', "HF155"),
         ('@workflow(key="n")\ndef flow(n: int) -> None:\n    return None', "HF156"),
         (_OTHER_KEY, "HF156"),

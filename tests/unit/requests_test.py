@@ -64,6 +64,29 @@ def test_a_caller_stops_waiting_and_asks_later() -> None:
     assert client.reply(late.value.request) == 500
 
 
+def test_two_requests_cannot_share_an_id(client: Client) -> None:
+    assert client.request("account", "ann", GIVEN, id="order-1") == 500
+    for name, key, data in (("account", "bob", GIVEN), ("divide", "ann", 2)):
+        with pytest.raises(RequestError, match="another name or key") as refused:
+            client.request(name, key, data, id="order-1")
+        assert refused.value.code == "HF213"
+    assert client.reply("order-1") == 500
+
+
+def test_an_event_cannot_pass_for_a_request(client: Client) -> None:
+    with pytest.raises(RequestError, match=r"HF206.*is the name of requests"):
+        client.event("account?", "ann", GIVEN)
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_the_wait_for_a_request_cannot_be_skipped(client: Client, is_ended: bool) -> None:
+    run = client.start("divide", {"key": "k"}).execution
+    if is_ended:
+        client.stop(run)
+    with pytest.raises(RequestError, match=r"HF217.*waits for a request"):
+        client.skip(run, "wait for divide?", 5, reason="to try it")
+
+
 def test_the_testing_kit_sends_requests_and_shows_the_replies() -> None:
     world = World(others=real)
     first = world.request("account", Deposit(cents=900, note=""), key="ann", at=seconds(1))
@@ -102,11 +125,11 @@ def test_a_crash_anywhere_applies_a_request_once_and_keeps_its_reply(
                 if left[0] == 0:
                     raise Killed
 
-        stack.world.hook = hook
+        stack.world.hook, stack.site.ports.performs = hook, stack.world.perform
         for cents in (200, 300):
             _insist(client, {**GIVEN, "cents": cents}, f"r{cents}")
             stack.world.run(until_ms=stack.world.now_ms + 400_000)
-        is_over = left[0] > 0
+        is_over, left[0] = left[0] > 0, 0
         stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
         assert (client.reply("r200", 0), client.reply("r300", 0)) == (200, 500), number
     assert number > 40
@@ -165,6 +188,20 @@ def test_a_way_without_a_reply_at_its_end_is_refused(tmp_path: Path, body: str, 
 def test_a_request_is_received_by_a_with_of_its_own(tmp_path: Path, body: str) -> None:
     source = f"{HEADER}{body}\n    return 1\n"
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="HF160"):
+        compile_workflow(module.flow)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '    return wait_for_event("ready?", int, key=key)',
+        '    send("ready?", 1, key=key)\n    return 1',
+        '    with receive("ready?", int, key=key) as r:\n        r.reply(1)\n    return 1',
+    ],
+)
+def test_the_name_of_an_event_cannot_be_that_of_a_request(tmp_path: Path, body: str) -> None:
+    source = f"{HEADER}{body}\n".replace("import receive", "import receive, send, wait_for_event")
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match=r"HF053.*requests"):
         compile_workflow(module.flow)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import WorkflowError
+from holdfast.limits import REQUEST_SUFFIX
 
 #: The fate of events that an ended execution has not used: the next execution gets them, or they
 #: are dropped.
@@ -45,6 +46,9 @@ def keyed_of(
     if unread not in ("next", "drop"):
         raise _bad(workflow, f"has unread={unread!r}", 'unread="next" or unread="drop"')
     if starts_on is not None:
+        if starts_on.endswith(REQUEST_SUFFIX):
+            found = f"has starts_on={starts_on!r}, which ends as the names of requests do"
+            raise _bad(workflow, found, f"starts_on={starts_on.rstrip(REQUEST_SUFFIX)!r}")
         _require_defaults(workflow, parameters, key)
     return Keyed(key, starts_on, unread)
 

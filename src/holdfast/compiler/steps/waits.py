@@ -107,16 +107,25 @@ def lower_wait_for_event(
     if "key" not in found:
         help_ = f"{expressions.unit.text(node)[:-1]}, key=order.id)"
         raise refuse(expressions, node, "HF053", "an event is addressed by a business key", help_)
-    match require_value(expressions, found["name"]).query:
+    event = _event_name(expressions, found["name"])
+    key = require_text(expressions, found["key"])
+    action = WaitForEvent(event, payload, key, _timeout(expressions, found))
+    return action, from_annotation(payload)
+
+
+def _event_name(expressions: Expressions, node: ast.expr) -> str:
+    match require_value(expressions, node).query:
         case Constant(str(event)) if event:
             pass
         case _:
             message = "the name of an event must be a constant text"
             help_ = '"bank.confirmed", with what varies in key='
-            raise refuse(expressions, found["name"], "HF053", message, help_)
-    key = require_text(expressions, found["key"])
-    action = WaitForEvent(event, payload, key, _timeout(expressions, found))
-    return action, from_annotation(payload)
+            raise refuse(expressions, node, "HF053", message, help_)
+    if event.endswith(REQUEST_SUFFIX):
+        message = f"names that end with `{REQUEST_SUFFIX}` are those of requests"
+        help_ = f'"{event.rstrip(REQUEST_SUFFIX)}", and receive(…) for a request'
+        raise refuse(expressions, node, "HF053", message, help_)
+    return event
 
 
 def lower_receive(
@@ -151,13 +160,7 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
 
 
 def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
-    match require_value(expressions, found["name"]).query:
-        case Constant(str(event)) if event:
-            pass
-        case _:
-            message = "the name of an event must be a constant text"
-            help_ = '"pool.granted", with what varies in key='
-            raise refuse(expressions, found["name"], "HF053", message, help_)
+    event = _event_name(expressions, found["name"])
     key = require_text(expressions, found["key"])
     value = require_value(expressions, found["data"])
     data = at_border(expressions.unit, found["data"], value)

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox, messages
@@ -34,24 +36,61 @@ from holdfast.runtime.storage.json_values import printable, require_plain
 LISTED_MAX: Final = 100
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedEvent:
+    """An event whose data fits its type. `execution`: the only one that may use it, if the sender
+    has named one.
+    """
+
+    id: str
+    name: str
+    key: str
+    data: Json
+    execution: Any
+
+
 def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Store an event. `request`: name, key, data, id?, execution?. Return its id, and how many
     executions wait for it. With `execution` only that one may use it. An event that starts a
     keyed workflow belongs to the execution that runs for its key: the result names it.
 
-    The item is stored before the waiting executions are read, and an execution registers before it
-    reads events (R13). So either the execution finds the event, or it is woken here.
+    Raises RequestError HF202, HF203, HF206, HF211, HF213; ServiceFault HF562.
     """
+    name = request.get("name")
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        # An execution that receives requests would take this data for an id and what is asked.
+        raise RequestError(
+            "HF206",
+            f"{name!r:.90} is the name of requests, and not of an event",
+            status=404,
+            help="send it with `holdfast request` or `POST /requests`, without the mark at its end",
+        )
+    wanted = yield from checked(known, tenant, request, chance)
+    return (yield from store(known, tenant, wanted, chance))
+
+
+def checked(
+    known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
+) -> Generator[Effect, Any, CheckedEvent]:
+    """Return the event of the request. Raises RequestError HF202, HF206, HF211."""
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
     event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
-    if str(name).endswith(REQUEST_SUFFIX):
-        data = [event_id, data]
+    return CheckedEvent(event_id, str(name), key, data, request.get("execution"))
+
+
+def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> JsonResult:
+    """Store the event, and wake the executions that wait for it.
+
+    The item is stored before the waiting executions are read, and an execution registers before it
+    reads events (R13). So either the execution finds the event, or it is woken here.
+    """
+    event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
     now_ms = yield Clock()
-    partition = keys.event(tenant, str(name), key)
+    partition = keys.event(tenant, name, key)
     stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
     item: Item = {
         "pk": partition,
@@ -64,9 +103,9 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     }
     rule = keyed.started_by(known, name)
     found: Item | None = None
-    if request.get("execution") is not None:
+    if wanted.execution is not None:
         rule = None
-        log = yield from known.require_log(tenant, str(request["execution"]))
+        log = yield from known.require_log(tenant, str(wanted.execution))
         item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
         # An event that is sent again must not start an execution: its own may have ended.
@@ -88,7 +127,7 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
         return {"event": event_id, "waiting": woken, "execution": run}
     woken = yield from _wake(tenant, stored, stored.get(inbox.ADDRESSEE))
     if not woken:
-        yield from keep_listed(tenant, event_id, now_ms, {"name": str(name), "key": key})
+        yield from keep_listed(tenant, event_id, now_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}
 
 

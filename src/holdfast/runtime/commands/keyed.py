@@ -279,11 +279,16 @@ def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
         fields = {"run": state.run, "t0": state.started_ms, "ih": "", **held}
         written = yield _change(slot, row, fields, ("body",))
         if written.is_done:
-            # The end has set a TTL: the next end needs the key too.
-            partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
-            yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
             return
     raise busy(slot)
+
+
+def continue_with_key(known: Lookup, tenant: str, state: Execution) -> NoResult:
+    """Hold the key for the record of a retry. Raises as `hold_for_retry` does."""
+    yield from hold_for_retry(known, tenant, state)
+    # The end has set a TTL, and the next end needs the key too.
+    partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
+    yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
 
 
 def key_of(tenant: str, run: str) -> Generator[Effect, Any, str | None]:

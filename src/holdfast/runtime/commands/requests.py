@@ -9,13 +9,14 @@ callers, and a caller may crash and ask again with the same id. The first reply 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox
-from holdfast.runtime.commands.events import event
+from holdfast.runtime.commands.events import CheckedEvent, checked, store
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, NoResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
@@ -29,15 +30,32 @@ def request(known: Lookup, tenant: str, asked: Mapping[str, Any], chance: bytes)
     """Store a request. `asked`: name, key, data, id?, execution?. Return its id as `request`, how
     many executions wait for it, and the execution when there can be only one.
 
-    Raises RequestError as `event` does.
+    Raises RequestError as `event` does, and HF213 for the id of another request.
     """
     name = asked.get("name")
     kind = f"{name}{REQUEST_SUFFIX}" if isinstance(name, str) else name
-    told = yield from event(known, tenant, {**asked, "name": kind}, chance)
-    request_id = told.pop("event")
+    wanted = yield from checked(known, tenant, {**asked, "name": kind}, chance)
+    yield from _claim_id(tenant, wanted)
+    whole = replace(wanted, data=[wanted.id, wanted.data])
+    told = yield from store(known, tenant, whole, chance)
+    return {"request": told.pop("event"), **told}
+
+
+def _claim_id(tenant: str, wanted: CheckedEvent) -> NoResult:
+    """Store the row of the request, before an execution can reply: the reply is stored under the id
+    alone, so two requests must not share one. Raises RequestError HF213.
+    """
     now_ms = yield Clock()
-    yield PutIfAbsent(tables.MAIL, _row(tenant, request_id, keys.ONLY, now_ms))
-    return {"request": request_id, **told}
+    asked_of = keys.event(tenant, wanted.name, wanted.key)
+    row = {**_row(tenant, wanted.id, keys.ONLY, now_ms), "of": asked_of}
+    found: Item | None = yield PutIfAbsent(tables.MAIL, row)
+    if found is not None and found.get("of") != asked_of:
+        raise RequestError(
+            "HF213",
+            f"a request with the id {wanted.id!r} exists and has another name or key",
+            status=409,
+            help="give each request an id of its own",
+        )
 
 
 def reply(tenant: str, request_id: str) -> JsonResult:

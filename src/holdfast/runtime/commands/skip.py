@@ -15,6 +15,7 @@ from holdfast.asl.program import Json, TaskState, WaitState
 from holdfast.core import skipping
 from holdfast.core.state import Awaiting, Execution, Frame
 from holdfast.errors import GoneTypeError, RequestError
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.runtime import inbox
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.commands import keyed
@@ -139,6 +140,7 @@ def _checked(
         case TaskState(kind="task" | "pure" | "sync"):
             return _of_function(known, tenant, definition, step, value)
         case TaskState(kind="event"):
+            _require_no_request(definition, frame)
             if not isinstance(frame.waiting, Awaiting):
                 # The wait that computed this event's name has ended, so no type is known
                 return value
@@ -147,6 +149,22 @@ def _checked(
         case TaskState():
             wanted = Payload.of_answer(definition, frame.position)
             return normalised(known.types, tenant, wanted, value, what)
+
+
+def _require_no_request(definition: Definition, frame: Frame) -> None:
+    """Refuse the skip of a wait for a request: its result is the id of a stored request and what is
+    asked, and a caller waits for the reply to that id. Raises RequestError HF217.
+    """
+    events = definition.source_map.get("events", ())
+    requests = [name for name in events if name.endswith(REQUEST_SUFFIX)]
+    # The wait of an ended execution has lost its event's name; the compiler puts it into the
+    # name of the step.
+    if any(frame.position.startswith(f"wait for {name}") for name in requests):
+        raise RequestError(
+            "HF217",
+            f"{frame.position} waits for a request, which no operator can stand in for",
+            help="send a request with `holdfast request`",
+        )
 
 
 def _of_function(

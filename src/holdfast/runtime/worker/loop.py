@@ -291,7 +291,7 @@ class Processing:
 
             known, tenant = self.setting.lookup(), self.log.tenant
             try:
-                yield from keyed.hold_for_retry(known, tenant, self.state)
+                yield from keyed.continue_with_key(known, tenant, self.state)
             except RequestError:
                 return False
         return True
