@@ -65,6 +65,17 @@ class NewerFormatError(FormatError):
         )
 
 
+class UnknownKindError(FormatError):
+    """An item has a kind that only newer code knows (HF301)."""
+
+    def __init__(self, what: str, kind: str) -> None:
+        super().__init__(
+            "HF301",
+            f"{what} has the kind {kind!r:.40}, which this code does not know",
+            help="deploy the newer code everywhere before anything writes that kind",
+        )
+
+
 class OlderFormatError(FormatError):
     """An item was written in a format that this code no longer reads (HF302)."""
 

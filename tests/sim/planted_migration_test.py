@@ -18,6 +18,7 @@ from holdfast.core.apply import migrating as applied
 from holdfast.core.decision import Decision
 from holdfast.core.facts import MigrateRequested
 from holdfast.core.state import Execution, Timer
+from holdfast.core.waits import pending_commands
 from holdfast.migration.model import Obstacle
 from holdfast.migration.proof import Migration
 from holdfast.runtime.commands import migrate as command
@@ -44,7 +45,7 @@ def _lose_the_wait_of_a_rejected_migration(patch: Patch) -> None:
 
 
 def _request_each_wait_again(patch: Patch) -> None:
-    patch.setattr(loop, "after_move", lambda state, events: state)
+    patch.setattr(loop, "carried_out", lambda state, events: pending_commands(state))
 
 
 def _keep_the_name_of_the_old_task(patch: Patch) -> None:

@@ -16,8 +16,18 @@ from holdfast.remote import client
 from holdfast.remote.answers import Filters
 from holdfast.remote.client import Client
 from holdfast.remote.connecting import Api
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    Effect,
+    Put,
+    PutIfAbsent,
+    RunTask,
+    Send,
+    TaskFailed,
+    TaskSucceeded,
+)
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker import bulk_pages
+from holdfast_simulator.world import Killed, SimulatorWorld, When, no_faults
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.unit.child_kit import Family, call_of
 from tests.unit.client_kit import MemoryStack
@@ -163,6 +173,97 @@ def test_executions_that_wait_with_one_key_get_the_event_once_each() -> None:
     fields = {"name": "paid", "data": 1}
     assert stack.bulk("event", filters=FLOW, fields=fields)["output"]["done"] == 2
     assert [stack.shop.describe(run)["waits"][0]["state"] for run in stack.runs] == ["two", "two"]
+
+
+def test_after_a_crash_an_execution_that_has_used_its_event_gets_no_second_one() -> None:
+    """The worker of the bulk crashes when its event has reached the execution, which then waits
+    for the same event with another key.
+    """
+    first, second = ({"event": "paid", "key": key} for key in "ab")
+    twice = {"one": wait_for("paid", "two", Arguments=first)}
+    stack = Stack(machine(twice | {"two": wait_for("paid", Arguments=second)}), 1)
+    settle(stack.shop, 5)
+
+    def crash(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if (
+            when == "after"
+            and isinstance(effect, Send)
+            and any(message.body["k"] == "wake.mail" for message in effect.messages)
+        ):
+            world.hook = no_faults
+            raise Killed
+
+    run = stack.post(
+        {
+            "operation": "event",
+            "filters": FLOW,
+            "fields": {"name": "paid", "data": 1},
+            **WORDS,
+        }
+    )["execution"]
+    stack.shop.world.hook = crash
+    settle(stack.shop, 600)
+    assert stack.shop.world.hook is no_faults
+    assert stack.shop.describe(run)["output"] == {"done": 1, "refused": 0}
+    (wait,) = stack.shop.describe(stack.runs[0])["waits"]
+    assert wait["state"] == "two"
+
+
+@pytest.mark.parametrize("operation", ["retry", "stop", "pause", "fork", "skip"])
+def test_a_command_that_is_given_again_later_has_the_same_id(operation: str) -> None:
+    """The worker crashes before it stores the control message, or when it has stored the fork."""
+    stack = Stack(ORDER if operation in {"stop", "pause"} else PAYS, 1)
+    settle(stack.shop, 5)
+
+    def crash(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == crash_when and isinstance(effect, Put | PutIfAbsent) and is_command(effect.item):
+            world.hook = no_faults
+            raise Killed
+
+    def is_command(item: Any) -> bool:
+        return str(item["sk"]).startswith((keys.CONTROL_PREFIX, keys.FORK_PREFIX))
+
+    crash_when = "after" if operation == "fork" else "before"
+    fields = {"step": "charge"} if operation in {"fork", "skip"} else {}
+    asked = {"operation": operation, "filters": FLOW, "fields": fields, **WORDS}
+    told = stack.post(asked)["execution"]
+    stack.shop.world.hook, sent_ms = crash, stack.shop.world.now_ms
+    settle(stack.shop, 600)
+    assert stack.shop.world.hook is no_faults
+    assert stack.shop.describe(told)["output"] == {"done": 1, "refused": 0}
+    items = stack.shop.world.services.items(tables.MAIL)
+    (command,) = (item for item in items if is_command(item))
+    if operation == "fork":  # the sweeper reads the row of the start where the present time is
+        fork = str(command["sk"]).removeprefix(keys.FORK_PREFIX)
+        (row,) = (one for one in items if "~start" in str(one["pk"]) and one["run"] == fork)
+        assert int(str(row["sk"])[:15]) > sent_ms + 60_000
+
+
+def test_events_that_start_keyed_executions_start_one_for_each_key(tmp_path: Path) -> None:
+    source = """
+from holdfast import days, sleep, wait_for_event, workflow
+
+@workflow
+def shelf(key: str) -> int:
+    return wait_for_event("asked", int, key=key)
+
+@workflow(key="key", starts_on="asked")
+def asked(key: str) -> str:
+    wait_for_event("asked", int, key=key)
+    sleep(days(1))
+    return key
+"""
+    with loaded(tmp_path, source) as module:
+        stack = MemoryStack(module.__name__)
+        client = Client.of(stack.api)
+        for key in ("a", "b"):
+            client.start("shelf", {"key": key})
+        fields: Any = {"name": "asked", "data": 1}
+        client.bulk("event", {"workflow": "shelf"}, "r", fields=fields)
+        stack.world.run(until_ms=stack.world.now_ms + 10_000)
+        found = [client.describe(one["execution"]) for one in client.list(workflow="asked")]
+        inputs: list[Any] = [one["input"] for one in found]
+        assert sorted(one["key"] for one in inputs) == ["a", "b"]
 
 
 def test_what_is_refused_is_in_the_report_with_the_reason(waiting: Stack) -> None:

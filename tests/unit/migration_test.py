@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.core.apply.apply import fold
+from holdfast.core.migrating import carried_out
 from holdfast.core.state_json import from_json, to_json
+from holdfast.core.waits import new_commands, pending_commands
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import Effect, RunTask, Send, TaskFailed, TaskSucceeded, Unlist
 from holdfast_simulator.invariants import check
@@ -240,6 +244,59 @@ def test_a_task_in_hand_gives_its_result_to_the_new_version(tmp_path: Path) -> N
     assert ran == ["pay", "check"]
     assert shop.describe(run)["output"] == "r-7"
     assert check(shop.world) == []
+
+
+def test_a_retry_that_begins_in_the_record_of_the_migration_gets_its_timer(tmp_path: Path) -> None:
+    """The commands of the events before the migration are new, those of earlier records are not."""
+    shop = shop_of(tmp_path, RETRIED, TASK_RENAMED)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    shop.migrate(run)
+    settle(shop)
+    events = shop.events(run)
+    (end,) = (place for place, event in enumerate(events) if event.type == "Migrated")
+    failed = next(place for place, event in enumerate(events) if event.type == "TaskFailed")
+    moved = fold(events[: end + 1])
+    before, asked = fold(events[:failed]), pending_commands(moved) if moved else []
+    assert len(asked) == 1
+    assert new_commands(asked, carried_out(before, events[failed : end + 1])) == asked
+    assert new_commands(asked, carried_out(fold(events[:end]), events[end : end + 1])) == []
+
+
+BULK = {"operation": "migrate", **WHY}
+
+
+def bulk_of(shop: TwoVersions, **request: Any) -> Any:
+    """Run a bulk migration; return the outcome of each execution."""
+    told = shop.insist(lambda: shop.front.bulk("default", {**BULK, **request}, CHANCE))
+    settle(shop, 60)
+    events = shop.insist(lambda: shop.front.history("default", told["execution"]))["events"]
+    return [
+        json.loads(details["output"])["outcomes"]
+        for details in (event.get("taskSucceededEventDetails", {}) for event in events)
+        if details.get("resource") == "bulk:act"
+    ]
+
+
+def test_a_bulk_migrates_to_the_version_that_was_newest_at_its_start(tmp_path: Path) -> None:
+    """The worker is of the release before: to it the old version is the newest one."""
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    run = shop.begun({"amount": 5})
+    setting = shop.world.setting
+    shop.deploy()
+    shop.world.setting = setting
+    assert bulk_of(shop, filters={"workflow": "flow"}) == [{run: "done"}]
+    assert shop.state(run).definition == shop.new.hash
+
+    (again,) = bulk_of(shop, filters={"workflow": "flow"}, name="again")
+    assert again == {run: f"HF544: execution {run} has that version already"}
+
+
+def test_a_bulk_migration_to_the_newest_version_needs_a_workflow(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, PAID, CHECKED)
+    with pytest.raises(RequestError, match="needs one workflow") as refused:
+        bulk_of(shop, filters={"status": "RUNNING"})
+    assert refused.value.code == "HF501"
 
 
 def test_a_fork_at_a_step_before_the_migration_has_the_version_of_that_time(

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import NewerFormatError, RequestError
+from holdfast.errors import NewerFormatError, RequestError, UnknownKindError
 from holdfast.runtime import inbox, messages
-from holdfast.runtime.effects import Effect, RunTask, Send, TaskSucceeded
+from holdfast.runtime.effects import Effect, Message, Put, RunTask, Send, TaskSucceeded
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.log import Log
 from holdfast_simulator.invariants import check, lost
@@ -219,6 +220,24 @@ def test_code_that_does_not_know_a_pause_touches_neither_its_log_nor_its_message
         item for item in shop.world.services.items("mail") if item.get("kind") == inbox.PAUSE
     )
     assert control["f"] == 2
+
+
+def test_a_control_message_of_a_kind_that_the_code_does_not_know_stops_nothing() -> None:
+    shop = Shop(NAP, work)
+    run = shop.start()
+    settle(shop)
+    item = inbox.control_item("default", run, "9" * 27, 0, {"kind": "later"})
+    shop.world.call(iter_of(Put(tables.MAIL, item)))
+    state = shop.history(run).states[-1]
+    with pytest.raises(UnknownKindError, match="'later', which this code does not know"):
+        shop.world.call(inbox.control_facts("default", state))
+    shop.world.call(iter_of(Send((Message(messages.recover("default", run)),))))
+    settle(shop, 300)
+    assert shop.describe(run)["status"] == "RUNNING"
+
+
+def iter_of(effect: Effect) -> Any:
+    yield effect
 
 
 def test_a_log_that_was_never_paused_keeps_its_format() -> None:

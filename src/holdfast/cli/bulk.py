@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     operations["pause"].add_argument("--timers", choices=PAUSE_TIMERS, help="default: freeze")
     operations["stop"].add_argument("--cause", metavar="TEXT", help="default: the reason")
     operations["stop"].add_argument("--now", action="store_true", help="without undo steps")
-    operations["migrate"].add_argument("--to", metavar="HASH", help="or back; default: latest")
+    operations["migrate"].add_argument("--to", metavar="HASH", help="or back; default: newest")
     for name in ("skip", "fork"):
         option = "--step" if name == "skip" else "--at"
         operations[name].add_argument(option, dest="step", required=True, metavar="STEP")

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.core.apply.apply import fold
+from holdfast.core.apply.apply import apply, fold
+from holdfast.core.commands import Command, RunAttempt
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
 from holdfast.core.facts import MigrateRequested
 from holdfast.core.state import Execution
+from holdfast.core.waits import pending_commands
 
 
 def is_open(state: Execution, fact: MigrateRequested) -> bool:
@@ -48,12 +50,28 @@ def migrate(decision: Decision, fact: MigrateRequested) -> None:
     decision.go_on_with(fact.program)
 
 
-def after_move(state: Execution | None, events: Sequence[Event]) -> Execution | None:
-    """Return the state right after the last migration among the events; the state itself when
-    there is none.
+def carried_out(state: Execution | None, events: Sequence[Event]) -> list[Command]:
+    """Return the pending commands of the state, as the migrations among the events rename them.
 
-    A worker compares the commands from there on. The renamed task of a waiting retry would
-    otherwise count as a new command, and its second wake would run the retry twice.
+    A worker carries out the commands that are not among these. The renamed task of a waiting retry
+    would otherwise count as a new command, and its second wake would run the retry twice. A command
+    that the same events asked for before the migration is not among these: it is new.
     """
-    moves = [place for place, event in enumerate(events) if event.type == "Migrated"]
-    return fold(events[: moves[-1] + 1], state) if moves else state
+    known = [] if state is None else pending_commands(state)
+    start = 0
+    for place, event in enumerate(events):
+        if event.type == "Migrated":
+            at_move = fold(events[start:place], state)
+            assert at_move is not None
+            moved = apply(at_move, event)
+            places = [_place(one) for one in pending_commands(at_move) if one in known]
+            known = [one for one in pending_commands(moved) if _place(one) in places]
+            state, start = moved, place + 1
+    return known
+
+
+def _place(command: Command) -> Command | int:
+    """Return what a migration leaves of the command: the entry of an attempt, whose task may get
+    another name, or the command itself.
+    """
+    return command.attempt.entry if isinstance(command, RunAttempt) else command

@@ -375,7 +375,13 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Result: int, milliseconds since the epoch, from this host's clock."""
+    """Result: int, milliseconds since the epoch, from this host's clock.
+
+    `is_for_id`: the time becomes part of the id of a control message or a fork. A command that is
+    given again gets the time of the first, so that the id is the same (`commands/once.py`).
+    """
+
+    is_for_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)

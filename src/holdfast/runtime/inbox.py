@@ -16,7 +16,7 @@ from holdfast.core import facts, migrating
 from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
-from holdfast.errors import HoldfastBug
+from holdfast.errors import HoldfastBug, UnknownKindError
 from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
 from holdfast.runtime.storage import keys, tables
@@ -374,11 +374,14 @@ def _control(control_id: str, item: Item) -> Control:
     if kind == PRIORITY:
         reason, by = str(item["reason"]), str(item["by"])
         return facts.PriorityRequested(control_id, int(item["priority"]), reason, by)
+    if kind not in {None, PARENT}:
+        # A later code has written it. Read as a stop it would end the execution.
+        raise UnknownKindError("control mail", str(kind))
     return facts.StopRequested(
         control_id,
         _word(item, "error"),
         _word(item, "cause"),
-        by_parent=item.get("kind") == PARENT,
+        by_parent=kind == PARENT,
         now=bool(item.get("now", 0)),
     )
 

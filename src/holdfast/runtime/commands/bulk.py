@@ -45,6 +45,10 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
     definition = bulk.definition()
     yield from known.programs.store(tenant, definition)
+    if request["operation"] == "migrate":
+        workflow = request["filters"].get("workflow")
+        if workflow in known.workflows:  # a worker of the release before finds it in the table
+            yield from known.programs.store(tenant, known.workflows[workflow])
     wanted = Start(run, BULK_WORKFLOW, name, now_ms, definition.hash, None, {})
     try:
         accepted = yield from accept(known, tenant, wanted, asked, has_row=False)
@@ -126,6 +130,8 @@ def _checked(
         "page": bulk.page_of(rate),
     }
     _require_possible(known, asked)
+    if name == "migrate":
+        asked["fields"] = {**given, "to": _target(known, asked)}
     if name == "event":
         wanted = yield from known.event_payload(tenant, given["name"], "")
         data = normalised(known.types, tenant, wanted, given["data"], f"event {given['name']!r}")
@@ -149,6 +155,28 @@ def _fields(name: str, operation: Operation, request: Mapping[str, Any]) -> dict
     if timers not in PAUSE_TIMERS:
         raise RequestError("HF234", f"`timers` is {timers!r:.40}, expected freeze or run")
     return given
+
+
+def _target(known: Lookup, asked: Mapping[str, Any]) -> Any:
+    """Return the version that all executions move to. The newest one is named by its hash: during a
+    deployment workers know different newest versions. Raises RequestError HF204, HF501.
+    """
+    # The proof reads whole definitions; most bulks need none of its modules.
+    from holdfast.runtime.commands.migrate import LATEST  # noqa: PLC0415
+
+    to = asked["fields"].get("to", LATEST)
+    if to != LATEST:
+        return to
+    workflow = asked["filters"].get("workflow")
+    if workflow is None:
+        raise RequestError(
+            "HF501",
+            "bulk migrate to the newest version needs one workflow",
+            help="add the filter `workflow`, or name the version: --to HASH, --to back",
+        )
+    if workflow not in known.workflows:
+        raise known.no_workflow(workflow)
+    return known.workflows[workflow].hash
 
 
 def _filters(request: Mapping[str, Any]) -> dict[str, Json]:

@@ -78,7 +78,7 @@ def _send(
     known: Lookup, tenant: str, origin: Execution, request: dict[str, Json], chance: bytes
 ) -> Generator[Effect, Any, str]:
     """Store the rows that name the fork, then send its start message (R12)."""
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
     yield Put(
         tables.MAIL,

@@ -62,7 +62,7 @@ def migrate(
     answer |= {"moves": True, "obstacles": []}
     if is_dry:
         return answer
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     yield from known.programs.store(tenant, target)
     move = {
         "from": old.hash,

@@ -1,8 +1,8 @@
 """A command that may be given again by a worker which does not know whether it was given.
 
 A command of an operator draws a new id each time. A bulk operation needs the opposite: after a
-crash the next worker gives the same command, and it must count once. Here the command gets fixed
-values for what it draws: the time and the random bytes. So its control message has a fixed id, and
+crash the next worker gives the same command, and it must count once. Here the values in its
+id are fixed: the time and the random bytes. So its control message has a fixed id, and
 `PutIfAbsent` stores it once.
 
 One case remains. `control_id` moves an id past all that the execution has applied, because an
@@ -19,12 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.runtime.effects import Clock, Effect, Get, JsonResult, PutIfAbsent
 from holdfast.runtime.inbox import control_id
 from holdfast.runtime.storage import keys, tables
+
+#: Every other clock has the present time: a row of the sweeper with a past time would stand where
+#: the sweeper has read already, and a key that is held for a retry would be free again.
+_ID_CLOCK: Final = Clock(is_for_id=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +58,11 @@ def once(command: JsonResult, moment: Moment) -> Generator[Effect, Any, None]:
 
 
 def _fixed(command: JsonResult, moment: Moment) -> Generator[Effect, Any, None]:
-    """Run the command at the fixed time. Raises RequestError HF505 in place of another id."""
+    """Run the command with the fixed time in its id. Raises RequestError HF505 for another id."""
     try:
         effect = next(command)
         while True:
-            if isinstance(effect, Clock):
+            if effect == _ID_CLOCK:
                 effect = command.send(moment.at_ms)
                 continue
             _require_same_id(effect, moment)

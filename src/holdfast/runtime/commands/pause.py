@@ -50,7 +50,7 @@ def pause(
                 status=409,
                 help="see `holdfast show`; `holdfast stop ID --now` ends it without the undo",
             )
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     fields = {"kind": inbox.PAUSE, "timers": timers, **words}
     yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return answer
@@ -72,7 +72,7 @@ def resume(
             help="see `holdfast show`: a resume that was sent before has been applied, "
             "or a pause has not been applied yet",
         )
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     fields = {"kind": inbox.RESUME, **words}
     yield from request_control(tenant, log.run, log.state, (now_ms, chance), fields)
     return {"execution": log.run}

@@ -75,7 +75,7 @@ def retry(
         )
     assert log.state is not None
     yield from keyed.hold_for_retry(known, tenant, log.state)
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     at = (now_ms, chance)
     yield from send_retry(tenant, log.run, log.state, at, by=by, reason=words.get("reason"))
     return {"execution": log.run, "retry": log.state.redrives + 1, "from": _open_steps(log.state)}

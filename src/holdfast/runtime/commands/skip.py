@@ -53,7 +53,7 @@ def skip(
     step = program.states[frame.position]
     assert isinstance(step, TaskState | WaitState)
     result = _checked(known, tenant, definition, (step, frame), request)
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     stowed = yield from inbox.stow(tenant, log.run, result)
     visit = {"frame": frame.id, "entered": frame.entered_event}
     fields = {"kind": inbox.SKIP, **visit, **stowed, **words}

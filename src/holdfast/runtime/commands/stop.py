@@ -21,7 +21,7 @@ def stop(
     Raises RequestError HF207, HF214, HF233.
     """
     log = yield from known.require_log(tenant, identifier)
-    now_ms = yield Clock()
+    now_ms = yield Clock(is_for_id=True)
     wanted: dict[str, str | int] = {
         **fields.error_and_cause(request),
         **fields.flag(request, "now"),

@@ -10,6 +10,7 @@ from holdfast.asl.program import Json
 from holdfast.asl.resources import BULK_SELECT
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_damage
+from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import bulk
 from holdfast.runtime.commands import events, fork, pause, retry, skip, stop
 from holdfast.runtime.commands.bulk import selected
@@ -76,10 +77,10 @@ def _outcome(
     known: Lookup, place: tuple[str, str, int], run: str, asked: Mapping[str, Any]
 ) -> Generator[Effect, Any, str]:
     tenant, own, at_ms = place
-    chance = hashlib.sha256(f"{own}.{run}".encode()).digest()[:_CHANCE_BYTES]
+    chance = _chance(f"{own}.{run}")
     try:
         if asked["operation"] == "event":
-            yield from _send_event(known, tenant, own, run, asked["fields"])
+            yield from _send_event(known, place, run, asked["fields"])
         else:
             command = _COMMANDS[asked["operation"]](known, tenant, run, asked, chance)
             yield from once(command, Moment(tenant, run, at_ms, chance))
@@ -93,28 +94,39 @@ def _outcome(
 
 
 def _send_event(
-    known: Lookup, tenant: str, own: str, run: str, fields: Mapping[str, Any]
+    known: Lookup, place: tuple[str, str, int], run: str, fields: Mapping[str, Any]
 ) -> Generator[Effect, Any, None]:
     """Send the event with each key that the execution waits for it with. Raises RequestError HF507.
 
     The id is made of the bulk and the key: of executions that wait with one key, each gets the
-    event once. A used event begins with that id, so a repetition finds that it was sent.
+    event once. A used event begins with that id, so a repetition finds that it was sent. Then only
+    a wait that began before the step gets the event: the others may follow from the used one.
     """
+    tenant, own, at_ms = place
     log = yield from known.require_log(tenant, run)
-    name, used, waits = fields["name"], dict[str, int](), set[str]()
+    name, waits, is_sent = fields["name"], dict[str, int](), False
     if log.state is not None:
-        used = dict(log.state.used_events)
-        found = (frame.waiting for frame in log.state.frames.values())
-        events_of = (one for one in found if isinstance(one, Awaiting) and one.kind == "event")
-        waits = {wait.event_key for wait in events_of if wait.event_name == name}
-    if not waits and not any(event_id.startswith(f"{own}.") for event_id in used):
+        is_sent = any(event_id.startswith(f"{own}.") for event_id in log.state.used_events)
+        for frame in log.state.frames.values():
+            wait = frame.waiting
+            if isinstance(wait, Awaiting) and (wait.kind, wait.event_name) == ("event", name):
+                waits[wait.event_key] = frame.entered_ms
+    if not waits and not is_sent:
         raise RequestError(
             "HF507", f"execution {run} does not wait for the event {name}", status=409
         )
-    for key in sorted(waits):
+    for key, since_ms in sorted(waits.items()):
+        if is_sent and since_ms >= at_ms - 2 * CLOCK_ERROR_MS:
+            continue
         event_id = f"{own}.{keys.text_hash(key)}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
-        yield from events.event(known, tenant, request, b"")
+        # An event may start an execution, whose id is made of these bytes.
+        yield from events.event(known, tenant, request, _chance(event_id))
+
+
+def _chance(text: str) -> bytes:
+    """Return the random bytes of a command: the same when it is given again."""
+    return hashlib.sha256(text.encode()).digest()[:_CHANCE_BYTES]
 
 
 # -- the commands ----------------------------------------------------------------------------------
@@ -146,7 +158,10 @@ def _migrate(
     # The proof reads whole definitions; most workers never need its modules.
     from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
-    return migrate.migrate(known, tenant, run, _words(asked), chance)
+    told = yield from migrate.migrate(known, tenant, run, _words(asked), chance)
+    if not told["moves"]:
+        raise RequestError("HF544", f"execution {run} has that version already", status=409)
+    return told
 
 
 _COMMANDS: Final[Mapping[str, _Command]] = {

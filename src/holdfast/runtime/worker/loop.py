@@ -50,7 +50,7 @@ from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.migrating import after_move
+from holdfast.core.migrating import carried_out
 from holdfast.core.state import BATCH_PREFIX, Execution
 from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
 from holdfast.errors import FormatError, RequestError
@@ -510,11 +510,11 @@ class Processing:
         is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
-        moved = after_move(before, step.events)
-        is_migrated = moved is not before
+        is_migrated = any(event.type == "Migrated" for event in step.events)
         more, asked = has_more(after), pending_commands(after)
-        asked_before = [] if moved is None else pending_commands(moved)
-        new = new_commands(asked, [] if is_redrive or is_resumed else asked_before)
+        asked_before = [] if before is None else pending_commands(before)
+        carried = carried_out(before, step.events) if is_migrated else asked_before
+        new = new_commands(asked, [] if is_redrive or is_resumed else carried)
         # Open an execution that stops running for now, or has run for long: its start message alone
         # would not recover it soon.
         must_open = (not is_over and not is_opened) and (
