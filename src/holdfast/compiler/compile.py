@@ -316,10 +316,20 @@ def _compile(
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
-        return replace(_emit(unit, workflow, block, secrets), keyed=keyed)
+        emitted = _emit(unit, workflow, block, secrets)
+        return emitted if keyed is None else _with_key(emitted, keyed)
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+def _with_key(emitted: CompiledWorkflow, keyed: Keyed) -> CompiledWorkflow:
+    """Put the key into the definition itself. The hash covers it then, and an execution keeps the
+    rule that it began with, whatever is deployed later.
+    """
+    start = "" if keyed.starts_on is None else f", started by {keyed.starts_on}"
+    comment = f"{emitted.name}: one for each {keyed.parameter}{start}, unread: {keyed.unread}"
+    return replace(emitted, keyed=keyed, asl={**emitted.asl, "Comment": comment})
 
 
 def _place_of(unit: Unit, node: ast.AST) -> SourcePlace:

@@ -11,7 +11,7 @@ Rules of this file (docs/explanation/migration.md shows them):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core.apply.apply import apply, fold
@@ -75,3 +75,16 @@ def _place(command: Command) -> Command | int:
     another name, or the command itself.
     """
     return command.attempt.entry if isinstance(command, RunAttempt) else command
+
+
+def keeps_key(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True when an execution of one definition may go on with the other, by the keys in
+    their source maps: the events that are addressed to it and its place among the executions of
+    its key must stay its own.
+    """
+    before, after = old.get("keyed"), new.get("keyed")
+    if before is None:
+        return True
+    if after is None or before["parameter"] != after["parameter"]:
+        return False
+    return before.get("starts_on") in (None, after.get("starts_on"))

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
 from holdfast.migration.shapes import ShapeComparison
@@ -57,6 +58,9 @@ class Migration:
                 [Obstacle(position.lines[0].state if position.lines else "", position.unready)],
                 None,
             )
+        if not keeps_key(self.old.source_map, self.new.source_map):
+            why = "the new version has another key, or starts on another event"
+            return Verdict([Obstacle(position.lines[0].state if position.lines else "", why)], None)
         found = [one for line in position.lines for one in self._obstacles(line)]
         found = list(dict.fromkeys(found))
         return Verdict(found, None) if found else Verdict([], self._plan(position))

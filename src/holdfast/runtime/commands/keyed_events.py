@@ -90,15 +90,16 @@ def at_end(known: Lookup, log: Log) -> NoResult:
     key = yield from keyed.key_of(log.tenant, log.run)
     if old is None or key is None:
         return
-    rule = keyed.rule_for(known, old.workflow) or old
-    slot, now_ms = KeySlot(log.tenant, rule, key), (yield Clock())
+    # A worker that does not have the workflow goes by the execution's own rule.
+    newest = keyed.rule_for(known, old.workflow) if old.workflow in known.workflows else old
+    slot, now_ms = KeySlot(log.tenant, newest or old, key), (yield Clock())
     row = yield from keyed.release(slot, log.state, now_ms)
     if row.get("run") == log.run and keyed.is_held_for_retry(row, log.state, now_ms):
         later = messages.recover(log.tenant, log.run)
         yield Send((Message(later, SQS_DELAY_SECONDS_MAX),))
         return
     unread = yield from _unread(known, log, old, key, now_ms)
-    if unread and rule.keeps_unread and rule.starts_on == old.starts_on:
+    if unread and newest and newest.keeps_unread and newest.starts_on == old.starts_on:
         yield from _hand_over(known, slot, log.run, unread)
     elif unread:
         for item in unread:

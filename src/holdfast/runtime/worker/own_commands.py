@@ -20,6 +20,7 @@ from holdfast.asl.program import Json
 from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, STOP, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
+from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
@@ -91,6 +92,10 @@ def _renewed(
     known = setting.workflows
     data = known.types.normalise_input(log.tenant, state.workflow, attempt.arguments)
     definition = known.definitions[state.workflow]
+    old = yield from setting.programs.fetch(log.tenant, state.definition)
+    if not keeps_key(old.source_map, definition.source_map):
+        cause = "the newest version has another key, or starts on another event"
+        return _failed(attempt, INVALID_ARGUMENTS, cause)
     yield from setting.programs.store(log.tenant, definition)
     yield from setting.programs.fetch(log.tenant, definition.hash)
     program = setting.programs.program(definition.hash)
