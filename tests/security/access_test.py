@@ -27,6 +27,7 @@ from tests.security.doors import IAM, Authorizer, Doors, opened, tenant
 REFUSED = {
     "/questions/{id}/answer": (409, "HF232"),
     "/questions/{id}": (404, "HF254"),
+    "/requests/{id}": (404, "HF563"),
     "{id}": (404, "HF207"),
     "/answers": (403, "HF230"),
     "/": (404, "HF208"),

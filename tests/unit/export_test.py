@@ -11,7 +11,11 @@ import boto3
 import pytest
 
 from holdfast import cli
+from holdfast.errors import HoldfastError
 from holdfast.remote import client as client_module
+from holdfast.remote.client import Client
+from holdfast.runtime.effects import Put
+from holdfast.runtime.storage import keys, tables
 from holdfast.testing import replay
 from tests.unit import client_flows
 from tests.unit.client_kit import MemoryStack
@@ -60,16 +64,35 @@ def test_a_second_export_leaves_the_files_of_the_first(
     from datetime import UTC, datetime
 
     from holdfast.local import execution_export
-    from holdfast.remote.client import Client
 
     client = Client.of(stack.api)
     monkeypatch.setattr(execution_export, "_LINES_MAX", 1)
     for hour in (1, 2):
         now = datetime(2027, 3, 1, hour, tzinfo=UTC)
-        found = list(execution_export.export(client, client.list(), str(tmp_path), now))
-        assert [one.executions for one in found] == [1, 1, 1]
-    assert len(list(tmp_path.rglob("*.jsonl"))) == 6
-    assert found[-1].file == "day=2027-01-15/20270301T020000Z-0003.jsonl"
+        rows, unread = client.list(), dict[str, HoldfastError]()
+        found = list(execution_export.export(client, rows, str(tmp_path), now, unread.__setitem__))
+        assert unread == {}
+        # Two executions started in one millisecond: `--until` could not go on between them.
+        assert [one.executions for one in found] == [1, 2]
+    assert len(list(tmp_path.rglob("*.jsonl"))) == 4
+    assert found[-1].file == "day=2027-01-15/20270301T020000Z-0002.jsonl"
+
+
+def test_an_execution_that_cannot_be_read_is_named_and_the_others_are_exported(
+    stack: MemoryStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (damaged,) = (row["execution"] for row in Client.of(stack.api).list(name="o2"))
+
+    def damage() -> Any:
+        for record in stack.world.services.items(tables.EXECUTIONS):
+            if record["pk"] == keys.execution("default", damaged):
+                yield Put(tables.EXECUTIONS, {**record, "ev": b"no record"})
+
+    stack.world.call(damage())
+    assert cli.main(["export", "--to", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "exported 2 executions in 2 files, 1 were not read\n"
+    assert f"{damaged} is not exported: " in printed.err
 
 
 def test_a_bucket_gets_packed_files(stack: MemoryStack, monkeypatch: pytest.MonkeyPatch) -> None:

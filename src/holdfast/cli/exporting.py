@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.cli.console import harmless, say
+from holdfast.cli.console import FINE, NEGATIVE, harmless, say
 from holdfast.cli.finding import add_filters, filters_of
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastError
@@ -29,13 +29,21 @@ def export(arguments: argparse.Namespace) -> int:
     client, now = client_of(arguments), datetime.now(UTC)
     rows = client.list(**filters_of(arguments, now))
     files, executions, oldest = 0, 0, None
+    unread: list[str] = []
+
+    def tell(execution: str, error: HoldfastError) -> None:
+        unread.append(execution)
+        print(harmless(f"{execution} is not exported: {error}"), file=sys.stderr)
+
     try:
-        for one in write(client, rows, arguments.to, now):
+        for one in write(client, rows, arguments.to, now, tell):
             files, executions, oldest = files + 1, executions + one.executions, one.oldest
             print(harmless(f"{one.file}: {one.executions}"), file=sys.stderr)
     except HoldfastError:
         if oldest is not None:
             print(f"exported {executions}; go on with --until {oldest}", file=sys.stderr)
         raise
-    told = {"executions": executions, "files": files}
-    return say(arguments, told, f"exported {executions} executions in {files} files")
+    told = {"executions": executions, "files": files, "unread": unread}
+    missing = f", {len(unread)} were not read" if unread else ""
+    say(arguments, told, f"exported {executions} executions in {files} files{missing}")
+    return NEGATIVE if unread else FINE

@@ -14,11 +14,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.errors import RequestError
+from holdfast.errors import HoldfastError, RequestError
 
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
@@ -34,6 +35,8 @@ _S3: Final = "s3://"
 
 #: Stores bytes under a name.
 Store = Callable[[str, bytes], None]
+#: Takes the id of an execution that was not read, and the error.
+Unread = Callable[[str, HoldfastError], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,18 @@ class Exported:
     oldest: str
 
 
-def export(client: Client, rows: Iterable[Any], target: str, now: datetime) -> Iterator[Exported]:
+def export(
+    client: Client, rows: Iterable[Any], target: str, now: datetime, unread: Unread
+) -> Iterator[Exported]:
     """Write the executions of the rows, which come in the order of their starts; yield each file
-    when it is stored. Raises RequestError HF508.
+    when it is stored. An execution that cannot be read is given to `unread`, and the export goes
+    on. Raises RequestError HF508.
     """
     store, is_packed = _store(target)
     at = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     number = 0
     for day, of_day in groupby(rows, key=lambda row: str(row["started"])[:10]):
-        for lines, oldest in _files(client, of_day, now):
+        for lines, oldest in _files(of_day, partial(_line, client, now), unread):
             number += 1
             name = f"day={day}/{at}-{number:04d}.jsonl"
             data = ("\n".join(lines) + "\n").encode()
@@ -63,21 +69,31 @@ def export(client: Client, rows: Iterable[Any], target: str, now: datetime) -> I
             yield Exported(name, len(lines), oldest)
 
 
-def _files(client: Client, rows: Iterable[Any], now: datetime) -> Iterator[tuple[list[str], str]]:
+def _files(
+    rows: Iterable[Any], line_of: Callable[[str], str], unread: Unread
+) -> Iterator[tuple[list[str], str]]:
     lines: list[str] = []
     size, oldest = 0, ""
     for row in rows:
-        line = _line(client, str(row["execution"]), now)
-        lines.append(line)
-        size, oldest = size + len(line), str(row["started"])
-        if len(lines) == _LINES_MAX or size > _BYTES_MAX:
+        is_full = len(lines) >= _LINES_MAX or size > _BYTES_MAX
+        # `--until` leaves its own millisecond out, so executions that started together share a
+        # file: a failed export goes on from the oldest start of the last file.
+        if is_full and row["started"] != oldest:
             yield lines, oldest
             lines, size = [], 0
+        oldest = str(row["started"])
+        try:
+            line = line_of(str(row["execution"]))
+        except HoldfastError as error:
+            unread(str(row["execution"]), error)
+        else:
+            lines.append(line)
+            size += len(line)
     if lines:
         yield lines, oldest
 
 
-def _line(client: Client, execution: str, now: datetime) -> str:
+def _line(client: Client, now: datetime, execution: str) -> str:
     """Return one line. Input, output and history are JSON texts, because a table for Athena needs a
     form that is the same for all workflows.
     """
