@@ -289,7 +289,7 @@ def stored_mail(belt: Belt, kind: str) -> Item:
 
 MAIL = [
     Case("no format", change(f=None), BUG),
-    Case("a newer format", change(f=2), NEWER),
+    Case("a newer format", change(f=1_000), NEWER),
     Case("no time", change(at=None), BUG),
     Case("a time that is text", change(at="noon"), BUG),
     Case("no end", change(expires=None), BUG),
