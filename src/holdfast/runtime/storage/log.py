@@ -197,16 +197,17 @@ class Log:
         after = kept.sequence - 1
         items = yield Query(tables.EXECUTIONS, self.partition, after=after, limit=NEWER_RECORDS_MAX)
         now_ms = yield Clock()
-        if (
-            not items
-            or len(items) == NEWER_RECORDS_MAX
-            or (items[0].get("w"), items[0].get(FORMAT_FIELD)) != (kept.newest_nonce, kept.format)
-            or is_over(items[-1], now_ms)
-        ):
-            return False
-        for name in _KEPT:
-            setattr(self, name, getattr(kept, name))
         with reading(f"the log of execution {self.run}"):
+            if (
+                not items
+                or len(items) == NEWER_RECORDS_MAX
+                or (items[0].get("w"), items[0].get(FORMAT_FIELD))
+                != (kept.newest_nonce, kept.format)
+                or is_over(items[-1], now_ms)
+            ):
+                return False
+            for name in _KEPT:
+                setattr(self, name, getattr(kept, name))
             newer = yield from self._fold_newer(items[1:])
         known = (*kept.records, *kept.written, *newer)
         oldest = self.snapshot - LOAD_RECORDS_WITHOUT_HINT
