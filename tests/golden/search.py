@@ -29,3 +29,11 @@ def no_note(order: Order) -> None:
     note(stgae="packed")
     note(stage=order.price)
     note()
+
+
+@workflow(search={"customer": "purchase.customer.id"})
+def no_input(order: Order) -> None: ...
+
+
+@workflow(search={"weight": float})
+def no_declared_type(order: Order) -> None: ...

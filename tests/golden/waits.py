@@ -2,8 +2,14 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from typing import TypedDict
+
 from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
+
+
+class Loose(TypedDict):
+    id: str
 
 
 @workflow
@@ -27,3 +33,5 @@ def flow(order: Order, n: int) -> None:
     start(order, n)
     start(flow)
     again(order, n)
+    wait_for_event("paid?", Payment, key=order.id)
+    wait_for_event("loose", Loose, key=order.id)

@@ -147,6 +147,8 @@ class Belt:
             world.task_runs.clear()
             world.task_runs.update(task_runs)
             self.hidden.clear()
+            # Another process: it has read no log yet.
+            self.site.host.setting.warm_logs._logs.clear()
 
         return restore
 

@@ -1,6 +1,6 @@
 """Level 0 of the simulator: a crash before and after every effect of ten machines, and 2,000
-random schedules. In parts, so that they run side by side. `python -m holdfast_simulator --level 0`
-runs the same.
+random schedules. In parts, so that they run side by side; the slow tests have every second part.
+`python -m holdfast_simulator --level 0` runs the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ PARTS: Final = 10
 LEVEL: Final = LEVELS[0]
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=[pytest.mark.slow] * (part % 2)) for part in range(PARTS)],
+)
 def test_no_invariant_is_violated_in_level_0(part: int) -> None:
     jobs = levels.jobs_of(LEVEL, 0, LEVEL.schedules, STATEMACHINES)
     total = levels.run(islice(jobs, part, None, PARTS), 1, reports.silent)

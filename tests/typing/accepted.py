@@ -28,6 +28,7 @@ from holdfast import (
     heartbeat,
     hours,
     minutes,
+    note,
     parallel,
     publish,
     pure,
@@ -257,6 +258,7 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     reveal_type(wait_for_event("paid", Payment, key=o, timeout=days(3)))  # -> Payment
     reveal_type(wait_for_event("paid", list[Payment], key=o))  # -> list[Payment]
     publish("status", {"order": o})
+    note(stage=o)
     send("paid", {"order": o}, key=o)
     stop(o)
     with receive("total", Payment, key=o, timeout=days(1)) as request:

@@ -8,11 +8,12 @@ import pytest
 
 from holdfast import Client
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
-from holdfast.runtime.effects import Effect, Put, RunTask, Update
+from holdfast.runtime.effects import Effect, Put, QueueName, RunTask, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast_simulator.services import WORK_QUEUES
 from holdfast_simulator.world import Killed
+from tests.builders import CHANCE
 from tests.unit import keyed_flows
 from tests.unit.client_kit import MemoryStack
 from tests.unit.keyed_test import ADD, CHECKOUT, executions
@@ -101,6 +102,32 @@ def test_an_event_is_refused_for_now_between_a_retry_and_its_record(
     stack.works = True
     pass_time(stack, 1_000)
     assert client.event("cart", "c1", CHECKOUT)["execution"] == run
+
+
+def test_an_event_from_the_bus_or_a_workflow_waits_for_the_record_of_a_retry(
+    stack: MemoryStack, client: Client
+) -> None:
+    run = client.event("cart", "c1", ADD)["execution"]
+    client.stop(run)
+    stack.works = False
+    client.retry(run)
+    sent = {"name": "cart", "key": "c1", "data": CHECKOUT}
+    with pytest.raises(ServiceFault, match="HF562"):  # so Lambda delivers it again
+        stack.world.call(stack.front.bus_event("default", "b1", sent, CHANCE))
+    shopper = client.start("shopper", {"cart_id": "c1"}).execution
+    _deliver(stack, "starts")
+    assert "is about to be retried" in str(stack.world.faults)
+    pass_time(stack, 5 * MINUTE_MS)
+    assert client.describe(shopper)["status"] == "SUCCEEDED"
+    assert client.events() == []
+    stack.works = True
+    client.event("cart", "c1", CHECKOUT)
+    assert outputs(client)[0] == ["tea", "tea"]
+
+
+def _deliver(stack: MemoryStack, queue: QueueName) -> None:
+    for received in stack.world.services.receive(queue):
+        stack.world.deliver(received, queue)
 
 
 def test_events_of_an_end_wait_for_a_retry_that_never_comes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
@@ -28,6 +29,10 @@ class Pair(BaseModel):
     value: tuple[int, int]
 
 
+class Loose(TypedDict):
+    id: str
+
+
 @workflow
 def flow(order: Order, n: int) -> None:
     wait_for_event("bank.confirmed", Payment, key=str(n))
@@ -38,6 +43,8 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("perhaps", Perhaps, key=order.id)
     wait_for_event("pair", Pair, key=order.id)
     ask("Sure?", bool, assignee=f"{order.coupon}")
+    wait_for_event("sent", Payment, key=order.id)
+    wait_for_event("loose", Loose, key=order.id)
     wait_for_event("once", Payment, key=order.id)
     wait_for_event("twice", list[Payment], key=order.id)
     publish("done", n)

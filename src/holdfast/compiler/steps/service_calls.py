@@ -147,7 +147,8 @@ def _named(
 ) -> dict[str, ast.expr]:
     if places or any(word.arg is None for word in node.keywords):
         message = f"{call.name}() takes its parameters by name, one by one"
-        raise refuse(expressions, node, "HF008", message, f"{call.name}(Name=value)")
+        help_ = f"{call.name}(…): each parameter as Name=…"
+        raise refuse(expressions, node, "HF008", message, help_)
     return {str(word.arg): word.value for word in node.keywords}
 
 
