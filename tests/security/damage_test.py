@@ -58,6 +58,7 @@ def world() -> tuple[Belt, str, str]:
     """
     belt, run, other, restore = _made()
     restore()
+    belt.shop.world.setting.warm_logs._logs.clear()  # a new process reads every record
     belt.shop.programs.add(belt.shop.definition)
     return belt, run, other
 

@@ -10,6 +10,9 @@ from unittest import mock
 import pytest
 
 from holdfast import limits
+from holdfast.errors import HoldfastBug
+from holdfast.runtime.effects import Put
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.codec import Reader
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.storage.warm_logs import WarmLogs
@@ -106,6 +109,20 @@ def test_a_log_that_the_table_no_longer_holds_is_not_used() -> None:
     kept = shop.world.setting.warm_logs.take(partition)
     assert kept is not None
     assert shop.world.call(log.load_newer(kept)) is False
+
+
+def test_a_damaged_newest_record_is_a_named_error() -> None:
+    shop, run = parked()
+    kept = shop.world.setting.warm_logs.take(next(iter(shop.world.setting.warm_logs._logs)))
+    assert kept is not None
+
+    def damage() -> Any:
+        newest = shop.world.services.items("executions")[-1]
+        yield Put(tables.EXECUTIONS, {**newest, "ttl": b"\x00"})
+
+    shop.world.call(damage())
+    with pytest.raises(HoldfastBug, match="cannot be read"):
+        shop.world.call(Log("default", run, "other", "m").load_newer(kept))
 
 
 def test_a_recovery_reads_the_records_of_its_message() -> None:
