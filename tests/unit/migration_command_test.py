@@ -121,6 +121,18 @@ def test_the_deploy_check_reads_a_stack_or_a_saved_report(
         assert "stranded: this code has no task ship" in capsys.readouterr().out
 
 
+def test_the_deploy_check_counts_the_executions_of_a_workflow_that_the_code_no_longer_has(
+    shop: TwoVersions, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "@workflow\ndef other(n: int) -> int:\n    return n\n"
+    with loaded(tmp_path, HEADER.replace("def ship", "def send_off") + other) as module:
+        assert run("deploy-check", module.__name__) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("flow: 0 may move, 3 stay on their version")
+    assert "the new code has no workflow of this name" in out
+    assert "stranded: this code has no task ship" in out
+
+
 def test_a_saved_report_holds_no_values(shop: TwoVersions) -> None:
     report = shop.insist(lambda: shop.front.positions("default", {"workflow": "flow"}))
     text = json.dumps(report)

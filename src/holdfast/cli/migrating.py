@@ -178,7 +178,7 @@ def deploy_check(arguments: argparse.Namespace) -> int:
     from holdfast.migration import report as reports  # noqa: PLC0415
 
     versions, tasks = _code(arguments)
-    documents = _reports(arguments, list(versions))
+    documents = _reports(arguments)
     if arguments.save is not None:
         arguments.save.write_text(json.dumps(documents, ensure_ascii=False) + "\n")
         counts = {name: _count(one) for name, one in documents.items()}
@@ -210,7 +210,10 @@ def _code(arguments: argparse.Namespace) -> tuple[dict[str, Version], set[str]]:
     return versions, set(deployment.registry.tasks)
 
 
-def _reports(arguments: argparse.Namespace, workflows: Sequence[str]) -> dict[str, Any]:
+def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the positions of each workflow of the stack: also of those that this code no longer
+    has, because their executions go on.
+    """
     if arguments.report is not None:
         try:
             found: dict[str, Any] = json.loads(arguments.report.read_text())
@@ -218,8 +221,9 @@ def _reports(arguments: argparse.Namespace, workflows: Sequence[str]) -> dict[st
             raise RequestError("HF282", f"{arguments.report}: {error}") from None
         return found
     client = client_of(arguments)
-    running = {row["workflow"] for row in client.workflows()}
-    return {name: client.positions(name) for name in sorted({*workflows} & running)}
+    names = sorted(row["workflow"] for row in client.workflows())
+    reports = {name: client.positions(name) for name in names}
+    return {name: report for name, report in reports.items() if report["positions"]}
 
 
 def _count(report: Mapping[str, Any]) -> int:
@@ -242,7 +246,7 @@ def _tell(
             for text in _lines(one):
                 print(harmless(f"  {text}"))
     if not judged:
-        print("no workflow of this code has running executions", file=sys.stderr)
+        print("no workflow has running executions", file=sys.stderr)
     return FINE
 
 

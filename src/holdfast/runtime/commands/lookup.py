@@ -280,5 +280,6 @@ def no_execution(identifier: str) -> RequestError:
         "HF207",
         f"there is no execution {identifier[:90]!r}",
         status=404,
-        help="give an execution's id, its ARN, the name that it was started with, or WORKFLOW:NAME",
+        help="give an execution's id, its ARN, the name that it was started with, or "
+        "WORKFLOW:NAME; one whose workflow is no longer deployed needs the latter, or its id",
     )
