@@ -108,7 +108,7 @@ QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new quest
 SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine
-STARTS_DUE_SHARDS: Final = 8  # partitions of the rows by which the sweeper finds lost starts
+STARTS_DUE_SHARDS: Final = 16  # partitions of the rows by which the sweeper finds lost starts
 # the lifetime of a row of a start: the sweeper reads it within an hour
 START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
@@ -191,6 +191,8 @@ GATE_SLOW_MARGIN: Final = 0.97
 GATE_SLOW_FLOOR: Final = 1 / 16
 SERVICE_PAUSE_MS: Final = 1_000  # how long a limit closes after an AWS service has throttled a call
 GATE_SLOW_MS: Final = 2_000  # a limit is slowed at most once in this time
+# a slowed limit keeps this part of its speed, in thousandths
+GATE_FACTOR_MIN: Final = 50
 GATE_PROBE_MS: Final = 30_000  # how long after its plateau a slowed limit doubles its speed
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the probes after a circuit breaker has tripped
 GATE_GRANTS_MAX: Final = 400  # grants of one tick

@@ -95,7 +95,8 @@ def play(seed: int) -> FlowResult:
     _stop_some(world)
     ends_ms = START_MS + max([world.faults.end_ms, *(work.at_ms for work in works)])
     world.run(ends_ms)
-    world.run(ends_ms + 30 * _MINUTE_MS)
+    # A limit that refusals keep slow needs most of an hour for its queue.
+    world.run(ends_ms + 60 * _MINUTE_MS)
     found = [*_starts(world, rules), *_holders(world, rules), *_rest(world)]
     return FlowResult(seed, world, tuple(found))
 

@@ -40,6 +40,7 @@ from typing import Any, Final
 
 from holdfast.limits import (
     CLOCK_ERROR_MS,
+    GATE_FACTOR_MIN,
     GATE_PROBE_MS,
     GATE_RETENTION_SECONDS,
     GATE_SLOW_FACTOR,
@@ -344,13 +345,16 @@ def slow_down(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms
 
     A rate that was kept for two seconds and refused r times was r starts too fast in two seconds.
     So each refusal takes one such start from the speed, here and in `slow_further`: the calls that
-    are under way bring the limit to the speed that the dependency accepts.
+    are under way bring the limit to the speed that the dependency accepts. GATE_FACTOR_MIN is left
+    in any case: refusals may have other reasons than the speed, and from near zero the limit would
+    need minutes to recover.
     """
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     margin = GATE_SLOW_MARGIN if rule.is_rate else GATE_SLOW_FACTOR
     speed = int(seen.factor_at(now_ms) * margin * _WHOLE)
-    factor = max(1, speed - min(_refused_part(rule), speed // 2))
-    put = {"fc": factor, "fl": int(factor * GATE_SLOW_FLOOR), **_closed(seen, now_ms, hold_ms)}
+    factor = max(GATE_FACTOR_MIN, speed - min(_refused_part(rule), speed // 2))
+    floor = max(GATE_FACTOR_MIN, int(factor * GATE_SLOW_FLOOR))
+    put = {"fc": factor, "fl": floor, **_closed(seen, now_ms, hold_ms)}
     return update(gate_id, now_ms, same, put=put, add={"fv": 1})
 
 
