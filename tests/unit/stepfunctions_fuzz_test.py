@@ -231,9 +231,10 @@ def checked(kind: str, seeds: range) -> Counter[str]:
 
 def test_a_definition_of_any_kind_is_refused_or_runs() -> None:
     ends = checked("definition", range(400))
-    # It would prove little if all were refused, or all were accepted.
+    # It would prove little if all were refused, or all were accepted. The counts change with each
+    # workflow of the repository, because the drawn definitions begin with those.
     assert ends["InvalidDefinition"] > 100
-    assert ends["SUCCEEDED"] > 20
+    assert ends["SUCCEEDED"] > 10
     assert ends["FAILED"] > 5
 
 
