@@ -126,7 +126,8 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """Return the events of this fact alone. The states that it enters are left for the next record.
+    """Return the events of this fact alone. The states that it enters are left for the next
+    record.
     """
     decision = Decision(program, state, moment)
     _offer(decision, fact)

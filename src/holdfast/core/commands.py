@@ -32,7 +32,8 @@ class StartTimer:
 
 @dataclass(frozen=True, slots=True)
 class RegisterForEvent:
-    """Register the execution for the event that the entry waits for, then read the stored events.
+    """Register the execution for the event that the entry waits for, then read the stored
+    events.
     """
 
     entry: int
@@ -41,7 +42,8 @@ class RegisterForEvent:
 
 @dataclass(frozen=True, slots=True)
 class StartChild:
-    """Start the child execution of one lane of a distributed Map. It may have been started already.
+    """Start the child execution of one lane of a distributed Map. It may have been started
+    already.
     """
 
     entry: int

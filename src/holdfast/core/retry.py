@@ -66,6 +66,7 @@ def _power(rate: float, retries: int) -> float:
 
 
 def poll_seconds(polls: int) -> int:
-    """Return the seconds until the next poll of a job after this many polls: 1, 2, 4 … at most 60.
+    """Return the seconds until the next poll of a job after this many polls: 1, 2, 4 … at most
+    60.
     """
     return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -119,7 +119,8 @@ def to_json(state: Execution) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    """Return the state in a snapshot. Raises UnknownState when another release wrote other fields.
+    """Return the state in a snapshot. Raises UnknownState when another release wrote other
+    fields.
     """
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}

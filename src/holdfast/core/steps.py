@@ -185,7 +185,8 @@ def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]
 
 
 def _parse_timestamp(value: Any) -> int:
-    """Return the time in an RFC 3339 text with an offset, as ASL requires. AWS refuses other forms.
+    """Return the time in an RFC 3339 text with an offset, as ASL requires. AWS refuses other
+    forms.
     """
     nanos = nanos_of(value) if isinstance(value, str) else None
     if nanos is None:
