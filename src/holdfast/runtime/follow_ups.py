@@ -136,8 +136,8 @@ def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
-    yield from inbox.register(log.tenant, log.run, awaiting, ttl)
     assert log.state is not None
+    yield from inbox.register(log.tenant, log.state, awaiting, ttl)
     return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
 
 

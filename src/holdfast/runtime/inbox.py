@@ -171,16 +171,23 @@ def _answer(
 # -- events ----------------------------------------------------------------------------------------
 
 
-def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
-    """Store the registration of a wait for events. This comes before the read of the inbox, so that
-    an event that is stored after the read finds the registration (R13).
+#: The attribute of a registration with the number of retries of its execution.
+RETRIES: Final = "rd"
+
+
+def register(
+    tenant: str, state: Execution, awaiting: Awaiting, ttl: int
+) -> Generator[Effect, Any, None]:
+    """Store the registration of a wait before the inbox is read: an event that is stored later
+    finds the registration (R13).
     """
     yield Put(
         tables.MAIL,
         {
             "pk": keys.event(tenant, awaiting.event_name, awaiting.event_key),
-            "sk": keys.registration(run),
+            "sk": keys.registration(state.run),
             FORMAT_FIELD: FORMAT,
+            RETRIES: state.redrives,
             "ttl": ttl,
         },
     )
@@ -189,15 +196,23 @@ def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[E
 #: Code of format 1 does not know events for one execution: it would give such an event to each
 #: execution that waits for it. Format 2 makes that code refuse the event.
 EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
-#: The attribute with the only execution that may use the event; "" when the event was dropped.
+EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
+#: The attribute of an event with the only execution that may use it.
 ADDRESSEE: Final = "to"
-#: The attribute of an event whose sender has chosen that execution: no other one ever gets it.
+#: The addressee of an event that no execution may use any longer.
+DROPPED: Final = ""
+#: The attribute of an event whose sender has named that execution: no other one ever gets it.
 DIRECT: Final = "own"
 
 
 def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
     """Return the item of an event that only this execution may use."""
-    return {**item, FORMAT_FIELD: EVENT_FORMATS.newest, ADDRESSEE: run}
+    return {**item, **EVENT_MARK, ADDRESSEE: run}
+
+
+def registered(row: Item) -> str:
+    """Return the execution of a registration."""
+    return str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX)
 
 
 def event_id(item: Item) -> str:

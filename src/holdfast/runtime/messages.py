@@ -78,6 +78,13 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
     return _body(WAKE_MAIL, tenant, run, None, key=key)
 
 
+def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
+    """`event`: id, at, name, key of the stored event, for a worker that finds the execution
+    ended.
+    """
+    return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
+
+
 def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
     return _body(GO, tenant, run, hint, **{"from": owner})
 
@@ -228,7 +235,10 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "parent": _optional(_holding(run=_is_text, entry=_is_number, attempt=_is_number)),
     },
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
-    WAKE_MAIL: {"key": _is_text},
+    WAKE_MAIL: {
+        "key": _is_text,
+        "event": _optional(_holding(id=_is_text, at=_is_number, name=_is_text, key=_is_text)),
+    },
     GO: {"from": _is_text},
     WAKE_GRANT: {
         "entry": _is_number,

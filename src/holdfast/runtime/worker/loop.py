@@ -288,6 +288,11 @@ class Processing:
         """
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
+        event = self.errand.body.get("event")
+        if event is not None:
+            from holdfast.runtime import kept_events  # noqa: PLC0415  (few events come too late)
+
+            yield from kept_events.keep_after_end(self.log.tenant, self.state, event)
         if self.errand.is_recovering:
             yield from self._repair_search_rows()
             yield from self._leave()
