@@ -178,8 +178,8 @@ RETRIES: Final = "rd"
 def register(
     tenant: str, state: Execution, awaiting: Awaiting, ttl: int
 ) -> Generator[Effect, Any, None]:
-    """Store the registration of a wait before the inbox is read: an event that is stored later
-    finds the registration (R13).
+    """Store the registration of a wait for events. This comes before the read of the inbox, so that
+    an event that is stored after the read finds the registration (R13).
     """
     yield Put(
         tables.MAIL,
@@ -201,7 +201,7 @@ EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
 ADDRESSEE: Final = "to"
 #: The addressee of an event that no execution may use any longer.
 DROPPED: Final = ""
-#: The attribute of an event whose sender has named that execution: no other one ever gets it.
+#: The attribute of an event whose sender has chosen that execution: no other one ever gets it.
 DIRECT: Final = "own"
 
 
