@@ -17,7 +17,9 @@ from holdfast.runtime.storage.json_values import is_unicode
 FORMAT: Final = 1
 #: The format of the start of a fork: older code would begin the execution from its first state.
 FORMAT_FORK: Final = 2
-_FORMAT_NEWEST: Final = FORMAT_FORK
+#: The format of a page of executions to archive: older code knows no such message.
+FORMAT_ARCHIVE: Final = 3
+_FORMAT_NEWEST: Final = FORMAT_ARCHIVE
 
 START: Final = "start"
 WAKE_TIMER: Final = "wake.timer"
@@ -32,9 +34,11 @@ TICK: Final = "tick"
 SCHEDULE: Final = "schedule"
 #: A page of due rows, which a worker works off for the sweeper; it names no execution.
 SWEEP: Final = "sweep"
+#: A page of ended executions, which a worker archives; it names no execution.
+ARCHIVE: Final = "archive"
 #: Kinds of messages that belong to no execution. The gate, the schedule or the next sweep sends a
 #: lost message again.
-OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP})
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
 #: The value of `wake.mail` for events: every open wait for an event reads its stored events.
 EVENT_MAIL: Final = "e"
 
@@ -96,7 +100,7 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
     message back, because it has a newer format.
     """
     return {
-        FORMAT_FIELD: _FORMAT_NEWEST,
+        FORMAT_FIELD: FORMAT_FORK,
         "k": SWEEP,
         "t": keys.TENANT_DEFAULT,
         "shard": shard,
@@ -104,6 +108,12 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
         "until": until,
         "at": now_ms,
     }
+
+
+def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
+    """A page of the rows of ended executions: those after one key, up to another."""
+    page = sweep(shard, after, until, now_ms)
+    return {**page, FORMAT_FIELD: FORMAT_ARCHIVE, "k": ARCHIVE}
 
 
 def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
@@ -255,6 +265,7 @@ _FIELDS: Final = {
     TICK: tuple(_TICK.items()),
     SCHEDULE: tuple(_SCHEDULE.items()),
     SWEEP: tuple(_SWEEP.items()),
+    ARCHIVE: tuple(_SWEEP.items()),
 }
 
 

@@ -100,6 +100,9 @@ class Log:
     `bytes_since_snapshot` leaves out until a commit needs them. `is_gone`: the execution has ended,
     and TTL has begun to delete its records.
 
+    `is_archived`: this stack archives what has ended. Records then have no TTL until the archiver
+    has stored the execution (`worker/archiving.py`).
+
     `written`: the records that this delivery has committed. `is_exact`: state and book are those of
     the stored records; False from the encoding of a record until it is stored.
     """
@@ -109,6 +112,7 @@ class Log:
     owner: str
     message: str
     formats: Formats = FORMATS
+    is_archived: bool = False
     partition: str = field(init=False)
     state: Execution | None = None
     is_gone: bool = False
@@ -351,7 +355,7 @@ class Log:
             nonce=f"{self.owner}.{self.nonces}",
             message=self.message,
             at_ms=now_ms,
-            ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+            ttl=None if self.is_archived else now_ms // 1_000 + RECORD_RETENTION_SECONDS,
             newest_snapshot=self.snapshot,
             listing=listing,
             indexed=indexed,

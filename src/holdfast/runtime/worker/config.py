@@ -25,7 +25,8 @@ class WorkerConfig:
 
     `status_source`: the source of the events on the bus when executions of state machines begin and
     end; None: no events. `question_events`: the same for questions that open. `formats`: the
-    formats of logs that this process reads and writes.
+    formats of logs that this process reads and writes. `archives`: what has ended is archived
+    before TTL may delete it.
     """
 
     programs: Programs
@@ -36,6 +37,7 @@ class WorkerConfig:
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
+    archives: bool = False
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
 
     def lookup(self) -> Lookup:

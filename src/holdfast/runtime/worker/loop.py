@@ -113,6 +113,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         if delivery.body["k"] == messages.SWEEP:
             return (yield from _sweep(setting, delivery))
+        if delivery.body["k"] == messages.ARCHIVE:
+            return (yield from _archive(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # This code must not append to a log that it cannot fold; a worker of the right release
@@ -159,6 +161,14 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     return True
 
 
+def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Archive a page of ended executions. One that is refused keeps its row."""
+    from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
+
+    yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
+    return True
+
+
 @dataclass
 class Processing:
     """A delivery at work on one execution.
@@ -187,7 +197,8 @@ class Processing:
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
         tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
+        owner, message = delivery.owner, delivery.message_id
+        self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
         self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
 
