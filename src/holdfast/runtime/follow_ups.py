@@ -229,8 +229,9 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 def at_end(log: Log) -> Generator[Effect, Any, None]:
     """Carry out the follow-ups of an ended execution.
 
-    They have it archived, stop its children, report to its parent, empty its row in the index of waits, and remove
-    its entry for RUNNING from the list. The entry for the end belongs to the last record.
+    They have it archived, stop its children, report to its parent, empty its row in the index of
+    waits, and remove its entry for RUNNING from the list. The entry for the end belongs to the last
+    record.
     """
     assert log.state is not None
     assert log.state.stopped_ms is not None

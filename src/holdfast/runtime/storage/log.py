@@ -102,8 +102,8 @@ class Log:
     * `indexed`: what the index of waits contains.
     * `unmeasured`: loaded records whose size `bytes_since_snapshot` does not include yet.
     * `is_gone`: the execution has ended, and TTL has begun to delete its records.
-    * `is_archived`: this stack archives ended executions. Its records have no TTL until the archiver
-      has stored the execution (`worker/archiving.py`).
+    * `is_archived`: this stack archives ended executions. A record has no TTL until the archiver
+      has stored its execution (`worker/archiving.py`).
     * `written`: the records that this delivery has committed.
     * `is_exact`: state and book equal those of the stored records. False from the encoding of a
       record until it is stored.
