@@ -12,19 +12,21 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, known_names
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
 from holdfast.runtime import children
 from holdfast.runtime.commands.payloads import Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Clock, Effect, Get, Query
+from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Query
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
+from holdfast.runtime.listing import read_page
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
@@ -71,10 +73,22 @@ class Lookup:
         return self.workflows[name]
 
     def no_workflow(self, name: Any) -> RequestError:
-        known = ", ".join(sorted(self.workflows)) or "none"
         return RequestError(
-            "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            "HF205",
+            f"there is no workflow {name!r:.90}",
+            status=404,
+            help=known_names(name, self.workflows),
         )
+
+    def require_listed(self, tenant: str, workflow: str | None, now_ms: int) -> NoResult:
+        """Raise RequestError HF205 when no execution was ever listed under this workflow name.
+
+        A workflow whose executions have other statuses than the requested one is valid: the list
+        is empty.
+        """
+        page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
+        if not page.entries and page.after is None:
+            raise self.no_workflow(workflow)
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
         """Return the type of the event in the deployed workflows, or else in the definition of an
@@ -89,12 +103,7 @@ class Lookup:
             found = yield from self._waiters_definition(tenant, name, key)
         if found is not None:
             return Payload.of_event(found, name)
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}, and nobody waits for it",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
+        raise _no_event(name, declared)
 
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
@@ -272,6 +281,23 @@ def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:
         f"executions of {len(owners)} workflows are named {name!r}: {found}",
         status=409,
         help=f"give the id, or the workflow, too: {min(owners)}:{name}",
+    )
+
+
+def _no_event(name: Any, declared: Iterable[str]) -> RequestError:
+    """Return HF206. Callers write the name of a request without the mark at its end."""
+    marked = [one for one in declared if one.endswith(REQUEST_SUFFIX)]
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what, named = "a request", name.removesuffix(REQUEST_SUFFIX)
+        known = [one.removesuffix(REQUEST_SUFFIX) for one in marked]
+    else:
+        what, named = "an event", name
+        known = [one for one in declared if one not in marked]
+    return RequestError(
+        "HF206",
+        f"no workflow declares {what} named {named!r:.90}, and no execution waits for it",
+        status=404,
+        help=known_names(named, known),
     )
 
 

@@ -164,7 +164,7 @@ def executions(
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
-        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
+        yield from lookup.require_listed(tenant, wanted.workflow, now_ms)
     if not is_ordered_by_value(wanted.attributes):
         rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
@@ -196,19 +196,6 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
         now_ms=now_ms,
     )
     return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
-
-
-def _require_listed(
-    lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
-) -> Generator[Effect, Any, None]:
-    """Raise RequestError HF205 when no execution was ever listed under this workflow name.
-
-    A workflow whose executions have other statuses than the requested one is valid: the list is
-    empty.
-    """
-    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
-    if not page.entries and page.after is None:
-        raise lookup.no_workflow(workflow)
 
 
 def _with_held(

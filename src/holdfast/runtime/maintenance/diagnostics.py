@@ -198,10 +198,12 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
 
 
 def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
-    """Return one finding for each reason and execution, the oldest; nothing that is still young."""
+    """Return one finding for each reason and execution, the oldest; no young one that a message on
+    its way may still mend.
+    """
     oldest: dict[tuple[str, str], Diagnosed] = {}
     for one in sorted(found, key=lambda one: one.since_ms):
-        if one.since_ms <= place.stuck_ms:
+        if one.since_ms <= place.stuck_ms or one.reason == Symptom.UNKNOWN_FUNCTION.name:
             oldest.setdefault((one.run, one.reason), one)
     return list(oldest.values())
 
@@ -263,7 +265,10 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
 
 
 def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnosed]:
-    advice = f"deploy a module with {attempt.target!r}"
+    advice = (
+        f"deploy a module with {attempt.target!r}; `holdfast migrate {log.run} --dry-run` says "
+        "whether the execution may move to a version without it"
+    )
     why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
     return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
 
