@@ -44,7 +44,8 @@ def export(arguments: argparse.Namespace) -> int:
             print(f"exported {executions}; go on with --until {oldest}", file=sys.stderr)
         raise
     told = {"executions": executions, "files": files, "unread": unread}
-    missing = f"; not read: {len(unread)}" if unread else ""
+    were = "was" if len(unread) == 1 else "were"
+    missing = f", {len(unread)} {were} not read" if unread else ""
     wrote = f"{counted(executions, 'execution')} in {counted(files, 'file')}"
     say(arguments, told, f"exported {wrote}{missing}")
     return NEGATIVE if unread else FINE
