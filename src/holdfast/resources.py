@@ -253,6 +253,7 @@ ROUTES: Final = (
     "DELETE /schedules/{name}",
     "POST /events",
     "GET /events",
+    "POST /events/drop",
     "POST /requests",
     "GET /requests/{id}",
     "POST /answers",

@@ -85,7 +85,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /schedules/{name}/backfill": ((), ("since", "until")),
     "DELETE /schedules/{name}": ((), ()),
     "POST /events": ((), ("name", "key", "data", "id", "execution")),
-    "GET /events": ((), ()),
+    "GET /events": (("name", "key"), ()),
+    "POST /events/drop": ((), ("name", "key", "id", "reason", "by")),
     "POST /requests": ((), ("name", "key", "data", "id", "execution")),
     "GET /requests/{id}": ((), ()),
     "POST /answers": ((), ("token", "output", "error", "cause", "by")),
@@ -348,7 +349,12 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
 
     @app.get("/events")
     def events() -> Any:
-        return answer(lambda: front.events(tenant()), "GET /events")
+        return answer(lambda: front.events(tenant(), app.query), "GET /events")
+
+    @app.post("/events/drop")
+    def drop_event() -> Any:
+        route = "POST /events/drop"
+        return answer(lambda: front.drop_event(tenant(), asked_by_caller(route)), route)
 
     @app.post("/requests")
     def send_request() -> Any:

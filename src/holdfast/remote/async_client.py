@@ -124,6 +124,7 @@ class AsyncClient:
     bulk_report = awaited(operations.bulk_report)
     event = awaited(operations.event)
     events = awaited(operations.events)
+    drop_event = awaited(operations.drop_event)
     request = awaited(operations.request)
     reply = awaited(operations.reply)
     answer = awaited(operations.answer)

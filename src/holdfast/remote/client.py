@@ -126,6 +126,7 @@ class Client:
     bulk_report = blocking(operations.bulk_report)
     event = blocking(operations.event)
     events = blocking(operations.events)
+    drop_event = blocking(operations.drop_event)
     request = blocking(operations.request)
     reply = blocking(operations.reply)
     answer = blocking(operations.answer)

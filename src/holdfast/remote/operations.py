@@ -451,9 +451,27 @@ def reply(request: str, timeout: float | None = None) -> Operation[Any]:
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
 
-def events() -> Operation[list[Json]]:
-    """Return the events that no execution has waited for yet."""
-    return list((yield from _get("/events"))["events"])
+def events(name: str | None = None, key: str | None = None) -> Operation[list[Json]]:
+    """Return the kept events of a name and key, the oldest first; without them, the newest events
+    that found no execution.
+    """
+    found = yield from _get(f"/events{_query({'name': name, 'key': key})}")
+    return list(found["events"])
+
+
+def drop_event(
+    name: str,
+    key: str,
+    id: str,  # noqa: A002
+    reason: str,
+    *,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Drop a kept event: no execution uses it from now on, and a caller's request is rejected.
+    `used_by` of the result names the executions that have used it before.
+    """
+    fields = {"name": name, "key": key, "id": id, "reason": reason, "by": by}
+    return (yield from _post("/events/drop", fields))
 
 
 def answer(

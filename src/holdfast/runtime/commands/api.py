@@ -19,6 +19,7 @@ from holdfast.runtime.commands import (
     counts,
     events,
     fork,
+    kept,
     limits,
     pause,
     priority,
@@ -172,8 +173,11 @@ class Front:
     def bus_event(self, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
         return events.bus_event(self.known, tenant, given_id, detail, chance)
 
-    def events(self, tenant: str) -> JsonResult:
-        return events.events(tenant)
+    def events(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return kept.events(self.known, tenant, request)
+
+    def drop_event(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return kept.drop(self.known, tenant, request)
 
     def request(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return requests.request(self.known, tenant, request, chance)

@@ -21,7 +21,7 @@ from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import HoldfastError, RequestError, known_names
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
-from holdfast.runtime import children
+from holdfast.runtime import children, inbox
 from holdfast.runtime.commands.payloads import Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Query
@@ -40,7 +40,7 @@ START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
 #: MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
 #: With a longer event name the key of a registration would exceed DynamoDB's 2,048 bytes.
-_EVENT_NAME_BYTES_MAX: Final = 1_947
+EVENT_NAME_BYTES_MAX: Final = 1_947
 #: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
 #: item of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
@@ -94,10 +94,7 @@ class Lookup:
         """Return the type of the event in the deployed workflows, or else in the definition of an
         execution that waits for it, which may be older. Raises RequestError HF206.
         """
-        declared: dict[str, Definition] = {}
-        for definition in self.workflows.values():
-            events = definition.source_map.get("events", {})
-            declared = dict.fromkeys(events, definition) | declared
+        declared = self._declared()
         found = declared.get(name) if isinstance(name, str) else None
         if found is None:
             found = yield from self._waiters_definition(tenant, name, key)
@@ -105,21 +102,34 @@ class Lookup:
             return Payload.of_event(found, name)
         raise _no_event(name, declared)
 
+    def declared_type(self, name: str) -> str | None:
+        """Return the name of the event's type in the deployed workflows; None when none has it."""
+        found = self._declared().get(name)
+        return None if found is None else Payload.of_event(found, name).type_name
+
+    def _declared(self) -> dict[str, Definition]:
+        """Return the first deployed workflow that declares each event."""
+        declared: dict[str, Definition] = {}
+        for definition in self.workflows.values():
+            events = definition.source_map.get("events", {})
+            declared = dict.fromkeys(events, definition) | declared
+        return declared
+
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
     ) -> Generator[Effect, Any, Definition | None]:
         """A registration outlives its wait, so the log says whether the execution still waits."""
         is_text = isinstance(name, str) and is_unicode(name)
-        if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
+        if not is_text or len(name.encode()) > EVENT_NAME_BYTES_MAX:
             return None
         partition = keys.event(tenant, name, key)
         rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         unreadable: HoldfastError | None = None
         for row in rows:
-            log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
+            log = self.log(tenant, inbox.registered(row))
             try:
                 yield from log.load()
-                if log.state is not None and _awaits(log.state, name, key):
+                if log.state is not None and awaits(log.state, name, key):
                     return (yield from self.programs.fetch(tenant, log.state.definition))
             except HoldfastError as error:
                 unreadable = error
@@ -264,7 +274,7 @@ def _is_named(state: Execution, arn: str, machine: str) -> bool:
     return state.name is None and state.workflow == machine
 
 
-def _awaits(state: Execution, name: str, key: str) -> bool:
+def awaits(state: Execution, name: str, key: str) -> bool:
     waits = (frame.waiting for frame in state.frames.values())
     return any(
         isinstance(wait, Awaiting)

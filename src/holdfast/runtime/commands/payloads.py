@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from holdfast.asl.program import Json
@@ -61,8 +61,13 @@ class Payload:
     @classmethod
     def of_answer(cls, definition: Definition, position: str) -> Payload:
         reference = definition.source_map.get("answers", {}).get(position)
-        shown = _MODULE.sub("", reference or "")
-        return cls(reference, f"answer {shown}" in _secrets(definition))
+        found = cls(reference, is_secret=False)
+        return replace(found, is_secret=f"answer {found.type_name or ''}" in _secrets(definition))
+
+    @property
+    def type_name(self) -> str | None:
+        """The type without its modules; None when no type is declared."""
+        return None if self.reference is None else _MODULE.sub("", self.reference)
 
 
 def _secrets(definition: Definition) -> Collection[str]:
