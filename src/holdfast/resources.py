@@ -266,6 +266,8 @@ ROUTES: Final = (
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",
+    "POST /workflows",
+    "GET /workflows/{name}",
     "GET /format",
     "POST /format",
 )

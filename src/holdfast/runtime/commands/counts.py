@@ -19,6 +19,7 @@ from typing import Any, Final
 from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
 from holdfast.limits import LIST_READ_MAX
+from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, ListPage, QueryList, Together
@@ -55,7 +56,7 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     entries, after = yield from _part(tenant, wanted, now_ms)
     is_known = wanted.workflow is None or wanted.workflow in known.workflows
     if not (is_known or entries or after) and wanted.before == NEWEST:
-        yield from known.require_listed(tenant, wanted.workflow, now_ms)
+        yield from require_listed(known, tenant, wanted.workflow, now_ms)
     counted = Counter(tuple(_label(entry, group) for group in groups) for entry in entries)
     rows = [
         {**dict(zip(groups, labels, strict=True)), "count": number}

@@ -3,7 +3,8 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows and up to 200 state machines
+    order-7                 its name, among the deployed workflows, the registered graphs and up to
+                            200 state machines
     fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
@@ -22,13 +23,12 @@ from holdfast.errors import HoldfastError, RequestError, known_names
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
 from holdfast.runtime import children, inbox
-from holdfast.runtime.commands.payloads import Payload, Types
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Clock, Effect, Get, NoResult, Query
+from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
-from holdfast.runtime.listing import read_page
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage import graphs, keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
@@ -58,6 +58,7 @@ class Lookup:
     formats: Formats
     types: Types
     limits: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -79,16 +80,6 @@ class Lookup:
             status=404,
             help=known_names(name, self.workflows),
         )
-
-    def require_listed(self, tenant: str, workflow: str | None, now_ms: int) -> NoResult:
-        """Raise RequestError HF205 when no execution was ever listed under this workflow name.
-
-        A workflow whose executions have other statuses than the requested one is valid: the list
-        is empty.
-        """
-        page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
-        if not page.entries and page.after is None:
-            raise self.no_workflow(workflow)
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
         """Return the type of the event in the deployed workflows, or else in the definition of an
@@ -185,8 +176,8 @@ class Lookup:
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
         """Return the id of the execution that the identifier names; see the top of this file.
 
-        A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
-        when several executions have the name: a guess could stop the wrong one.
+        A name costs a read for each deployed workflow, registered graph and state machine. Raises
+        RequestError HF214 when several executions have the name: a guess could stop the wrong one.
         """
         if keys.is_run(identifier):
             return identifier
@@ -202,7 +193,9 @@ class Lookup:
         if colon:
             owners = _owners(owner)
         else:
-            owners = [*sorted(self.workflows), *(yield from _machine_workflows(tenant))]
+            registered = set((yield from graphs.names(tenant))) - self.workflows.keys()
+            machines = yield from _machine_workflows(tenant)
+            owners = [*sorted(self.workflows), *sorted(registered), *machines]
         runs: dict[str, str] = {}
         for workflow in owners:
             run = yield from self.find_named(tenant, workflow, name)

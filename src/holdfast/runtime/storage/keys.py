@@ -273,6 +273,11 @@ def definition_texts(tenant: str, definition_hash: str) -> str:
     return f"{tenant}#text#{definition_hash}"
 
 
+def graphs(tenant: str) -> str:
+    """The partition of the graphs that were registered at run time, by name."""
+    return f"{tenant}#gr"
+
+
 def activities(tenant: str) -> str:
     return f"{tenant}#ac"
 
