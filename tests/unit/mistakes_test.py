@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_the_workflow_that_was_meant_is_named(words: list[str], command: Command
 
 def test_a_workflow_that_was_deployed_once_is_counted(command: Command, stack: MemoryStack) -> None:
     started(command, "approve", "a-1", order_id="1")
-    stack.front.known.workflows.pop("approve")
+    cast(dict[str, Any], stack.front.known.workflows).pop("approve")
     code, counted, _ = command("count", "--workflow", "approve")
     assert (code, counted.splitlines()[1].split()) == (0, ["RUNNING", "1"])
 
