@@ -12,6 +12,7 @@ deployment, HF9xx bugs. docs/reference/errors.md lists them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 
@@ -36,11 +37,24 @@ class WorkflowError(HoldfastError):
 
 
 class RequestError(HoldfastError):
-    """A request cannot be served as it stands; `status` is its HTTP status."""
+    """A request cannot be served as it stands; `status` is its HTTP status.
 
-    def __init__(self, code: str, message: str, *, status: int = 400, help: str = "") -> None:  # noqa: A002
+    `diagnostics`: the parts of a document that are refused, each with `code`, `message`, `help`,
+    `line` and `column`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int = 400,
+        help: str = "",  # noqa: A002
+        diagnostics: Sequence[Mapping[str, str | int]] = (),
+    ) -> None:
         super().__init__(code, message, help=help)
         self.status = status
+        self.diagnostics = tuple(diagnostics)
 
 
 class GoneTypeError(LookupError):

@@ -253,6 +253,7 @@ ROUTES: Final = (
     "DELETE /schedules/{name}",
     "POST /events",
     "GET /events",
+    "POST /events/drop",
     "POST /requests",
     "GET /requests/{id}",
     "POST /answers",
@@ -265,6 +266,8 @@ ROUTES: Final = (
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",
+    "POST /workflows",
+    "GET /workflows/{name}",
     "GET /format",
     "POST /format",
 )

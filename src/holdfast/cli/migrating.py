@@ -212,7 +212,7 @@ def _code(arguments: argparse.Namespace) -> tuple[dict[str, Version], set[str]]:
 
 def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the positions of each workflow of the stack: also of those that this code no longer
-    has, because their executions go on.
+    has, because their executions go on. A deployment changes no registered graph.
     """
     if arguments.report is not None:
         try:
@@ -221,7 +221,7 @@ def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
             raise RequestError("HF282", f"{arguments.report}: {error}") from None
         return found
     client = client_of(arguments)
-    names = sorted(row["workflow"] for row in client.workflows())
+    names = sorted(row["workflow"] for row in client.workflows() if "version" not in row)
     reports = {name: client.positions(name) for name in names}
     return {name: report for name, report in reports.items() if report["positions"]}
 

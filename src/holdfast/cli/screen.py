@@ -102,10 +102,18 @@ def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
 
 
 def events(rows: Sequence[JsonRow], now: datetime) -> Table:
-    table = plain_table("event", "key", "id", "kept for", "refused")
+    table = plain_table("event", "key", "id", "type", "sent", "kept for", "for", "refused")
     for row in map(_on_one_line, rows):
-        kept = duration(_span(now, row["expires"]))
-        table.add_row(row["name"], row["key"], row["event"], kept, row.get("refused", ""))
+        table.add_row(
+            row["name"],
+            row["key"],
+            row["event"],
+            row.get("type", ""),
+            ago(row["at"], now),
+            duration(_span(now, row["expires"])),
+            row.get("execution", "any"),
+            row.get("refused", ""),
+        )
     return table
 
 

@@ -16,6 +16,7 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
 from holdfast.runtime.commands import limits, presentation
 from holdfast.runtime.commands.fork import forks_of
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.search_list import read_search_page
@@ -201,14 +202,15 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
 def _require_listed(
     lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
 ) -> Generator[Effect, Any, None]:
-    """Raise RequestError HF205 when no execution was ever listed under this workflow name.
+    """Raise RequestError HF205 when no execution was ever listed under this workflow name, and no
+    graph has it.
 
     A workflow whose executions have other statuses than the requested one is valid: the list is
     empty.
     """
     page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
     if not page.entries and page.after is None:
-        raise lookup.no_workflow(workflow)
+        yield from find_workflow(lookup, tenant, workflow)
 
 
 def _with_held(
