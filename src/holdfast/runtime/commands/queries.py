@@ -16,7 +16,7 @@ from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
 from holdfast.runtime.commands import archived, limits, presentation
 from holdfast.runtime.commands.fork import forks_of
-from holdfast.runtime.commands.graphs import find_workflow
+from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.search_list import read_search_page
@@ -177,7 +177,7 @@ def executions(
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
-        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
+        yield from require_listed(lookup, tenant, wanted.workflow, now_ms)
     if not is_ordered_by_value(wanted.attributes):
         rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
@@ -209,20 +209,6 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
         now_ms=now_ms,
     )
     return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
-
-
-def _require_listed(
-    lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
-) -> Generator[Effect, Any, None]:
-    """Raise RequestError HF205 when no execution was ever listed under this workflow name, and no
-    graph has it.
-
-    A workflow whose executions have other statuses than the requested one is valid: the list is
-    empty.
-    """
-    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
-    if not page.entries and page.after is None:
-        yield from find_workflow(lookup, tenant, workflow)
 
 
 def _with_held(
