@@ -293,6 +293,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "archived" in shown:
+        table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
         table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
     if "forks" in shown:
