@@ -123,7 +123,7 @@ class Front:
         return fork.fork(self.known, tenant, identifier, request, chance)
 
     def counts(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-        return counts.counts(tenant, request)
+        return counts.counts(self.known, tenant, request)
 
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
@@ -167,7 +167,7 @@ class Front:
         return schedules.schedules_of(tenant)
 
     def schedule(self, tenant: str, name: str) -> JsonResult:
-        return schedules.schedule(tenant, name)
+        return schedules.schedule(self.known, tenant, name)
 
     def create_schedule(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return schedules.create(self.known, tenant, request)

@@ -13,13 +13,14 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, known_names
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
 from holdfast.runtime import children, inbox
 from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Payload, Types
@@ -73,9 +74,11 @@ class Lookup:
         return self.workflows[name]
 
     def no_workflow(self, name: Any) -> RequestError:
-        known = ", ".join(sorted(self.workflows)) or "none"
         return RequestError(
-            "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            "HF205",
+            f"there is no workflow {name!r:.90}",
+            status=404,
+            help=known_names(name, self.workflows),
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
@@ -88,12 +91,7 @@ class Lookup:
             found = yield from self._waiters_definition(tenant, name, key)
         if found is not None:
             return Payload.of_event(found, name)
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}, and nobody waits for it",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
+        raise _no_event(name, declared)
 
     def declared_type(self, name: str) -> str | None:
         """Return the name of the event's type in the deployed workflows; None when none has it."""
@@ -286,6 +284,23 @@ def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:
         f"executions of {len(owners)} workflows are named {name!r}: {found}",
         status=409,
         help=f"give the id, or the workflow, too: {min(owners)}:{name}",
+    )
+
+
+def _no_event(name: Any, declared: Iterable[str]) -> RequestError:
+    """Return HF206. Callers write the name of a request without the mark at its end."""
+    marked = [one for one in declared if one.endswith(REQUEST_SUFFIX)]
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what, named = "a request", name.removesuffix(REQUEST_SUFFIX)
+        known = [one.removesuffix(REQUEST_SUFFIX) for one in marked]
+    else:
+        what, named = "an event", name
+        known = [one for one in declared if one not in marked]
+    return RequestError(
+        "HF206",
+        f"no workflow declares {what} named {named!r:.90}, and no execution waits for it",
+        status=404,
+        help=known_names(named, known),
     )
 
 
