@@ -41,8 +41,11 @@ class Saga:
 
     @classmethod
     def of(cls, machine: MachineParts, origin: SourcePlace, scope: VariableScopeNames) -> Saga:
-        names = [scope.name(name, (name,)) for name in ("undo_steps", "undo_left", "failure")]
-        return cls(machine, origin, UndoRegion(Compensate(origin, *names, (), stops=False)))
+        steps, left, failure = (
+            scope.name(name, (name,)) for name in ("undo_steps", "undo_left", "failure")
+        )
+        compensate = Compensate(origin, steps, left, failure, body=(), stops=False)
+        return cls(machine, origin, UndoRegion(compensate))
 
     def begin(self, assembler: Assembler) -> str:
         empty = {self.region.compensate.steps: template(ArrayOf(()))}
