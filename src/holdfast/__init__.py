@@ -60,6 +60,7 @@ from holdfast.api.surface import (
     task,
     task_context,
     timeout,
+    wait_for_condition,
     wait_for_event,
     workflow,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "task",
     "task_context",
     "timeout",
+    "wait_for_condition",
     "wait_for_event",
     "workflow",
 ]

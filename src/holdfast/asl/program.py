@@ -130,10 +130,23 @@ TaskKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class PollRule:
+    """When a task that returned null is called again: after `seconds`, then each time `backoff`
+    times later, at most `seconds_max`.
+
+    An extension of ASL.
+    """
+
+    seconds: int
+    backoff: float
+    seconds_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
     "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty.
-    `credentials` gives {"RoleArn": …}.
+    `credentials` gives {"RoleArn": …}. `poll`: the task is called until it returns a value.
     """
 
     name: str
@@ -149,6 +162,7 @@ class TaskState:
     heartbeat_seconds: Template | None
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
+    poll: PollRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

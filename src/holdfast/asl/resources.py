@@ -33,6 +33,8 @@ STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
 _START: Final = "start:"
+#: The beginning of the Resource of a task that is called until it returns a value.
+POLL: Final = "holdfast:poll:"
 #: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
 #: their two Tasks. No workflow has the name, because it is no name of a function.
 BULK_WORKFLOW: Final = "holdfast.bulk"
@@ -165,7 +167,7 @@ def _ours(text: str) -> Resource | None:
         return Resource(_OURS[text], "", "")
     kind, _, target = text.removeprefix("holdfast:").partition(":")
     match kind:
-        case "task" if target:
+        case "task" | "poll" if target:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
@@ -179,6 +181,11 @@ def _ours(text: str) -> Resource | None:
             return Resource("command", f"{_START}{target}", "")
         case _:
             return None
+
+
+def is_polled(resource: str) -> bool:
+    """Return True for the Resource of a task that is called until it returns a value."""
+    return resource.startswith(POLL)
 
 
 def started_by(target: str) -> str | None:

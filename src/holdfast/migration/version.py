@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
+from holdfast.asl.resources import POLL
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -234,5 +235,12 @@ def _is_flow(edge: GraphEdge) -> bool:
 
 def task_of(state: StateJson) -> str:
     """Return the name of the function that a Task calls; "" for another state."""
-    resource = str(state.get("Resource", ""))
-    return resource.removeprefix(TASK) if resource.startswith(TASK) else ""
+    return named_task(str(state.get("Resource", "")))[1]
+
+
+def named_task(resource: str) -> tuple[str, str]:
+    """Return the beginning of a task's resource and the name of its function; "" for another
+    resource.
+    """
+    found = next((one for one in (TASK, POLL) if resource.startswith(one)), "")
+    return found, resource.removeprefix(found) if found else ""
