@@ -36,6 +36,7 @@ from holdfast.compiler.types.types import (
     ResultOf,
     TupleOf,
     Type,
+    TypedDictOf,
     describe,
     element_of,
     is_key,
@@ -83,18 +84,21 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
 def value_at(dict_: DictOf, key: QueryTree) -> Type | None:
     """The type of the value under the key; None for a field that no result of the service has."""
     match dict_, key:
-        case ResultOf(), Constant(str(name)):
+        case ResultOf() | TypedDictOf(), Constant(str(name)):
             return dict_.fields().get(name)
         case _:
             return dict_.value
 
 
 def _refuse_field(lowering: Lowering, node: ast.Subscript, dict_: DictOf, name: str) -> TypedQuery:
-    assert isinstance(dict_, ResultOf)
+    assert isinstance(dict_, ResultOf | TypedDictOf)
     known = dict_.fields()
     meant = nearest(name, known) or next(iter(known), None)
     help_ = f'{lowering.unit.text(node.value)}["{meant}"]' if meant else "it has no fields"
-    return lowering.unit.refused(node, "HF190", f"{dict_.name} has no field `{name}`", help_)
+    code, owner = "HF044", describe(dict_)
+    if isinstance(dict_, ResultOf):
+        code, owner = "HF190", dict_.name
+    return lowering.unit.refused(node, code, f"{owner} has no field `{name}`", help_)
 
 
 def _index_help(text: str, type_: Type) -> str:
