@@ -25,6 +25,7 @@ from typing import (
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
+from holdfast.api.groups import require_group
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
@@ -70,6 +71,10 @@ class InvalidArguments(TaskError):  # noqa: N818
 
 class InvalidResult(TaskError):  # noqa: N818
     """A task returned a value that does not fit its annotation."""
+
+
+class GroupFailed(TaskError):  # noqa: N818
+    """The function of a task's group crashed, could not be called, or gave no result."""
 
 
 class CompensationFailed(TaskError):  # noqa: N818
@@ -243,6 +248,7 @@ class Task(_Declared[P, R]):
         batch: Batch | None = None,
         renamed: str | None = None,
         runs_on: Lambda | None = None,
+        group: str | None = None,
     ) -> None:
         self.runs_on = runs_on
         if runs_on is not None:
@@ -254,6 +260,8 @@ class Task(_Declared[P, R]):
         if batch is not None:
             function = of_one(function, TaskError)
         super().__init__(function, name)
+        require_group(group, self.name, runs_on)
+        self.group = group
         self.limits = tuple(limits)
         if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(
@@ -465,6 +473,7 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     renamed: str | None = None,
+    group: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -486,6 +495,7 @@ def task(
     timeout: timedelta | None = None,
     idempotent: bool = False,
     renamed: str | None = None,
+    group: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -500,6 +510,7 @@ def task(
     batch: Batch | None = None,
     renamed: str | None = None,
     runs_on: Lambda | None = None,
+    group: str | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
@@ -508,6 +519,7 @@ def task(
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
     `runs_on`: an existing function that the engine calls; the declaration has types and no code.
+    `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(
         Task,
@@ -520,6 +532,7 @@ def task(
         batch=batch,
         renamed=renamed,
         runs_on=runs_on,
+        group=group,
     )
     return make if function is None else make(function)
 
