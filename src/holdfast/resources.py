@@ -48,7 +48,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction:
-    """One Lambda function. `module` is the package under functions/ that holds `handler`."""
+    """One Lambda function. `module` is the package under functions/ that holds `handler`.
+
+    `reserved_concurrency` 0: none is reserved, and the account's limit alone bounds it.
+    """
 
     name: str
     module: str

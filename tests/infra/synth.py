@@ -24,7 +24,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
-from holdfast.infra import AlarmBounds, Holdfast, JwtIssuer, Size
+from holdfast.infra import AlarmBounds, Group, Holdfast, JwtIssuer, Size
 from holdfast.infra.settings import Settings
 from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
@@ -80,6 +80,16 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         environment={"STAGE": "test"},
         secrets={"CARD_SERVICE": secretsmanager.Secret(stack, "CardService")},
         functions={"worker": Size(memory_mb=1_024, concurrency=20)},
+        groups={
+            "payments": Group(
+                memory_mb=256,
+                timeout_seconds=60,
+                concurrency=4,
+                environment={"BANK": "live"},
+                secrets={"BANK_KEY": secretsmanager.Secret(stack, "BankKey")},
+            ),
+            "mail": Group(),
+        },
         layers=[lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER_ARN)],
         vpc=ec2.Vpc.from_vpc_attributes(
             stack,
@@ -103,6 +113,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     key = kms.Key(stack, "ReceiptsKey")
     s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)
     secretsmanager.Secret(stack, "Bank", encryption_key=key).grant_read(flows.tasks)
+    s3.Bucket(stack, "Ledger").grant_read(flows.group("payments"))
     database = ec2.SecurityGroup.from_security_group_id(stack, "Database", "sg-0a1b2c3d")
     database.connections.allow_from(flows.tasks, ec2.Port.tcp(5432))
     website = iam.Role(stack, "Website", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -130,6 +141,7 @@ def synthesise_page(directory: str) -> None:
     app = App(outdir=directory)
     with (
         patch("holdfast.infra.construct.compile_workflows", return_value=[]),
+        patch("holdfast.infra.construct.find_groups", return_value={}),
         patch("holdfast.infra.construct.build_asset", side_effect=_stand_in),
     ):
         exec(program, namespace)

@@ -24,7 +24,7 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSuccee
 from tests.unit.client_kit import _compile
 from tests.unit.dsl_kit import loaded
 
-SHOP = '''
+SHOP = """
 from __future__ import annotations
 
 from datetime import timedelta
@@ -87,7 +87,7 @@ def here(order: str) -> str:
 @workflow
 def shop(order: str) -> str:
     return charge(order)
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -304,8 +304,10 @@ def test_a_function_that_crashes_fails_the_attempt_by_its_name(
 
 @pytest.mark.parametrize("body", [b"", b"null", b'{"f": 1}', b'{"f": 99, "output": 1}'])
 def test_an_answer_that_is_no_result_fails_the_attempt(deployment: Deployment, body: bytes) -> None:
-    result = Function(deployment, (False, body)).tasks(deployment).perform(
-        asked("charge", {"order": "o1"})
+    result = (
+        Function(deployment, (False, body))
+        .tasks(deployment)
+        .perform(asked("charge", {"order": "o1"}))
     )
     assert isinstance(result, TaskFailed)
     assert result.error == "GroupFailed"
@@ -367,7 +369,9 @@ def test_the_groups_of_a_deployment_name_the_modules_of_their_tasks(
     }
 
 
-@pytest.mark.parametrize("name", ["", "Payments", "9", "a_b", "a" * 21, "a,b", "a=b"])
+@pytest.mark.parametrize(
+    "name", ["", "Payments", "9", "a_b", "a" * 21, "a,b", "a=b", "a-", "a--b", "a-1"]
+)
 def test_a_name_that_no_group_can_have_is_refused(name: str) -> None:
     def nothing() -> None: ...
 

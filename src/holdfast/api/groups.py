@@ -9,15 +9,13 @@ from holdfast.api.runs_on import Lambda
 from holdfast.errors import WorkflowError
 
 #: The name becomes part of names of resources and of an environment variable's text.
-_GROUP: Final = re.compile(r"[a-z][a-z0-9-]{0,19}")
+_GROUP: Final = re.compile(r"(?=.{1,20}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
 
 
-def require_group(group: str | None, task: str, runs_on: Lambda | None) -> None:
+def require_group(group: str, task: str, runs_on: Lambda | None) -> None:
     """Raises WorkflowError: HF421 for what cannot be the name of a group, HF423 for a task that
     runs on an existing function.
     """
-    if group is None:
-        return
     if runs_on is not None:
         raise WorkflowError(
             "HF423",
@@ -28,6 +26,7 @@ def require_group(group: str | None, task: str, runs_on: Lambda | None) -> None:
         raise WorkflowError(
             "HF421",
             f"the task {task} is in the group {group!r}",
-            help="a group has 1 to 20 lower-case letters, digits and hyphens, a letter first: "
+            help="a group has up to 20 lower-case letters, digits and hyphens, and each word of it "
+            "begins with a letter: "
             '@task(group="payments")',
         )

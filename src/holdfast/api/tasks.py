@@ -25,7 +25,6 @@ from typing import (
 
 from holdfast.api.batches import Batch, of_one
 from holdfast.api.boundary import Boundary, JsonValue, Misfit
-from holdfast.api.groups import require_group
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
@@ -260,8 +259,12 @@ class Task(_Declared[P, R]):
         if batch is not None:
             function = of_one(function, TaskError)
         super().__init__(function, name)
-        require_group(group, self.name, runs_on)
         self.group = group
+        if group is not None:
+            # Most tasks have none, and each module lengthens a cold start.
+            from holdfast.api.groups import require_group  # noqa: PLC0415
+
+            require_group(group, self.name, runs_on)
         self.limits = tuple(limits)
         if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(

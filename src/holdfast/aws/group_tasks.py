@@ -23,7 +23,6 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.api.sealing import Seals, sealed_again
 from holdfast.api.tasks import GroupFailed, InvalidArguments, InvalidResult, Task
-from holdfast.asl import error_names
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import THROTTLED, fault
 from holdfast.deployment import Deployment
@@ -36,6 +35,7 @@ from holdfast.runtime.handed_attempts import (
     OwnResult,
     attempt_message,
     read_result,
+    timed_out,
 )
 
 #: Calls of one attempt whose answers were lost; the last one fails the attempt.
@@ -142,7 +142,7 @@ def _crashed(task: Task[..., Any], body: bytes) -> TaskFailed:
     kind = str(words.get("errorType", "Lambda gave no error type"))
     text = str(words.get("errorMessage", ""))
     if kind == _TIMED_OUT or _TIMED_OUT_TEXT in text:
-        return TaskFailed(error_names.TIMEOUT, f"the function of the group {task.group}: {text}")
+        return timed_out(f"the function of the group {task.group}: {text}")
     return _failed(task, f"{kind}: {text}")
 
 

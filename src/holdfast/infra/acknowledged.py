@@ -43,6 +43,10 @@ def acknowledge_function(function: Construct, bucket: s3.Bucket) -> None:
     assert isinstance(resource, CfnElement)
     bucket_id = Stack.of(bucket).get_logical_id(resource)
     _acknowledge(function, f"AwsSolutions-IAM5[Resource::<{bucket_id}.Arn>/*]", _ALL_OBJECTS)
+    acknowledge_runtime(function)
+
+
+def acknowledge_runtime(function: Construct) -> None:
     _acknowledge(function, "AwsSolutions-L1", _RUNTIME_CHOSEN)
 
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
+from holdfast.asl import error_names
 from holdfast.errors import HoldfastError, NewerFormatError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
@@ -129,6 +130,11 @@ def read_result(message: Any, task: str) -> OwnResult:
             )
         case _:
             raise _unreadable(what, type(message).__name__)
+
+
+def timed_out(cause: str) -> TaskFailed:
+    """Return the result of an attempt whose process ended by a time-out of its own."""
+    return TaskFailed(error_names.TIMEOUT, _text(cause, CAUSE_CHARACTERS_MAX))
 
 
 def _require_format(message: Any, what: str) -> None:
