@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +92,13 @@ def test_a_group_has_an_alarm_for_throttles_and_an_output_with_its_role(shop: Te
     alarms = shop.properties("AWS::CloudWatch::Alarm")
     assert any("GroupPaymentsThrottled" in name for name in alarms)
     assert {"FlowsGroupPaymentsRole", "FlowsGroupMailRole"} <= shop.document["Outputs"].keys()
+
+
+def test_the_stack_of_the_page_deploys_its_group(assembly: Path) -> None:
+    page = Template.load(assembly / "groups" / "Shop.template.json")
+    group = functions(page, "Flows")["GroupPayments"]
+    assert group["Environment"]["Variables"][resources.ENV_MODULES] == "shop.checkout"
+    assert "s3:PutObject" in allowed(page, f"{PAYMENTS}Role")["Ledger/*"]
 
 
 # -- what is refused -------------------------------------------------------------------------------

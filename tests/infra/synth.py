@@ -25,6 +25,7 @@ from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
 from holdfast.infra import AlarmBounds, Group, Holdfast, JwtIssuer, Size
+from holdfast.infra.groups import FoundGroup
 from holdfast.infra.settings import Settings
 from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
@@ -65,7 +66,8 @@ def main(asset: str, directory: str) -> None:
         )
     app.synth()
     synthesise_shop(Path(asset), f"{directory}/own")
-    synthesise_page(f"{directory}/page")
+    synthesise_page("reference/construct.md", f"{directory}/page")
+    synthesise_page("how-to/groups.md", f"{directory}/groups")
 
 
 def synthesise_shop(asset: Path, directory: str) -> None:
@@ -133,15 +135,17 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     app.synth()
 
 
-def synthesise_page(directory: str) -> None:
-    """Make the stack that docs/reference/construct.md shows."""
-    page = (ROOT / "docs" / "reference" / "construct.md").read_text(encoding="utf-8")
-    [program, *_] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+def synthesise_page(name: str, directory: str) -> None:
+    """Make the stack that a page of docs/ shows."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    program = next(one for one in programs if "class ShopStack" in one)
+    groups = {"payments": FoundGroup(("shop.checkout",))} if "groups=" in program else {}
     namespace: dict[str, Any] = {}
     app = App(outdir=directory)
     with (
         patch("holdfast.infra.construct.compile_workflows", return_value=[]),
-        patch("holdfast.infra.construct.find_groups", return_value={}),
+        patch("holdfast.infra.construct.find_groups", return_value=groups),
         patch("holdfast.infra.construct.build_asset", side_effect=_stand_in),
     ):
         exec(program, namespace)
