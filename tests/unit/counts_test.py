@@ -168,6 +168,23 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
+def test_events_after_the_end_of_the_waiting_execution_cost_one_mark_and_a_row_each() -> None:
+    shop = Shop(_after_a_task(wait_for("paid")))
+    shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.send_event()
+    shop.world.run()
+    bills = []
+    for number in range(2):
+        bill = Bill(shop)
+        shop.send_event(event_id=f"late-{number}")
+        shop.world.run()
+        bills.append((bill.usage().write_units, bill.usage().sqs_send_requests))
+
+    # The event and its row in the list; the first one wakes a worker, which marks the registration.
+    assert bills == [(3, 1), (2, 0)]
+
+
 def test_a_large_event_is_read_once_however_many_follow_it() -> None:
     """Used events stay stored, and each wait for the next one looks at all of them."""
     waits = {f"w{number}": wait_for("paid", f"w{number + 1}") for number in range(6)}

@@ -23,7 +23,7 @@ from holdfast import resources
 from holdfast.api.registry import Registry
 from holdfast.errors import HoldfastError
 
-from .acknowledged import acknowledge_network, acknowledge_runtime
+from .acknowledged import acknowledge_function, acknowledge_network
 from .compute import HoldfastFunction, Network, TaskRuntime
 from .settings import Settings, require_variables
 from .tasks import Tasks
@@ -160,7 +160,7 @@ class GroupFunction:
             rights=[],
             runtime=TaskRuntime(policy_arns=policies, layers=tuple(group.layers), network=network),
         )
-        acknowledge_runtime(self.made)
+        acknowledge_function(self.made, ())
         if network is not None:
             acknowledge_network(self.made)
         self.tasks = Tasks([self.made.role], () if network is None else network.security_groups)
