@@ -187,7 +187,7 @@ class TalkBill:
         self.stack = MemoryStack(module)
         self.client = Client.of(self.stack.api)
 
-    def of(self, call: Callable[[Client], object]) -> tuple[float, float, int]:
+    def of(self, call: Callable[[Client], object]) -> tuple[float, float, float]:
         """Return write units, read units and sent messages of the call and what follows it."""
         self.stack.world.now_ms += 60_000
         usage = self.stack.world.services.usage
