@@ -10,8 +10,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -141,9 +140,11 @@ class Deployment:
         }
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
+        from holdfast.registration import DeployedGraphs  # noqa: PLC0415
         from holdfast.runtime.commands.api import Front  # noqa: PLC0415
 
-        return Front(programs, self.definitions, self, keys, limit_book=self.limits)
+        graphs = DeployedGraphs(self.registry, self.vault)
+        return Front(programs, self.definitions, self, keys, limit_book=self.limits, graphs=graphs)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -252,7 +253,7 @@ class Deployment:
     # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        with _validating("HF210", f"the input of {workflow}"):
+        with payloads.validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
@@ -260,7 +261,7 @@ class Deployment:
         return schema_of(payloads.resolve(reference))
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        with _validating("HF211", f"the {what}"):
+        with payloads.validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return normalise_payload(payloads.resolve(reference), value, seals)
@@ -275,7 +276,7 @@ class Deployment:
         function = functions.get(name)
         if function is None or (not is_workflow and self.registry.has_namesakes(name)):
             raise GoneTypeError(name)
-        with _validating("HF211", f"the result of {name}"):
+        with payloads.validating("HF211", f"the result of {name}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return function.boundary.dump_result(value, seals)
@@ -370,19 +371,3 @@ def _use_of(limit: Limit) -> LimitUse:
 def _pulse_of(effect: RunTask) -> Pulse | None:
     seconds = effect.heartbeat_seconds
     return None if seconds is None else Pulse(seconds, time.monotonic)
-
-
-@contextmanager
-def _validating(code: str, what: str) -> Iterator[None]:
-    """The author's own validators may raise anything, with a secret in its text: only its kind is
-    shown.
-
-    Else it would go round with each delivery of a message, or into the log of a door.
-    """
-    try:
-        yield
-    except (RequestError, VaultFault, GoneTypeError):
-        raise
-    except Exception as error:  # noqa: BLE001
-        kind = type(error).__name__
-        raise RequestError(code, f"{what} cannot be validated: {kind}") from None

@@ -167,6 +167,11 @@ START_RESENT_SECONDS_MAX: Final = 70 * 86_400
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400
 # every snapshot stores its blobs again, so a blob is younger than its log
 BLOB_RETENTION_DAYS: Final = 180
+# A stack with an archive stores an ended execution there after this time.
+ARCHIVE_AFTER_SECONDS: Final = 3_600
+ARCHIVE_PAGE_ROWS: Final = 25  # executions that one message tells a worker to archive
+# After this time the archiver reads an execution again whose log cannot be read.
+ARCHIVE_REFUSED_SECONDS: Final = 86_400
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

@@ -151,6 +151,8 @@ ENV_STARTS_QUEUE_URL: Final = "HOLDFAST_STARTS_QUEUE_URL"
 ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
+# The bucket of the archive, in a stack that has one (all functions but that of events).
+ENV_ARCHIVE_BUCKET: Final = "HOLDFAST_ARCHIVE_BUCKET"
 # Python modules, separated by commas, that hold the user's @workflow and @task functions.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
 # The name of the stack: the dimension of every metric, so that two stacks do not add up.
@@ -266,6 +268,8 @@ ROUTES: Final = (
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",
+    "POST /workflows",
+    "GET /workflows/{name}",
     "GET /format",
     "POST /format",
 )

@@ -51,6 +51,7 @@ def main(asset: str, directory: str) -> None:
         tells_questions=True,
         seals_secrets=True,
         owns_key=True,
+        has_archive=True,
         functions=read_sizes(SIZES),
         work_batch=4,
         log_retention_days=400,

@@ -218,7 +218,12 @@ _form: Callable[[Any], _Form] = functools.cache(_Form)
 
 
 def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
-    """An event's or answer's JSON with every field present; raises Misfit."""
+    """An event's or answer's JSON with every field present; raises Misfit.
+
+    For a bool pydantic also takes "yes", "off" and 1. A decision must not rest on such a guess.
+    """
+    if payload is bool and not isinstance(value, bool):
+        raise Misfit(["data: expected true or false"])
     return _normalised(_form(payload), value, "data", seals)
 
 

@@ -103,6 +103,8 @@ def make_host(keys: SigningKeys) -> Host:
 
         told = QuestionEvents(os.environ[resources.ENV_STACK], forms_url, _signing_keys)
         setting = replace(setting, question_events=told)
+    if ports.names.archive_bucket:
+        setting = replace(setting, archives=True)
     is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"
     host = Host(
         ports,

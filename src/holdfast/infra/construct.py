@@ -19,6 +19,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -99,6 +100,7 @@ class Holdfast(Construct):
         payload_limit: bool = True,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
+        archive: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self._name = name_of(self)
@@ -119,6 +121,7 @@ class Holdfast(Construct):
                 limits_payloads=payload_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
+                has_archive=archive,
                 functions=read_sizes(
                     {name: size.changes() for name, size in (functions or {}).items()}
                 ),
@@ -168,6 +171,11 @@ class Holdfast(Construct):
     @property
     def executions_table(self) -> dynamodb.ITable:
         return self._storage.executions
+
+    @property
+    def archive_bucket(self) -> s3.IBucket | None:
+        """The bucket of what has ended, for Athena; None without `archive`."""
+        return self._storage.archive
 
     @property
     def inbox_table(self) -> dynamodb.ITable:
@@ -283,7 +291,7 @@ class Holdfast(Construct):
         self._secrets = SecretsKey(self, "Secrets") if settings.seals_secrets else None
         self._at_rest = StorageKey(self, "AtRest") if settings.owns_key else None
         self._key = None if self._at_rest is None else self._at_rest.key
-        self._storage = Storage(self, "Storage", key=self._key)
+        self._storage = Storage(self, "Storage", key=self._key, has_archive=settings.has_archive)
         self._messaging = Messaging(self, "Messaging", name=self._name, key=self._key)
         self._rights = Rights(
             storage=self._storage,
@@ -358,7 +366,11 @@ class Holdfast(Construct):
             policy_arns=self._settings.task_policies,
             barred={
                 "dynamodb": [*tables, storage.list_arn],
-                "s3": [storage.blobs.bucket_arn, storage.blobs.arn_for_objects("*")],
+                "s3": [
+                    arn
+                    for bucket in storage.buckets
+                    for arn in (bucket.bucket_arn, bucket.arn_for_objects("*"))
+                ],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
                 # The API's function trusts the caller's identity in its event, so only the gateway
@@ -390,7 +402,7 @@ class Holdfast(Construct):
             runtime=runtime,
             failed_events=failed_events,
         )
-        acknowledge_function(made, self._storage.blobs)
+        acknowledge_function(made, self._storage.buckets)
         if runtime.network is not None:
             acknowledge_network(made)
         return made
@@ -414,6 +426,8 @@ class Holdfast(Construct):
             resources.ENV_MODULES: ",".join(self._settings.modules),
             resources.ENV_STACK: self._name,
         }
+        if storage.archive is not None and shape is not resources.EVENTS:
+            names[resources.ENV_ARCHIVE_BUCKET] = storage.archive.bucket_name
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
@@ -461,6 +475,8 @@ class Holdfast(Construct):
         self._output("ExecutionsTable", self._storage.executions.table_name)
         self._output("MailTable", self._storage.mail.table_name)
         self._output("BlobsBucket", self._storage.blobs.bucket_name)
+        if self._storage.archive is not None:
+            self._output("ArchiveBucket", self._storage.archive.bucket_name)
         self._output("SigningSecret", self._storage.secret_arn)
         self._output("EventsDeadLetters", self._messaging.events_dead.queue_url)
         if self._secrets is not None:

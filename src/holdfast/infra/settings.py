@@ -66,7 +66,8 @@ class Settings:
     when a question to a person opens.
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
     has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
-    with a key of the stack's own, not with AWS's. `functions` has each function of
+    with a key of the stack's own, not with AWS's. `has_archive`: what has ended is stored in a
+    bucket of its own before it expires. `functions` has each function of
     `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
     many messages one worker takes at once. `environment` has the user's variables of all functions.
     Above `alarm_bounds` alarms go off.
@@ -87,6 +88,7 @@ class Settings:
     limits_payloads: bool = True
     seals_secrets: bool = False
     owns_key: bool = False
+    has_archive: bool = False
     functions: Mapping[str, LambdaFunction] = field(default_factory=lambda: read_sizes(None))
     work_batch: int = WORK.batch_size
     #: The concurrency of starts; None: a third of the worker's concurrency.
@@ -146,6 +148,7 @@ class Settings:
                 limits_payloads=switch("payload_limit"),
                 seals_secrets=switch("secrets"),
                 owns_key=switch("customer_managed_key"),
+                has_archive=switch("archive"),
                 functions=read_sizes(context("functions")),
                 work_batch=_number(text("work_batch"), WORK.batch_size),
                 start_concurrency=_number(text("start_concurrency"), None),

@@ -157,12 +157,15 @@ def stored_stack(
     clock: Callable[[], int],
     *,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
+    archive: Path | None = None,
 ) -> Iterator[LocalStack[SqliteCloud]]:
-    """A stack in an SQLite file, which goes on with what the file holds.
+    """A stack in an SQLite file, which goes on with what the file holds. `archive`: the folder in
+    which it stores what has ended.
 
     The services of AWS that tasks call are emulated in memory, from the first call on.
     """
-    with SqliteCloud(path, clock) as cloud, _wall_of(cloud) as services:
+    archives = archive is not None
+    with SqliteCloud(path, clock, archives=archives) as cloud, _wall_of(cloud) as services:
         tasks = _Tasks(deployment)
         ports = SqlitePorts(
             cloud.database,
@@ -170,10 +173,11 @@ def stored_stack(
             tasks=tasks.perform,
             clock=cloud.clock,
             publish=announced(services.publish),
+            archive=archive,
         )
-        yield _stack(
-            cloud, _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)
-        )
+        host = _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)
+        host.setting = replace(host.setting, archives=archives)
+        yield _stack(cloud, host)
 
 
 @contextmanager

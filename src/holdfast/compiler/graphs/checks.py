@@ -21,7 +21,7 @@ from holdfast.api.graph_model import (
     references_in,
 )
 from holdfast.api.tasks import Task
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
@@ -40,6 +40,7 @@ from holdfast.compiler.types.types import (
     join,
     join_all,
 )
+from holdfast.errors import nearest
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")

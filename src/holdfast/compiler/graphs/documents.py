@@ -34,10 +34,10 @@ from holdfast.api.step_types import (
 from holdfast.api.surface import role
 from holdfast.api.tasks import Retry, Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.graphs.checks import check_dag
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
-from holdfast.errors import WorkflowError
+from holdfast.errors import WorkflowError, nearest
 
 _FILE: Final = "<document>"
 _DAG: Final = ("workflow_id", "steps", "timeout_seconds")
