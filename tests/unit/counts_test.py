@@ -6,13 +6,14 @@ those rules against an emulator of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import cost, limits
+from holdfast import Client, cost, limits
 from holdfast.aws.group_tasks import GroupTasks
 from holdfast.deployment import Deployment
 from holdfast.local.group_calls import local_call
@@ -21,8 +22,10 @@ from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage.keys import due_shard
 from holdfast_simulator.world import SimulatorWorld
 from tests.builders import CHANCE, KEYS, Machine, Shop, ask, call, chain, machine, wait_for
-from tests.unit.client_kit import _compile
+from tests.unit import conversation_flows, keyed_flows
+from tests.unit.client_kit import MemoryStack, _compile
 from tests.unit.dsl_kit import loaded
+from tests.unit.keyed_test import ADD, CHECKOUT
 
 DAY = 86_400
 
@@ -183,6 +186,47 @@ def test_events_after_the_end_of_the_waiting_execution_cost_one_mark_and_a_row_e
 
     # The event and its row in the list; the first one wakes a worker, which marks the registration.
     assert bills == [(3, 1), (2, 0)]
+
+
+class TalkBill:
+    """Counts of the calls to a whole stack, one a minute."""
+
+    def __init__(self, module: str) -> None:
+        self.stack = MemoryStack(module)
+        self.client = Client.of(self.stack.api)
+
+    def of(self, call: Callable[[Client], object]) -> tuple[float, float, float]:
+        """Return write units, read units and sent messages of the call and what follows it."""
+        self.stack.world.now_ms += 60_000
+        usage = self.stack.world.services.usage
+        before = replace(usage)
+        call(self.client)
+        writes, reads = usage.write_units - before.write_units, usage.read_units - before.read_units
+        return writes, reads, usage.sqs_send_requests - before.sqs_send_requests
+
+
+def test_an_event_of_a_keyed_workflow_costs_the_writes_of_any_event() -> None:
+    """The figures are in docs/how-to/talk.md."""
+    bill = TalkBill(keyed_flows.__name__)
+    bill.client.event("cart", "c0", CHECKOUT)  # stores the definition
+
+    # The row of the key, the key of the execution, the pending start, the event, the watchdog row,
+    # two for record 0 and its list entry, a record and a registration for each of two rounds.
+    assert bill.of(lambda client: client.event("cart", "c1", ADD)) == (11, 8, 1)
+    # The event, a record for its use and one for the next round, a registration, the row of waits.
+    assert bill.of(lambda client: client.event("cart", "c1", ADD)) == (5, 8, 1)
+    # The event, two for the end and its list entry, the row of the key, the key of the execution,
+    # the row of waits, two for the list entry that goes.
+    assert bill.of(lambda client: client.event("cart", "c1", CHECKOUT)) == (8, 9, 1)
+
+
+def test_a_request_costs_two_writes_more_than_an_event() -> None:
+    """Those are its own row and its reply."""
+    bill = TalkBill(conversation_flows.__name__)
+    asked = ("payment", "k", {"action": "get"})
+    bill.client.request(*asked)
+
+    assert bill.of(lambda client: client.request(*asked)) == (7, 9, 1)
 
 
 def test_a_large_event_is_read_once_however_many_follow_it() -> None:
