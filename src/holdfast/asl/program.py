@@ -132,8 +132,8 @@ TaskKind: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True)
 class TaskState:
     """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
-    "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty.
-    `credentials` gives {"RoleArn": …}.
+    "aws-sdk:s3:getObject"), the activity's ARN or "holdfast:pool:<name>", the called
+    "workflow:<name>"; else empty. `credentials` gives {"RoleArn": …}.
     """
 
     name: str

@@ -34,6 +34,7 @@ from holdfast.cli import (
     starting,
     telling,
     watching,
+    working,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.cli.parsing import Parser
@@ -47,6 +48,7 @@ _COMMANDS: Final = (
     creating,
     authoring,
     local,
+    working,
     starting,
     schedules,
     pausing,

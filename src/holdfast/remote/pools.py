@@ -1,0 +1,68 @@
+"""The calls of a worker of a pool. docs/how-to/long-tasks.md shows the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from holdfast.errors import HoldfastError
+from holdfast.remote.operations import Call, Operation
+from holdfast.remote.values import json_bytes
+
+#: The code of an answer to an attempt that the engine no longer waits for.
+OVER: Final = "HF433"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAttempt:
+    """One attempt, as the API hands it to a worker. `beats`: the task sends its own heartbeats."""
+
+    token: str
+    task: str
+    arguments: Any
+    execution: str
+    name: str | None
+    workflow: str
+    entry: int
+    attempt: int
+    heartbeat_seconds: int | None
+    beats: bool
+
+
+def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[PoolAttempt | None]:
+    """Return the attempt that this worker now has to run, or None."""
+    answer = yield _post(pool, "poll", worker=worker, tasks=list(tasks))
+    # A later API may tell more than this worker reads.
+    names = PoolAttempt.__slots__
+    return PoolAttempt(**{name: answer[name] for name in names}) if answer else None
+
+
+def heartbeat(pool: str, token: str) -> Operation[bool]:
+    """Return False once the engine no longer waits for the attempt."""
+    return (yield from _unless_over(_post(pool, "heartbeat", token=token)))
+
+
+def succeed(pool: str, token: str, output: Any) -> Operation[bool]:
+    """Send the result. Return False when the engine no longer waits for it."""
+    return (yield from _unless_over(_post(pool, "answer", token=token, output=output)))
+
+
+def fail(pool: str, token: str, error: str, cause: str) -> Operation[bool]:
+    """Send the error. Return False when the engine no longer waits for it."""
+    return (yield from _unless_over(_post(pool, "answer", token=token, error=error, cause=cause)))
+
+
+def _post(pool: str, action: str, **fields: Any) -> Call:
+    return Call("POST", f"/pools/{quote(pool, safe='')}/{action}", json_bytes(fields))
+
+
+def _unless_over(call: Call) -> Operation[bool]:
+    try:
+        yield call
+    except HoldfastError as error:
+        if error.code != OVER:
+            raise
+        return False
+    return True
