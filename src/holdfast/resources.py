@@ -262,6 +262,8 @@ ROUTES: Final = (
     "POST /questions/{id}/claim",
     "POST /questions/{id}/release",
     "POST /questions/{id}/delegate",
+    "GET /pools",
+    "POST /pools/{name}/announce",
     "POST /pools/{name}/poll",
     "POST /pools/{name}/heartbeat",
     "POST /pools/{name}/answer",

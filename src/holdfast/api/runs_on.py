@@ -73,6 +73,19 @@ def is_pool_name(name: object) -> bool:
 RunsOn: TypeAlias = Lambda | Worker
 
 
+def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_more: bool) -> None:
+    """Refuse limits and a batch for a task of a pool: the engine holds back the attempts that it
+    runs itself, and no poll. Raises WorkflowError HF431.
+    """
+    if isinstance(runs_on, Worker) and has_more:
+        raise WorkflowError(
+            "HF431",
+            f"the task {function.__name__} runs on the pool {runs_on.pool}, and has limits or a "
+            "batch",
+            help="the slots of a pool are its limit: holdfast worker --slots 4",
+        )
+
+
 def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:
     """Return a function with the same signature that refuses calls outside an engine.
 

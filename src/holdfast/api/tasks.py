@@ -28,7 +28,7 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Lambda, RunsOn, Worker, stand_in
+from holdfast.api.runs_on import Lambda, RunsOn, Worker, require_plain, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -268,6 +268,7 @@ class Task(_Declared[P, R]):
         self.runs_on = runs_on
         if isinstance(runs_on, Lambda):
             function = stand_in(function, runs_on)
+        require_plain(function, runs_on, has_more=bool(limits) or batch is not None)
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
         self.batch = batch
@@ -284,12 +285,6 @@ class Task(_Declared[P, R]):
                 "limit the calls with a rate, without concurrency, by(), fair and trip",
             )
         require_limits(self.name, inspect.signature(function).parameters, self.limits)
-        if isinstance(runs_on, Worker) and (self.limits or batch is not None):
-            raise WorkflowError(
-                "HF431",
-                f"the task {self.name} runs on the pool {runs_on.pool} and has limits or a batch",
-                help="the number of workers is the limit of a pool: holdfast worker --slots 4",
-            )
         self.retry = retry
         self.timeout = timeout
         self.heartbeat = heartbeat

@@ -95,6 +95,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /questions/{id}/claim": ((), ("by",)),
     "POST /questions/{id}/release": ((), ("by",)),
     "POST /questions/{id}/delegate": ((), ("to", "by")),
+    "GET /pools": ((), ()),
+    "POST /pools/{name}/announce": ((), ("worker", "tasks", "slots", "busy", "since")),
     "POST /pools/{name}/poll": ((), ("worker", "tasks")),
     "POST /pools/{name}/heartbeat": ((), ("token",)),
     "POST /pools/{name}/answer": ((), ("token", "output", "error", "cause")),
@@ -400,7 +402,11 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def delegate_question(identifier: str) -> Any:
         return act_on_question(identifier, "delegate")
 
-    def act_in_pool(name: str, action: Literal["poll", "heartbeat", "answer"]) -> Any:
+    @app.get("/pools")
+    def pools() -> Any:
+        return answer(lambda: front.pools(tenant()), "GET /pools")
+
+    def act_in_pool(name: str, action: Literal["announce", "poll", "heartbeat", "answer"]) -> Any:
         from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
 
         # The operations of a pool name no ARN.
@@ -408,6 +414,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
         route = f"POST /pools/{{name}}/{action}"
         act = pools.ACTIONS[action]
         return answer(lambda: act(service, name, body(route), os.urandom(16)), route)
+
+    @app.post("/pools/<name>/announce")
+    def announce_in_pool(name: str) -> Any:
+        return act_in_pool(name, "announce")
 
     @app.post("/pools/<name>/poll")
     def poll_pool(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command of a machine that works for a pool: `worker`."""
+"""The commands about pools: `worker`, which a machine of the pool runs, and `pools`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import sys
 from typing import Any
 
 from holdfast.cli.arguments import MODULES_HELP, slots
-from holdfast.cli.console import FINE, NEGATIVE
-from holdfast.cli.remote import remote_command
+from holdfast.cli.console import FINE, NEGATIVE, print_json
+from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.local import project
 
 
 def add(commands: Any) -> None:
+    remote_command(
+        commands, "pools", show_pools, "List the pools, their workers, and how many tasks wait."
+    )
     worker = remote_command(
         commands, "worker", work, "Run the tasks of a pool on this machine, until SIGTERM."
     )
@@ -26,6 +29,20 @@ def add(commands: Any) -> None:
         "--once", action="store_true", help="run one task and end; exit status 1: none waits"
     )
     worker.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=MODULES_HELP)
+
+
+def show_pools(arguments: argparse.Namespace) -> int:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    client = client_of(arguments)
+    found = client.pools()
+    if arguments.json:
+        print_json(found)
+    elif found:
+        screen.put(screen.pools(found, now_of(arguments, client)))
+    else:
+        print("no workflow has a task that runs on a pool")
+    return FINE
 
 
 def work(arguments: argparse.Namespace) -> int:

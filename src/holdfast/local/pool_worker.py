@@ -6,6 +6,8 @@
     poll, or pause             │                                heartbeat ── over? ─► `cancelled`
                                answer, until it is taken ─────► the last one
 
+Another thread announces the worker each minute, for `holdfast pools` and `doctor`.
+
 All requests go out: the machine needs no address. Rules:
 
 * A slot is free before the poll, because a poll that finds a task takes it.
@@ -46,6 +48,7 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThr
 #: one comes soon, and longer for an idle pool, because each poll is paid for.
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 5.0
+ANNOUNCE_SECONDS: Final = 60.0
 _GROWTH: Final = 1.5
 _ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
 #: Makes the request that tells the end of an attempt.
@@ -90,6 +93,8 @@ class PoolWorker:
     pause: Callable[[float], None] = time.sleep
     draining: threading.Event = field(default_factory=threading.Event)
     tasks: tuple[str, ...] = field(init=False)
+    _ended: threading.Event = field(default_factory=threading.Event, init=False)
+    _busy: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         found = self.deployment.registry.tasks.values()
@@ -106,6 +111,15 @@ class PoolWorker:
 
     def run(self) -> None:
         """Work until the drain, and then until every attempt in hand is answered."""
+        announcing = threading.Thread(target=self._announce_each_minute, daemon=True)
+        announcing.start()
+        try:
+            self._poll_until_drain()
+        finally:
+            self._ended.set()
+            announcing.join()
+
+    def _poll_until_drain(self) -> None:
         free = threading.Semaphore(self.slots)
         threads: set[threading.Thread] = set()
         pause = PAUSE_SECONDS
@@ -136,11 +150,30 @@ class PoolWorker:
             try:
                 self._work(attempt)
             finally:
+                self._busy -= 1
                 free.release()
 
+        self._busy += 1
         thread = threading.Thread(target=work, name=f"attempt of {attempt.task}")
         thread.start()
         return thread
+
+    def _announce_each_minute(self) -> None:
+        since_ms = 0
+        while not self._ended.is_set():
+            since_ms = self._announce(self.slots, since_ms)
+            self._ended.wait(ANNOUNCE_SECONDS)
+        self._announce(0, since_ms)
+
+    def _announce(self, slots: int, since_ms: int) -> int:
+        told = pools.announce(
+            *(self.pool, self.name, self.tasks), slots=slots, busy=self._busy, since_ms=since_ms
+        )
+        try:
+            return self.client.perform(told)
+        except HoldfastError as error:
+            self.say(f"the pool {self.pool} was not told of this worker: {error}")
+            return since_ms
 
     def _poll(self) -> PoolAttempt | None:
         try:

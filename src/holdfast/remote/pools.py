@@ -39,6 +39,15 @@ def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[PoolAttempt 
     return PoolAttempt(**{name: answer[name] for name in names}) if answer else None
 
 
+def announce(
+    pool: str, worker: str, tasks: Sequence[str], *, slots: int, busy: int, since_ms: int
+) -> Operation[int]:
+    """Say that the worker is there; `slots` 0: it leaves. Return since when it has been there."""
+    fields = {"worker": worker, "tasks": list(tasks), "slots": slots, "busy": busy}
+    answer = yield _post(pool, "announce", **fields, since=since_ms)
+    return int(answer.get("since", 0))
+
+
 def heartbeat(pool: str, token: str) -> Operation[bool]:
     """Return False once the engine no longer waits for the attempt."""
     return (yield from _unless_over(_post(pool, "heartbeat", token=token)))

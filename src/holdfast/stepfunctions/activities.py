@@ -40,10 +40,11 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.json_values import json_text
-from holdfast.runtime.storage.log import Log, put_surely
+from holdfast.runtime.storage.log import put_surely
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, parse_activity_arn, require_name
 from holdfast.stepfunctions.catalogue import Activity, Service
@@ -212,8 +213,8 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
         due_ms = int(str(row["sk"]).partition("#")[0])
     if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
         return None  # R15: a retry that is not due yet; a first attempt is due when scheduled
-    execution = yield from _execution(tenant, run)
-    waiting = None if execution is None else _open_wait(execution, entry, attempt)
+    execution = yield from execution_of(tenant, run)
+    waiting = None if execution is None else open_offer(execution, entry, attempt)
     if execution is None or waiting is None:
         yield _drop(row)
         return None
@@ -251,19 +252,3 @@ def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, 
 
 def _drop(row: Item) -> Delete:
     return Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-
-
-def _execution(tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    log = Log(tenant, run, "api", "")
-    yield from log.load()
-    return log.state
-
-
-def _open_wait(execution: Execution, entry: int, attempt: int) -> Awaiting | None:
-    """Return the wait of the task; None when a poller took the task, it has ended, or another
-    attempt replaced it.
-    """
-    frame = execution.frame_of(entry)
-    waiting = None if frame is None else frame.waiting
-    is_open = isinstance(waiting, Awaiting) and waiting.attempt == attempt and not waiting.is_begun
-    return waiting if is_open else None  # type: ignore[return-value]

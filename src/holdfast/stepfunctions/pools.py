@@ -12,6 +12,7 @@ A pool is an activity by another name. `@task(runs_on=Worker("gpu"))` is a Task 
   would see anywhere.
 
     worker                        API                              execution
+    POST /pools/gpu/announce  ──► the worker's row, each minute
     POST /pools/gpu/poll      ──► look ── `s#` item, wake ───────► ActivityStarted
     POST /pools/gpu/heartbeat ──► `h#` item; HF433 once it is over
     POST /pools/gpu/answer    ──► `t#` item, wake ───────────────► ActivitySucceeded, or …Failed
@@ -28,8 +29,9 @@ from typing import Any, Final
 
 from holdfast.errors import RequestError
 from holdfast.limits import ERROR_CHARACTERS_MAX
-from holdfast.runtime.effects import Clock, Effect, JsonResult
-from holdfast.runtime.storage import keys
+from holdfast.runtime.commands.pools import PoolWorkerRow
+from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, Put
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.json_values import plain_text
 from holdfast.stepfunctions import tasks
 from holdfast.stepfunctions.activities import Poll, Taken, look
@@ -47,15 +49,13 @@ def poll(service: Service, pool: str, request: Mapping[str, Any], chance: bytes)
     Raises RequestError HF432 for a request of another form.
     """
     worker = _text(request, "worker", WORKER_CHARACTERS_MAX)
-    known = request.get("tasks")
-    if not isinstance(known, list) or len(known) > TASKS_MAX:
-        raise _malformed(f"`tasks` is not a list of at most {TASKS_MAX} names")
+    known = frozenset(_tasks(request))
     asked = Poll(
         service,
         keys.require_name(pool, "the pool"),
         worker,
         chance.hex(),
-        frozenset(map(str, known)),
+        known,
     )
     now_ms = yield Clock()
     taken = yield from look(asked, now_ms)
@@ -77,6 +77,22 @@ def _attempt(taken: Taken) -> dict[str, Any]:
         "heartbeat_seconds": waiting.heartbeat_seconds,
         "beats": bool(given.get("beats")),
     }
+
+
+def announce(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
+    """Store that the worker is there, with its `slots` and how many are `busy`. No slots: it
+    leaves.
+    """
+    worker = _text(request, "worker", WORKER_CHARACTERS_MAX)
+    partition = keys.pool_workers(service.tenant, keys.require_name(pool, "the pool"))
+    slots, busy, since_ms = (_count(request, name) for name in ("slots", "busy", "since"))
+    if not slots:
+        yield Delete(tables.MAIL, partition, worker)
+        return {}
+    now_ms = yield Clock()
+    row = PoolWorkerRow(worker, since_ms or now_ms, now_ms, slots, busy, tuple(_tasks(request)))
+    yield Put(tables.MAIL, row.item(service.tenant, pool))
+    return {"since": row.since_ms}
 
 
 def beat(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
@@ -124,6 +140,20 @@ def _told(
         raise _malformed(fault.message) from None
 
 
+def _tasks(request: Mapping[str, Any]) -> list[str]:
+    known = request.get("tasks")
+    if not isinstance(known, list) or len(known) > TASKS_MAX or not all(map(keys.is_name, known)):
+        raise _malformed(f"`tasks` is not a list of at most {TASKS_MAX} names")
+    return known
+
+
+def _count(request: Mapping[str, Any], name: str) -> int:
+    value = request.get(name, 0)
+    if type(value) is not int or not 0 <= value < 1 << 53:
+        raise _malformed(f"`{name}` is not a whole number")
+    return value
+
+
 def _text(request: Mapping[str, Any], name: str, characters_max: int = 2_048) -> str:
     value = request.get(name)
     if not isinstance(value, str) or not 1 <= len(value) <= characters_max:
@@ -137,6 +167,7 @@ def _malformed(problem: str) -> RequestError:
 
 #: By the last part of the route. Each gets 16 random bytes.
 ACTIONS: Final[Mapping[str, Callable[[Service, str, Mapping[str, Any], bytes], JsonResult]]] = {
+    "announce": announce,
     "poll": poll,
     "heartbeat": beat,
     "answer": answer,
