@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Batch, Client, Worker, per_minute, task, task_context
+from holdfast import Batch, Client, WaitTimeout, Worker, per_minute, task, task_context
 from holdfast.api.limits import Limit
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
@@ -23,6 +25,7 @@ from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import Killed
 from tests.unit import pool_flows
 from tests.unit.client_kit import MemoryStack, _compile
+from tests.unit.dsl_kit import loaded
 from tests.unit.pool_flows import SEEN, archived, converted, film, uploaded
 
 MODULE = pool_flows.__name__
@@ -406,3 +409,17 @@ def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:
     assert [one["worker"] for one in here[0]] == ["box-1"]
     assert site.client.pools()[0]["workers"] == []
     assert site.shown("f1")["output"] == "Alien, 24 frames"
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "long-tasks.md"
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    with loaded(tmp_path, program) as module:
+        reel = module.Film(key="Alien", frames=2)
+        run = World({"render": real, "check_sound": real}).run(module.publish, reel)
+        assert run.output == "Alien.mp4"
+        late = World({"render": WaitTimeout("late")}).run(module.publish, reel)
+        assert late.output == "too slow"

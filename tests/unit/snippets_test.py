@@ -55,6 +55,7 @@ RUN_BY: Final = {
     "find.md": "tests/unit/find_doc_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
     "services.md": "tests/unit/services_doc_test.py",
+    "long-tasks.md": "tests/unit/pools_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
