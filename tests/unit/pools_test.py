@@ -12,6 +12,10 @@ import pytest
 
 from holdfast import Batch, Client, WaitTimeout, Worker, per_minute, task, task_context
 from holdfast.api.limits import Limit
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
 from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
@@ -323,6 +327,11 @@ def test_a_task_of_a_pool_has_no_limits_and_no_batch() -> None:
         with pytest.raises(HoldfastError) as refused:
             task(runs_on=Worker("gpu"), **more)(lambda items: items)  # type: ignore[call-overload]
         assert refused.value.code == "HF431"
+
+
+def test_step_functions_has_no_pools() -> None:
+    with pytest.raises(CompileErrors, match="no pools of workers"):
+        to_step_functions(compile_workflow(film), Source.of(pool_flows))
 
 
 # -- the testing kit -------------------------------------------------------------------------------

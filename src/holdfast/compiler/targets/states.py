@@ -160,7 +160,7 @@ class Rewriting:
                 )
             case "arn":
                 return state  # a call of a service, in AWS's own form
-            case "again" | "reply":
+            case "again" | "reply" | "pool":
                 return state  # refused: see `refusals`
             case "stop":
                 stopped = {"ExecutionArn": state["Arguments"]["execution"]}
