@@ -180,7 +180,27 @@ class Deployment:
         tasks = (*self.registry.tasks.values(), *self.registry.namesakes.values())
         return any(task.runs_on is not None for task in tasks)
 
+    def in_group(self, effect: RunTask) -> Task[..., Any] | None:
+        """Return the task that this attempt runs in the function of its group; None when it runs
+        here.
+        """
+        if not self.groups or effect.kind != "task":
+            return None
+        task = self.registry.task(effect.name, self._module_of(effect.name, effect.workflow))
+        return task if task is not None and task.group is not None else None
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The groups of the tasks."""
+        return frozenset(self.registry.modules_of_groups())
+
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
+        """Run the task that the workflow calls."""
+        return self.run(self._task(effect.name, effect.workflow), effect)
+
+    def run(
+        self, task: Task[..., Any], effect: RunTask
+    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
 
         Error: the exception's class name. Cause: its text. The idempotency key is that of the
@@ -193,7 +213,6 @@ class Deployment:
             with running_task(context, pulse):
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
-                task = self._task(effect.name, effect.workflow)
                 if effect.is_batch:
                     found = task.call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
@@ -209,7 +228,7 @@ class Deployment:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             with running_task(context):
-                return self._failure(error, self._task(effect.name, effect.workflow), seals)
+                return self._failure(error, task, seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:

@@ -22,6 +22,8 @@ BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
 SQS_DELAY_SECONDS_MAX: Final = 900
 SQS_BATCH_ENTRIES_MAX: Final = 10
 SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
+#: Lambda takes and returns 6 MiB in a synchronous call.
+GROUP_PAYLOAD_BYTES_MAX: Final = 6_000_000
 BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error

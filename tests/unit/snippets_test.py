@@ -54,6 +54,7 @@ RUN_BY: Final = {
     "language.md": "tests/unit/snippets_test.py",
     "find.md": "tests/unit/find_doc_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
+    "groups.md": "tests/unit/groups_doc_test.py",
     "services.md": "tests/unit/services_doc_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
