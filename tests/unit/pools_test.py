@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,16 @@ from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
 from holdfast.local.pool_worker import PoolWorker
 from holdfast.remote import pools
 from holdfast.remote.connecting import Api
-from holdfast.remote.pools import PoolAttempt
-from holdfast.runtime.effects import Effect, PutIfAbsent, Send
+from holdfast.runtime.effects import (
+    Effect,
+    PutIfAbsent,
+    RunTask,
+    Send,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
+from holdfast.runtime.handed_attempts import OwnResult, read_attempt, result_message
 from holdfast.testing import World, real
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import Killed
@@ -38,6 +47,13 @@ HOUR_MS = 60 * MINUTE_MS
 TASKS = ("convert", "render", "upload")
 #: A missed heartbeat, with the clocks' errors, and the second before the retry.
 LAPSE_MS = POOL_HEARTBEAT_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS + 5_000
+
+
+@dataclass(frozen=True)
+class PoolAttempt:
+    token: str
+    beats: bool
+    effect: RunTask
 
 
 class Site:
@@ -60,7 +76,10 @@ class Site:
         return PoolWorker(deployment, self.client, pool, name="box-1", say=self.said.append)
 
     def poll(self, tasks: tuple[str, ...] = TASKS) -> PoolAttempt | None:
-        return self.client.perform(pools.poll("gpu", "box-1", tasks))
+        handed = self.client.perform(pools.poll("gpu", "box-1", tasks))
+        if handed is None:
+            return None
+        return PoolAttempt(handed.token, handed.beats, read_attempt(handed.attempt).effect)
 
     def take(self) -> PoolAttempt:
         found = self.poll()
@@ -71,10 +90,11 @@ class Site:
         return self.client.perform(pools.heartbeat("gpu", attempt.token))
 
     def succeed(self, attempt: PoolAttempt, output: Any = "reel") -> bool:
-        return self.client.perform(pools.succeed("gpu", attempt.token, output))
+        return self.answer(attempt, TaskSucceeded(output))
 
-    def fail(self, attempt: PoolAttempt, error: str, cause: str) -> bool:
-        return self.client.perform(pools.fail("gpu", attempt.token, error, cause))
+    def answer(self, attempt: PoolAttempt, result: OwnResult) -> bool:
+        told = pools.answer("gpu", attempt.token, result_message(result))
+        return self.client.perform(told)
 
     def later(self, milliseconds: int) -> None:
         until_ms = self.world.now_ms + milliseconds
@@ -102,7 +122,10 @@ def site() -> Iterator[Site]:
 def test_a_task_of_an_hour_runs_on_the_worker_that_polls(site: Site) -> None:
     site.client.start(film, "Alien", 24, name="f1")
     attempt = site.take()
-    assert (attempt.task, attempt.arguments) == ("render", {"film": "Alien", "frames": 24})
+    assert (attempt.effect.name, attempt.effect.arguments) == (
+        "render",
+        {"film": "Alien", "frames": 24},
+    )
     for _ in range(60):
         site.later(MINUTE_MS)
         assert site.beat(attempt)
@@ -138,7 +161,7 @@ def test_a_worker_leaves_the_tasks_that_its_code_lacks_to_another_one(site: Site
     site.client.start(converted, "Alien", name="c1")
     attempt = site.poll(("convert",))
     assert attempt is not None
-    assert attempt.task == "convert"
+    assert attempt.effect.name == "convert"
     assert attempt.beats
     assert site.poll(("convert",)) is None
     assert site.succeed(attempt)
@@ -167,9 +190,9 @@ def test_a_worker_whose_heartbeat_lapses_loses_the_attempt_to_the_next(site: Sit
     # The heartbeat and the answer of the lost worker come too late, and change nothing.
     assert not site.beat(lost_attempt)
     assert not site.succeed(lost_attempt, "of the dead")
-    assert not site.fail(lost_attempt, "Corrupt", "of the dead")
+    assert not site.answer(lost_attempt, TaskFailed("Corrupt", "of the dead"))
     second = site.take()
-    assert (second.attempt, second.entry) == (2, lost_attempt.entry)
+    assert (second.effect.attempt, second.effect.entry) == (2, lost_attempt.effect.entry)
     assert site.succeed(second)
     assert site.shown("f1")["output"] == "reel"
     assert site.types("f1").count("ActivityTimedOut") == 1
@@ -178,7 +201,7 @@ def test_a_worker_whose_heartbeat_lapses_loses_the_attempt_to_the_next(site: Sit
 def test_the_fourth_lost_worker_ends_the_task(site: Site) -> None:
     site.client.start(converted, "Alien", name="c1")
     for number in range(1, 5):
-        assert site.take().attempt == number
+        assert site.take().effect.attempt == number
         site.later(LAPSE_MS)
     assert site.shown("c1")["output"] == "too late"
 
@@ -196,6 +219,27 @@ def test_the_same_result_twice_counts_once(site: Site) -> None:
     assert site.shown("f1")["output"] == "reel"
     assert not site.succeed(attempt)
     assert site.types("f1").count("ActivitySucceeded") == 1
+
+
+def test_a_result_that_cannot_be_stored_fails_the_attempt(site: Site, monkeypatch: Any) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker = site.worker()
+    worker.pause = lambda _: None
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    result = TaskSucceeded(deep)
+    monkeypatch.setattr(Deployment, "run_task", lambda *_: result)
+    assert worker.run_one()
+    shown = site.shown("f1")
+    assert (shown["status"], shown["error"]) == ("FAILED", "InvalidResult")
+
+
+def test_a_task_that_asks_for_a_pause_fails_with_that_name(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    assert site.answer(site.take(), TaskThrottled(1_000, "too many"))
+    shown = site.shown("f1")
+    assert (shown["status"], shown["error"], shown["cause"]) == ("FAILED", "Throttled", "too many")
 
 
 def test_the_time_out_counts_from_the_poll_and_not_from_the_wait_for_a_worker(site: Site) -> None:
@@ -310,7 +354,8 @@ def test_a_malformed_poll_is_refused(site: Site, body: Any, code: str) -> None:
 
 def test_a_forged_token_is_refused(site: Site) -> None:
     for action in ("heartbeat", "answer"):
-        body = {"token": "x"}
+        more = {"result": {"f": 1, "output": 1}} if action == "answer" else {}
+        body = {"token": "x", **more}
         status, answer = site.stack.site.request("POST", f"/pools/gpu/{action}", body)
         assert (status, answer["error"]["code"]) == (400, "HF432")
 
@@ -325,7 +370,7 @@ def test_the_name_of_a_pool_is_short_and_plain(name: str) -> None:
 def test_a_task_of_a_pool_has_no_limits_and_no_batch() -> None:
     for more in ({"limits": [Limit("mail", rate=per_minute(5))]}, {"batch": Batch(max=5)}):
         with pytest.raises(HoldfastError) as refused:
-            task(runs_on=Worker("gpu"), **more)(lambda items: items)  # type: ignore[call-overload]
+            task(runs_on=Worker("gpu"), **more)(lambda items: items)
         assert refused.value.code == "HF431"
 
 

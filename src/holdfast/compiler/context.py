@@ -107,6 +107,13 @@ class LocalFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class Taking:
+    """`xs.pop()` and the like: a change of `name` that gives a value; see `statements.mutators`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoHandle:
     """The name after `with compensating() as`, and the ASL variable of its steps."""
 
@@ -267,6 +274,8 @@ class Unit:
         self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
         #: Branches that the author wrote as a bare task.
+        #: What is gone through where the order of the items does not show.
+        self.unordered: set[ast.expr] = set()
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: Local functions by the call; each of these calls needs a copy of the function.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}

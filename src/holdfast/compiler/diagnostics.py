@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -85,11 +84,6 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name that the author probably meant."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

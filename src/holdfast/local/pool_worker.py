@@ -28,10 +28,8 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
-from holdfast.api.limits import Throttled
 from holdfast.api.runs_on import Worker
 from holdfast.api.tasks import HeartbeatMissed, InvalidResult
 from holdfast.deployment import Deployment, Outside
@@ -40,9 +38,9 @@ from holdfast.limits import POOL_HEARTBEAT_SECONDS
 from holdfast.remote import pools
 from holdfast.remote.client import Client
 from holdfast.remote.errors import NO_API
-from holdfast.remote.operations import Operation
-from holdfast.remote.pools import PoolAttempt
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.remote.pools import Handed
+from holdfast.runtime.effects import TaskFailed
+from holdfast.runtime.handed_attempts import OwnResult, read_attempt, result_message
 
 #: The pause after a poll that found nothing: short at first, because a task that follows another
 #: one comes soon, and longer for an idle pool, because each poll is paid for.
@@ -51,8 +49,6 @@ PAUSE_SECONDS_MAX: Final = 5.0
 ANNOUNCE_SECONDS: Final = 60.0
 _GROWTH: Final = 1.5
 _ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
-#: Makes the request that tells the end of an attempt.
-Answer: TypeAlias = Callable[[], Operation[bool]]
 #: Heartbeats within the longest silence, so that two of them may be lost.
 _BEATS: Final = 3
 
@@ -126,35 +122,35 @@ class PoolWorker:
         while not self.draining.is_set():
             if not free.acquire(timeout=PAUSE_SECONDS):
                 continue
-            attempt = self._poll()
-            if attempt is None:
+            handed = self._poll()
+            if handed is None:
                 free.release()
                 self.draining.wait(pause)
                 pause = min(pause * _GROWTH, PAUSE_SECONDS_MAX)
                 continue
             pause = PAUSE_SECONDS
             threads = {thread for thread in threads if thread.is_alive()}
-            threads.add(self._begin(attempt, free))
+            threads.add(self._begin(handed, free))
         for thread in threads:
             thread.join()
 
     def run_one(self) -> bool:
         """Run one attempt in this thread. Return False when none waits."""
-        attempt = self._poll()
-        if attempt is not None:
-            self._work(attempt)
-        return attempt is not None
+        handed = self._poll()
+        if handed is not None:
+            self._work(handed)
+        return handed is not None
 
-    def _begin(self, attempt: PoolAttempt, free: threading.Semaphore) -> threading.Thread:
+    def _begin(self, handed: Handed, free: threading.Semaphore) -> threading.Thread:
         def work() -> None:
             try:
-                self._work(attempt)
+                self._work(handed)
             finally:
                 self._busy -= 1
                 free.release()
 
         self._busy += 1
-        thread = threading.Thread(target=work, name=f"attempt of {attempt.task}")
+        thread = threading.Thread(target=work, name=f"attempt of pool {self.pool}")
         thread.start()
         return thread
 
@@ -175,7 +171,7 @@ class PoolWorker:
             self.say(f"the pool {self.pool} was not told of this worker: {error}")
             return since_ms
 
-    def _poll(self) -> PoolAttempt | None:
+    def _poll(self) -> Handed | None:
         try:
             return self.client.perform(pools.poll(self.pool, self.name, self.tasks))
         except HoldfastError as error:
@@ -186,71 +182,57 @@ class PoolWorker:
 
     # -- one attempt -------------------------------------------------------------------------------
 
-    def _work(self, attempt: PoolAttempt) -> None:
+    def _work(self, handed: Handed) -> None:
+        try:
+            effect = read_attempt(handed.attempt).effect
+        except HoldfastError as error:
+            # Its heartbeat lapses, and a worker of another version gets the next attempt.
+            self.say(f"an attempt cannot be run: {error}")
+            return
         pulse, answered = Pulse(), threading.Event()
-        self.say(f"{attempt.task}, attempt {attempt.attempt} of {attempt.execution}: begun")
-        beating = threading.Thread(target=self._beat, args=(attempt, pulse, answered), daemon=True)
+        title = f"{effect.name}, attempt {effect.attempt} of {effect.run}"
+        self.say(f"{title}: begun")
+        seconds = (effect.heartbeat_seconds or POOL_HEARTBEAT_SECONDS) / _BEATS
+        beating = threading.Thread(
+            target=self._beat, args=(handed, seconds, pulse, answered), daemon=True
+        )
         beating.start()
         try:
-            is_taken = self._send(attempt, self._run(attempt, pulse))
+            outside = Outside(pulse, pulse.is_over.is_set)
+            is_taken = self._send(handed.token, self.deployment.run_task(effect, outside))
         finally:
             answered.set()
             beating.join()
-        end = "answered" if is_taken else "the engine no longer waited for it"
-        self.say(f"{attempt.task}, attempt {attempt.attempt} of {attempt.execution}: {end}")
+        self.say(f"{title}: {'answered' if is_taken else 'the engine no longer waited for it'}")
 
-    def _run(self, attempt: PoolAttempt, pulse: Pulse) -> Answer:
-        """Run the task. Return the answer that tells its end."""
-        effect = RunTask(
-            name=attempt.task,
-            kind="task",
-            arguments=attempt.arguments,
-            tenant="",
-            run=attempt.execution,
-            run_name=attempt.name,
-            workflow=attempt.workflow,
-            entry=attempt.entry,
-            attempt=attempt.attempt,
-            deadline_ms=0,
-        )
-        outside = Outside(pulse, pulse.is_over.is_set)
-        match self.deployment.run_task(effect, outside):
-            case TaskSucceeded(output):
-                return partial(pools.succeed, self.pool, attempt.token, output)
-            case TaskFailed(error, cause):
-                return partial(pools.fail, self.pool, attempt.token, error or "", cause or "")
-            case TaskThrottled(cause=cause):
-                name = Throttled.__name__
-                return partial(pools.fail, self.pool, attempt.token, name, cause or "")
-
-    def _send(self, attempt: PoolAttempt, answer: Answer) -> bool:
-        """Send the answer until the API takes it. Return False when the attempt is over."""
-        pause = PAUSE_SECONDS
+    def _send(self, token: str, result: OwnResult) -> bool:
+        """Send the result until the API takes it. Return False when the attempt is over."""
+        pause, message = PAUSE_SECONDS, result_message(result)
         while True:
             try:
-                return self.client.perform(answer())
+                return self.client.perform(pools.answer(self.pool, token, message))
             except HoldfastError as error:
-                self.say(f"the answer of {attempt.task} was not taken: {error}")
+                self.say(f"a result was not taken: {error}")
                 if _is_refused(error):
-                    # The same answer would be refused for ever: the attempt ends as the engine's
+                    # The same result would be refused for ever: the attempt ends as the engine's
                     # own worker ends it.
-                    name = InvalidResult.__name__
-                    answer = partial(pools.fail, self.pool, attempt.token, name, error.message)
+                    message = result_message(TaskFailed(InvalidResult.__name__, error.message))
             self.pause(pause)
             pause = min(pause * 2, _ANSWER_PAUSE_SECONDS_MAX)
 
-    def _beat(self, attempt: PoolAttempt, pulse: Pulse, answered: threading.Event) -> None:
-        seconds = (attempt.heartbeat_seconds or POOL_HEARTBEAT_SECONDS) / _BEATS
+    def _beat(
+        self, handed: Handed, seconds: float, pulse: Pulse, answered: threading.Event
+    ) -> None:
         while not answered.wait(seconds):
-            if attempt.beats and not pulse.has_beaten.is_set():
+            if handed.beats and not pulse.has_beaten.is_set():
                 continue
             pulse.has_beaten.clear()
             try:
-                if not self.client.perform(pools.heartbeat(self.pool, attempt.token)):
+                if not self.client.perform(pools.heartbeat(self.pool, handed.token)):
                     pulse.is_over.set()
                     return
             except HoldfastError as error:
-                self.say(f"a heartbeat of {attempt.task} failed: {error}")
+                self.say(f"a heartbeat failed: {error}")
 
 
 def _is_refused(error: HoldfastError) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,27 +16,20 @@ OVER: Final = "HF433"
 
 
 @dataclass(frozen=True, slots=True)
-class PoolAttempt:
-    """One attempt, as the API hands it to a worker. `beats`: the task sends its own heartbeats."""
+class Handed:
+    """What the API hands to a worker: the message of an attempt (`runtime/handed_attempts.py`) and
+    the token for its answer. `beats`: the task sends its own heartbeats.
+    """
 
     token: str
-    task: str
-    arguments: Any
-    execution: str
-    name: str | None
-    workflow: str
-    entry: int
-    attempt: int
-    heartbeat_seconds: int | None
+    attempt: Mapping[str, Any]
     beats: bool
 
 
-def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[PoolAttempt | None]:
+def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[Handed | None]:
     """Return the attempt that this worker now has to run, or None."""
     answer = yield _post(pool, "poll", worker=worker, tasks=list(tasks))
-    # A later API may tell more than this worker reads.
-    names = PoolAttempt.__slots__
-    return PoolAttempt(**{name: answer[name] for name in names}) if answer else None
+    return Handed(answer["token"], answer["attempt"], answer["beats"]) if answer else None
 
 
 def announce(
@@ -53,14 +46,9 @@ def heartbeat(pool: str, token: str) -> Operation[bool]:
     return (yield from _unless_over(_post(pool, "heartbeat", token=token)))
 
 
-def succeed(pool: str, token: str, output: Any) -> Operation[bool]:
-    """Send the result. Return False when the engine no longer waits for it."""
-    return (yield from _unless_over(_post(pool, "answer", token=token, output=output)))
-
-
-def fail(pool: str, token: str, error: str, cause: str) -> Operation[bool]:
-    """Send the error. Return False when the engine no longer waits for it."""
-    return (yield from _unless_over(_post(pool, "answer", token=token, error=error, cause=cause)))
+def answer(pool: str, token: str, result: Mapping[str, Any]) -> Operation[bool]:
+    """Send the message of a result. Return False when the engine no longer waits for it."""
+    return (yield from _unless_over(_post(pool, "answer", token=token, result=result)))
 
 
 def _post(pool: str, action: str, **fields: Any) -> Call:

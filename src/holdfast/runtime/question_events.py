@@ -1,13 +1,13 @@
-"""An event on the bus when a question to a person opens.
+"""An event on the event bus when a question to a person opens.
 
     record ─► event ─► row of the inbox
                 └─► a rule of the account ─► mail, chat, a pager
 
-The worker publishes it after the record that asks, because an answer needs that record. The row
-comes last: it is the mark that the event was published. The sweeper has an execution recovered
-several times a day while it waits, and each recovery finds the row and stays silent. A worker that
-crashes before the row leaves both to the recovery, so an event may come twice, with the same
-detail. In the other order a crash would lose it.
+The worker publishes the event after the commit of the record with the question, because an answer
+needs that record. The row comes last: it marks that the event was published. Several times a day
+the sweeper has a waiting execution recovered; each recovery finds the row and publishes nothing. If
+a worker crashes before the row, the recovery publishes the event again with the same content. In
+the reverse order a crash would lose the event.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from holdfast.sealed import hidden
 class QuestionEvents:
     """The part of the events that is the same for all questions of one stack.
 
-    `stack`: its name, because all stacks of an account share the default bus. `url`: where its
-    forms are; "" for a stack without forms, whose events have no link. `keys` sign the link.
+    `stack` is its name: all stacks of an account share the default event bus. `url` is the address
+    of its forms; "" for a stack without forms, whose events contain no link. `keys` sign the link.
     """
 
     stack: str

@@ -8,8 +8,9 @@ A pool is an activity by another name. `@task(runs_on=Worker("gpu"))` is a Task 
   the tasks that it does not know to a new one.
 * A poll is one look, and the worker itself pauses between two. A poll that waited in the API's
   function would be billed for every second in which nothing comes.
-* A worker gets the attempt's whole context, so that the function sees the `task_context()` that it
-  would see anywhere.
+* A worker gets the message that every process gets which runs an attempt for the engine, and
+  answers with its result (`runtime/handed_attempts.py`). So the function sees the `task_context()`
+  that it would see anywhere.
 
     worker                        API                              execution
     POST /pools/gpu/announce  ──► the worker's row, each minute
@@ -25,14 +26,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from holdfast.errors import RequestError
-from holdfast.limits import ERROR_CHARACTERS_MAX
+from holdfast.errors import HoldfastError, RequestError
 from holdfast.runtime.commands.pools import PoolWorkerRow
-from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, Put
+from holdfast.runtime.effects import (
+    Clock,
+    Delete,
+    Effect,
+    JsonResult,
+    Put,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
+from holdfast.runtime.handed_attempts import HandedAttempt, attempt_message, read_result
 from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.json_values import plain_text
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions import tasks
 from holdfast.stepfunctions.activities import Poll, Taken, look
 from holdfast.stepfunctions.catalogue import Service
@@ -59,24 +70,30 @@ def poll(service: Service, pool: str, request: Mapping[str, Any], chance: bytes)
     )
     now_ms = yield Clock()
     taken = yield from look(asked, now_ms)
-    return {} if taken is None else _attempt(taken)
+    return {} if taken is None else _handed(service, taken)
 
 
-def _attempt(taken: Taken) -> dict[str, Any]:
+def _handed(service: Service, taken: Taken) -> dict[str, Any]:
+    """Return the attempt as every process gets it that runs tasks for the engine. The worker finds
+    the module: it has the workflow's code.
+    """
     execution, waiting = taken.execution, taken.waiting
     given: Any = waiting.arguments
-    return {
-        "token": taken.token,
-        "task": given["task"],
-        "arguments": given["arguments"],
-        "execution": execution.run,
-        "name": execution.name,
-        "workflow": execution.workflow,
-        "entry": waiting.entry,
-        "attempt": waiting.attempt,
-        "heartbeat_seconds": waiting.heartbeat_seconds,
-        "beats": bool(given.get("beats")),
-    }
+    effect = RunTask(
+        name=given["task"],
+        kind="task",
+        arguments=given["arguments"],
+        tenant=service.tenant,
+        run=execution.run,
+        run_name=execution.name,
+        workflow=execution.workflow,
+        entry=waiting.entry,
+        attempt=waiting.attempt,
+        deadline_ms=0,
+        heartbeat_seconds=waiting.heartbeat_seconds,
+    )
+    message = attempt_message(HandedAttempt(effect, module=""))
+    return {"token": taken.token, "attempt": message, "beats": bool(given.get("beats"))}
 
 
 def announce(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
@@ -111,14 +128,27 @@ def answer(service: Service, pool: str, request: Mapping[str, Any], _: bytes) ->
     """
     keys.require_name(pool, "the pool")
     given = {"taskToken": _text(request, "token")}
-    if "error" in request:
-        given["error"] = _text(request, "error", ERROR_CHARACTERS_MAX)
-        given["cause"] = str(request.get("cause", ""))
-        return (yield from _told(tasks.send_task_failure, service, given))
-    given["output"] = plain_text(request.get("output"), "the output")
-    # As a task in the engine's own worker: the limit of Step Functions is not Holdfast's.
-    unbounded = replace(service, payload_bytes_max=None)
-    return (yield from _told(tasks.send_task_success, unbounded, given))
+    try:
+        result = read_result(request.get("result"), "the task")
+    except RequestError:
+        raise
+    except HoldfastError as error:
+        raise _malformed(error.message) from None
+    match result:
+        case TaskSucceeded(output):
+            given["output"] = json_text(output)
+            # As a task in the engine's own worker: the limit of Step Functions is not Holdfast's.
+            unbounded = replace(service, payload_bytes_max=None)
+            return (yield from _told(tasks.send_task_success, unbounded, given))
+        case TaskFailed(error=name, cause=cause):
+            failed = {**given, "error": name or "", "cause": cause or ""}
+            return (yield from _told(tasks.send_task_failure, service, failed))
+        case TaskThrottled(cause=cause):
+            # Only an attempt of the engine can wait for its turn.
+            failed = {**given, "error": "Throttled", "cause": cause or ""}
+            return (yield from _told(tasks.send_task_failure, service, failed))
+        case _:
+            assert_never(result)
 
 
 _Send = Callable[[Service, Mapping[str, Any], bytes], JsonResult]

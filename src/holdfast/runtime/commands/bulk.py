@@ -13,6 +13,7 @@ from holdfast.runtime import bulk
 from holdfast.runtime.bulk import OPERATIONS, RATE_DEFAULT, RATE_MAX, RATE_MIN, Operation
 from holdfast.runtime.commands import queries
 from holdfast.runtime.commands.fields import reason_and_author
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.list_filter import among, list_filter
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import normalised
@@ -131,7 +132,7 @@ def _checked(
     }
     _require_possible(known, asked)
     if name == "migrate":
-        asked["fields"] = {**given, "to": _target(known, asked)}
+        asked["fields"] = {**given, "to": (yield from _target(known, tenant, asked))}
     if name == "event":
         wanted = yield from known.event_payload(tenant, given["name"], "")
         data = normalised(known.types, tenant, wanted, given["data"], f"event {given['name']!r}")
@@ -157,7 +158,7 @@ def _fields(name: str, operation: Operation, request: Mapping[str, Any]) -> dict
     return given
 
 
-def _target(known: Lookup, asked: Mapping[str, Any]) -> Any:
+def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[Effect, Any, Any]:
     """Return the version that all executions move to. The newest one is named by its hash: during a
     deployment workers know different newest versions. Raises RequestError HF204, HF501.
     """
@@ -174,9 +175,7 @@ def _target(known: Lookup, asked: Mapping[str, Any]) -> Any:
             "bulk migrate to the newest version needs one workflow",
             help="add the filter `workflow`, or name the version: --to HASH, --to back",
         )
-    if workflow not in known.workflows:
-        raise known.no_workflow(workflow)
-    return known.workflows[workflow].hash
+    return (yield from find_workflow(known, tenant, workflow)).definition.hash
 
 
 def _filters(request: Mapping[str, Any]) -> dict[str, Json]:

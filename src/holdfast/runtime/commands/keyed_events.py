@@ -53,7 +53,9 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
     event_id = inbox.event_id(item)
     run = str(item[inbox.ADDRESSEE])
     for number in range(RACES_MAX):
-        state = None if run == "" else (yield from keyed.state_of(known, slot.tenant, run))
+        if run == inbox.DROPPED:
+            return run
+        state = yield from keyed.state_of(known, slot.tenant, run)
         if not isinstance(state, Execution) or not state.is_ended or event_id in state.used_events:
             return run
         stored: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
@@ -103,7 +105,7 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         yield from _hand_over(known, slot, log.run, unread)
     elif unread:
         for item in unread:
-            yield from _change_addressee(item, log.run, "")
+            yield from _change_addressee(item, log.run, inbox.DROPPED)
     elif "run" in row:
         # A worker may have crashed after it had addressed events to that execution.
         yield from _wake(log.tenant, str(row["run"]))

@@ -3,7 +3,8 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows and up to 200 state machines
+    order-7                 its name, among the deployed workflows, the registered graphs and up to
+                            200 state machines
     fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
@@ -12,21 +13,22 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, known_names
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
-from holdfast.runtime import children
-from holdfast.runtime.commands.payloads import Payload, Types
+from holdfast.runtime import children, inbox
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage import graphs, keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
@@ -38,7 +40,7 @@ START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
 #: MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
 #: With a longer event name the key of a registration would exceed DynamoDB's 2,048 bytes.
-_EVENT_NAME_BYTES_MAX: Final = 1_947
+EVENT_NAME_BYTES_MAX: Final = 1_947
 #: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
 #: item of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
@@ -56,6 +58,7 @@ class Lookup:
     formats: Formats
     types: Types
     limits: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -71,46 +74,53 @@ class Lookup:
         return self.workflows[name]
 
     def no_workflow(self, name: Any) -> RequestError:
-        known = ", ".join(sorted(self.workflows)) or "none"
         return RequestError(
-            "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            "HF205",
+            f"there is no workflow {name!r:.90}",
+            status=404,
+            help=known_names(name, self.workflows),
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
         """Return the type of the event in the deployed workflows, or else in the definition of an
         execution that waits for it, which may be older. Raises RequestError HF206.
         """
-        declared: dict[str, Definition] = {}
-        for definition in self.workflows.values():
-            events = definition.source_map.get("events", {})
-            declared = dict.fromkeys(events, definition) | declared
+        declared = self._declared()
         found = declared.get(name) if isinstance(name, str) else None
         if found is None:
             found = yield from self._waiters_definition(tenant, name, key)
         if found is not None:
             return Payload.of_event(found, name)
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}, and nobody waits for it",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
+        raise _no_event(name, declared)
+
+    def declared_type(self, name: str) -> str | None:
+        """Return the name of the event's type in the deployed workflows; None when none has it."""
+        found = self._declared().get(name)
+        return None if found is None else Payload.of_event(found, name).type_name
+
+    def _declared(self) -> dict[str, Definition]:
+        """Return the first deployed workflow that declares each event."""
+        declared: dict[str, Definition] = {}
+        for definition in self.workflows.values():
+            events = definition.source_map.get("events", {})
+            declared = dict.fromkeys(events, definition) | declared
+        return declared
 
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
     ) -> Generator[Effect, Any, Definition | None]:
         """A registration outlives its wait, so the log says whether the execution still waits."""
         is_text = isinstance(name, str) and is_unicode(name)
-        if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
+        if not is_text or len(name.encode()) > EVENT_NAME_BYTES_MAX:
             return None
         partition = keys.event(tenant, name, key)
         rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         unreadable: HoldfastError | None = None
         for row in rows:
-            log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
+            log = self.log(tenant, inbox.registered(row))
             try:
                 yield from log.load()
-                if log.state is not None and _awaits(log.state, name, key):
+                if log.state is not None and awaits(log.state, name, key):
                     return (yield from self.programs.fetch(tenant, log.state.definition))
             except HoldfastError as error:
                 unreadable = error
@@ -166,8 +176,8 @@ class Lookup:
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
         """Return the id of the execution that the identifier names; see the top of this file.
 
-        A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
-        when several executions have the name: a guess could stop the wrong one.
+        A name costs a read for each deployed workflow, registered graph and state machine. Raises
+        RequestError HF214 when several executions have the name: a guess could stop the wrong one.
         """
         if keys.is_run(identifier):
             return identifier
@@ -183,7 +193,9 @@ class Lookup:
         if colon:
             owners = _owners(owner)
         else:
-            owners = [*sorted(self.workflows), *(yield from _machine_workflows(tenant))]
+            registered = set((yield from graphs.names(tenant))) - self.workflows.keys()
+            machines = yield from _machine_workflows(tenant)
+            owners = [*sorted(self.workflows), *sorted(registered), *machines]
         runs: dict[str, str] = {}
         for workflow in owners:
             run = yield from self.find_named(tenant, workflow, name)
@@ -255,7 +267,7 @@ def _is_named(state: Execution, arn: str, machine: str) -> bool:
     return state.name is None and state.workflow == machine
 
 
-def _awaits(state: Execution, name: str, key: str) -> bool:
+def awaits(state: Execution, name: str, key: str) -> bool:
     waits = (frame.waiting for frame in state.frames.values())
     return any(
         isinstance(wait, Awaiting)
@@ -272,6 +284,23 @@ def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:
         f"executions of {len(owners)} workflows are named {name!r}: {found}",
         status=409,
         help=f"give the id, or the workflow, too: {min(owners)}:{name}",
+    )
+
+
+def _no_event(name: Any, declared: Iterable[str]) -> RequestError:
+    """Return HF206. Callers write the name of a request without the mark at its end."""
+    marked = [one for one in declared if one.endswith(REQUEST_SUFFIX)]
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what, named = "a request", name.removesuffix(REQUEST_SUFFIX)
+        known = [one.removesuffix(REQUEST_SUFFIX) for one in marked]
+    else:
+        what, named = "an event", name
+        known = [one for one in declared if one not in marked]
+    return RequestError(
+        "HF206",
+        f"no workflow declares {what} named {named!r:.90}, and no execution waits for it",
+        status=404,
+        help=known_names(named, known),
     )
 
 

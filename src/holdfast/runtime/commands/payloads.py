@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from holdfast.asl.program import Json
@@ -44,6 +44,35 @@ class Types(Protocol):
         """
 
 
+class Graphs(Protocol):
+    """The compiler of graphs that are registered at run time, with the tasks of the deployed
+    code.
+    """
+
+    def compile(self, text: str, /) -> tuple[str, Definition]:
+        """Return the name and the definition of the graph in a document.
+
+        Raises RequestError HF440 with everything that is wrong.
+        """
+
+    def normalise_input(self, tenant: str, text: str, value: Json, /) -> Json:
+        """Return the input of the graph in the form of its type, with its secrets sealed.
+
+        Raises RequestError HF210; HF444 when the deployed code no longer fits the document;
+        VaultFault.
+        """
+
+
+class NoGraphs:
+    """The `Graphs` of a host without tasks: every document names a task that it lacks."""
+
+    def compile(self, _text: str) -> tuple[str, Definition]:
+        raise RequestError("HF440", "this host has no tasks for the steps of a graph")
+
+    def normalise_input(self, _tenant: str, text: str, _value: Json) -> Json:
+        return self.compile(text)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Payload:
     """The type of an event or an answer. `reference`: its name in the compiler's map, or None when
@@ -61,8 +90,13 @@ class Payload:
     @classmethod
     def of_answer(cls, definition: Definition, position: str) -> Payload:
         reference = definition.source_map.get("answers", {}).get(position)
-        shown = _MODULE.sub("", reference or "")
-        return cls(reference, f"answer {shown}" in _secrets(definition))
+        found = cls(reference, is_secret=False)
+        return replace(found, is_secret=f"answer {found.type_name or ''}" in _secrets(definition))
+
+    @property
+    def type_name(self) -> str | None:
+        """The type without its modules; None when no type is declared."""
+        return None if self.reference is None else _MODULE.sub("", self.reference)
 
 
 def _secrets(definition: Definition) -> Collection[str]:

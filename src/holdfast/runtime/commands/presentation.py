@@ -30,6 +30,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.subjects import Subject
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX
+from holdfast.runtime import inbox
 from holdfast.runtime.child_workflows import name_in
 from holdfast.runtime.effects import Item
 from holdfast.runtime.listing import ListEntry
@@ -324,11 +325,26 @@ def _subject(wait: Subject) -> dict[str, str]:
     return shown if wait.error is None else {**shown, "error": wait.error}
 
 
-def early_event(item: Item) -> dict[str, Any]:
+def kept_event(name: str, key: str, item: Item, type_name: str | None) -> dict[str, Any]:
+    """`execution`: the only one that may use the event."""
     row = {
-        "event": str(item["id"]),
-        "name": str(item["name"]),
-        "key": str(item["key"]),
+        "event": inbox.event_id(item),
+        "name": name,
+        "key": key,
+        "at": iso_time(int(item["at"])),
         "expires": iso_time(int(item["expires"])),
     }
-    return {**row, "refused": str(item["refused"])} if "refused" in item else row
+    typed = {} if type_name is None else {"type": type_name}
+    only = item.get(inbox.ADDRESSEE)
+    return {**row, **typed} if only is None else {**row, **typed, "execution": str(only)}
+
+
+def refused_event(row: Item) -> dict[str, Any]:
+    return {
+        "event": str(row["id"]),
+        "name": str(row["name"]),
+        "key": str(row["key"]),
+        "at": iso_time(int(str(row["sk"]).partition("#")[0])),
+        "expires": iso_time(int(row["expires"])),
+        "refused": str(row["refused"]),
+    }
