@@ -1,4 +1,4 @@
-"""Large values in S3, by key. Keys end in the hash of the bytes, so a put may happen twice."""
+"""Large values in S3, by key. A key ends in the hash of the bytes, so a put may be repeated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Blobs:
             answer = self._clients.get("blobs").get_object(
                 Bucket=self._names.blobs_bucket, Key=effect.key
             )
-            # The body may not have arrived yet: `read` raises its time-out.
+            # Read the body here: it may not have arrived yet, and then `read` raises a time-out.
             return bytes(answer["Body"].read())
         except Exception as error:
             raise fault("get_object", error) from error
