@@ -1,4 +1,6 @@
-"""Refusals of the compiler: one line, the source line, a caret, and help that is code to type."""
+"""Refusals of the compiler: a message, the source line, a mark under it, and help that shows code
+to write.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name that the author probably meant."""
+    """Return the known name that the author probably meant."""
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
@@ -119,7 +121,7 @@ class Diagnostic:
 
 
 class CompileErrors(WorkflowError):  # noqa: N818 - there may be several
-    """Everything that was refused in a module, in source order."""
+    """All refusals of a module, in the order of the source."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(set(diagnostics)))

@@ -1,4 +1,6 @@
-"""Parts with a rule of their own -> states: `finally`, `compensating`, `timeout`, `shielded`."""
+"""The states of blocks with rules of their own: `finally`, `compensating`, `timeout`,
+`shielded`.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     task = statement.task
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
-    # Mark the undo as used also when no state can fail: a stop may come.
+    # Mark the undo as used even if no state in the block can fail: a stop needs it.
     region.is_used = region.label.is_used = True
     step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
     longer = FunctionCall("append", (Variable(statement.steps), ArrayOf((step,))))
@@ -135,7 +137,7 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
 
 
 def _emit_undo(emitter: Emitter, origin: SourcePlace, region: UndoRegion) -> None:
-    """Runs the registered steps from the last to the first."""
+    """Run the registered steps, from the last to the first."""
     if not region.tasks:
         return
     assembler = emitter.assembler

@@ -1,4 +1,6 @@
-"""Sets, where their order does not matter: `in`, `len`, `sorted`, `sum`, `min`, `max`, `any`."""
+"""Sets where the order of their members does not matter: in `in`, `len`, `sorted`, `sum`, `min`,
+`max` and `any`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ HELP: Final = "sorted(set(values)), len(set(values)), or `in` a set"
 
 
 def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
-    """The members of a set, perhaps repeated; None when `node` makes no set."""
+    """Return the members of a set, perhaps with repetitions; None when `node` is no set."""
     match node:
         case ast.Set(elts=items):
             return lower_list(expressions, items)
@@ -50,7 +52,9 @@ def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
 
 
 def without_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
-    """The items of iterating over `node` as a list, for a use that ignores the order."""
+    """Return the items of an iteration over `node` as a list, for a use that ignores their
+    order.
+    """
     found = members(expressions, node)
     if found is None:
         return expressions.iterable(node)
@@ -75,7 +79,7 @@ def is_hashable(type_: Type) -> bool:
 
 
 def _is_plain(element: Type) -> bool:
-    """Return True when two members are equal exactly when their JSON is."""
+    """Return True when two members are equal exactly if their JSON is."""
     if is_numeric(element) or is_text(element) or isinstance(element, EnumOf):
         return True
     return element in (BOOL, UUID, DATE)

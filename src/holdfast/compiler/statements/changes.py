@@ -1,7 +1,8 @@
-"""Changes of a list or dict in place. Each gives its name another value, which Python hides.
+"""Changes of a list or dict in place. In a state machine each change assigns a new value to the
+name.
 
-`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. What `aliases` says of the
-name decides whether Python would show the change through a second name.
+`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. A change is refused when
+another name may refer to the list, because Python would show the change there, too (`aliases`).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _extend(
 def lower_item_assignment(
     statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
 ) -> None:
-    """`xs[i] = v` and `d[key] = v`: the value first, as Python does."""
+    """Lower `xs[i] = v` and `d[key] = v`: the value is computed first, as in Python."""
     if isinstance(target.slice, ast.Slice):
         message = "a part of a list cannot be given a value"
         statements.unit.refuse(target, "HF020", message, f"{name} = {name}[:1] + more + {name}[2:]")
@@ -107,7 +108,7 @@ def lower_item_assignment(
 def lower_item_change(
     statements: Statements, node: ast.AugAssign, target: ast.Subscript, name: str
 ) -> None:
-    """`d[key] += v`: Python reads the item before it computes the value."""
+    """Lower `d[key] += v`: as in Python, the item is read before the value is computed."""
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
@@ -166,7 +167,7 @@ def _item_help(name: str, type_: Type, key: str) -> str:
 def _replaced(
     items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
 ) -> QueryTree:
-    """The list with one other item; an index below 0 counts from the end."""
+    """Return the list with one item replaced; an index below 0 counts from the end."""
     size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
@@ -187,9 +188,7 @@ def _replaced(
 
 
 def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
-    """Return the value of `name` when nothing else can refer to it; None when the change was
-    refused.
-    """
+    """Return the value of `name` when no other name can refer to it; None after a refusal."""
     unit, environment = statements.unit, statements.flow.environment
     assert environment is not None
     if name not in statements.scope.local_names:
@@ -211,8 +210,8 @@ def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery 
     if not entry.is_own and isinstance(current.type, ListOf | DictOf):
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
         copy = "list" if isinstance(current.type, ListOf) else "dict"
-        # A branch that captures a name counts as a second holder of its value for ever, so
-        # assigning the copy to the same name would be refused again.
+        # If a branch uses the name, the branch counts as a second name of its value for the rest of
+        # the workflow. A copy in the same name would be refused again, so suggest a new name.
         is_captured = unit.captured is not None and name in unit.captured
         own = f"own_{name}" if is_captured else name
         unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")
@@ -227,7 +226,9 @@ def _give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) 
 
 
 def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
-    """The refusal of a change of something that is not a list or dict with a name of its own."""
+    """Return the refusal of a change of something other than a list or dict with a name of its
+    own.
+    """
     match node:
         case ast.Call(
             func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),

@@ -1,8 +1,9 @@
 """`groups[key].append(v)` and `groups.setdefault(key, []).append(v)`: a change of an inner list.
 
 The statement becomes `groups[key] = [*groups[key], v]`. Python would show the change through every
-other name of the inner list, so the dict must own its lists: each is made where it is put in, and
-none is taken out while it may still change. `owns_inner_lists` reads that off the whole function.
+other name of the inner list. So no other name may refer to it: each inner list must be created
+where it is put into the dict, and none may be assigned to a name while it may still change.
+`owns_inner_lists` checks this for the whole function.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 _METHODS: Final = ("append", "extend")
-#: Functions that read a list, or copy it, and keep nothing of it.
+#: Functions that read a list or copy it, and keep no reference to it.
 _READERS: Final = frozenset(
     {"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 )
@@ -25,7 +26,7 @@ _MAKERS: Final = frozenset({"list", "sorted"})
 
 @dataclass(frozen=True, slots=True)
 class InnerChange:
-    """`name[key].method(value)`. `default`: the list of `setdefault`, None for a subscript."""
+    """`name[key].method(value)`. `default` is the list in `setdefault`; None for a subscript."""
 
     name: str
     key: ast.expr
@@ -67,8 +68,8 @@ def inner_change(node: ast.AST) -> InnerChange | None:
 
 
 def as_assignment(statements: Statements, node: ast.Expr) -> ast.Assign | None:
-    """Return the assignment that does what the statement does; None when it is no such change, or
-    when another name may refer to the inner list.
+    """Return the assignment that replaces the statement. None when it is no such change, or when
+    another name may refer to the inner list.
     """
     change = inner_change(node)
     function = statements.unit.functions.get(statements.scope)
@@ -103,7 +104,7 @@ def _assignment(node: ast.Expr, change: InnerChange) -> ast.Assign:
 def owns_inner_lists(
     function: ast.FunctionDef, name: str, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when nothing but the dict `name` refers to its lists while they may change."""
+    """Return True when only the dict `name` refers to its lists while they may change."""
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     changes = [node for node in ast.walk(function) if _changes(node, name)]
     last = max(node.end_lineno or node.lineno for node in changes if isinstance(node, ast.Expr))
@@ -161,7 +162,9 @@ def _is_change(parents: dict[ast.AST, ast.AST], inner: ast.AST) -> bool:
 def _is_read(
     parents: dict[ast.AST, ast.AST], value: ast.AST, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when the value is tested, counted, copied or given to a step, which copies it."""
+    """Return True when the value is tested, counted, copied, or passed to a step, which copies
+    it.
+    """
     match parents[value]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[container]):
             return container is value
