@@ -24,6 +24,7 @@ from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
+    GroupFailed,
     HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
@@ -81,6 +82,7 @@ __all__ = [
     "CompensationFailed",
     "Dag",
     "ExecutionFailed",
+    "GroupFailed",
     "Handle",
     "HeartbeatMissed",
     "InvalidArguments",

@@ -10,8 +10,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -141,9 +140,11 @@ class Deployment:
         }
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
+        from holdfast.registration import DeployedGraphs  # noqa: PLC0415
         from holdfast.runtime.commands.api import Front  # noqa: PLC0415
 
-        return Front(programs, self.definitions, self, keys, limit_book=self.limits)
+        graphs = DeployedGraphs(self.registry, self.vault)
+        return Front(programs, self.definitions, self, keys, limit_book=self.limits, graphs=graphs)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -179,7 +180,27 @@ class Deployment:
         tasks = (*self.registry.tasks.values(), *self.registry.namesakes.values())
         return any(task.runs_on is not None for task in tasks)
 
+    def in_group(self, effect: RunTask) -> Task[..., Any] | None:
+        """Return the task that this attempt runs in the function of its group; None when it runs
+        here.
+        """
+        if not self.groups or effect.kind != "task":
+            return None
+        task = self.registry.task(effect.name, self._module_of(effect.name, effect.workflow))
+        return task if task is not None and task.group is not None else None
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The groups of the tasks."""
+        return frozenset(self.registry.modules_of_groups())
+
     def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
+        """Run the task that the workflow calls."""
+        return self.run(self._task(effect.name, effect.workflow), effect)
+
+    def run(
+        self, task: Task[..., Any], effect: RunTask
+    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
 
         Error: the exception's class name. Cause: its text. The idempotency key is that of the
@@ -192,7 +213,6 @@ class Deployment:
             with running_task(context, pulse):
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
-                task = self._task(effect.name, effect.workflow)
                 if effect.is_batch:
                     found = task.call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
@@ -208,7 +228,7 @@ class Deployment:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             with running_task(context):
-                return self._failure(error, self._task(effect.name, effect.workflow), seals)
+                return self._failure(error, task, seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -252,7 +272,7 @@ class Deployment:
     # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        with _validating("HF210", f"the input of {workflow}"):
+        with payloads.validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
@@ -260,7 +280,7 @@ class Deployment:
         return schema_of(payloads.resolve(reference))
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        with _validating("HF211", f"the {what}"):
+        with payloads.validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return normalise_payload(payloads.resolve(reference), value, seals)
@@ -275,7 +295,7 @@ class Deployment:
         function = functions.get(name)
         if function is None or (not is_workflow and self.registry.has_namesakes(name)):
             raise GoneTypeError(name)
-        with _validating("HF211", f"the result of {name}"):
+        with payloads.validating("HF211", f"the result of {name}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return function.boundary.dump_result(value, seals)
@@ -370,19 +390,3 @@ def _use_of(limit: Limit) -> LimitUse:
 def _pulse_of(effect: RunTask) -> Pulse | None:
     seconds = effect.heartbeat_seconds
     return None if seconds is None else Pulse(seconds, time.monotonic)
-
-
-@contextmanager
-def _validating(code: str, what: str) -> Iterator[None]:
-    """The author's own validators may raise anything, with a secret in its text: only its kind is
-    shown.
-
-    Else it would go round with each delivery of a message, or into the log of a door.
-    """
-    try:
-        yield
-    except (RequestError, VaultFault, GoneTypeError):
-        raise
-    except Exception as error:  # noqa: BLE001
-        kind = type(error).__name__
-        raise RequestError(code, f"{what} cannot be validated: {kind}") from None

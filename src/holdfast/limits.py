@@ -22,6 +22,8 @@ BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
 SQS_DELAY_SECONDS_MAX: Final = 900
 SQS_BATCH_ENTRIES_MAX: Final = 10
 SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
+#: Lambda takes and returns 6 MiB in a synchronous call.
+GROUP_PAYLOAD_BYTES_MAX: Final = 6_000_000
 BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
@@ -167,6 +169,11 @@ START_RESENT_SECONDS_MAX: Final = 70 * 86_400
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400
 # every snapshot stores its blobs again, so a blob is younger than its log
 BLOB_RETENTION_DAYS: Final = 180
+# A stack with an archive stores an ended execution there after this time.
+ARCHIVE_AFTER_SECONDS: Final = 3_600
+ARCHIVE_PAGE_ROWS: Final = 25  # executions that one message tells a worker to archive
+# After this time the archiver reads an execution again whose log cannot be read.
+ARCHIVE_REFUSED_SECONDS: Final = 86_400
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

@@ -70,6 +70,7 @@ ALLOWED = {
     },
     "runtime.commands": {
         "migration",
+        "pictures",
         "runtime",
         "runtime.gates",
         "runtime.maintenance",
@@ -118,14 +119,14 @@ ALLOWED = {
         "limits",
     },
     "testing": {"api", "compiler", "service_models", "asl", "core", "sealed", "errors", "limits"},
-    "deployment": {"api", "compiler", "asl", "core", "runtime", "errors", "limits"},
+    "deployment": {"api", "compiler", "asl", "core", "registration", "runtime", "errors", "limits"},
     # `local.project` knows the `serve` that runs.
     "remote": {"api", "local", "sealed", "errors", "limits"},
 }
 #: Packages whose sub-packages are units of their own in ALLOWED.
 DIVIDED = ("asl", "runtime")
 #: Nothing in the engine may depend on these: they only connect it.
-WIRING = {"local", "cli", "remote", "deployment", "infra"}
+WIRING = {"local", "cli", "remote", "deployment", "registration", "infra"}
 PURE = ("api", "asl", "compiler", "core", "migration", "pictures", "proofs")
 #: Calls by which clock, chance, environment or output would enter a pure package.
 IMPURE_CALLS = {

@@ -72,6 +72,10 @@ class InvalidResult(TaskError):  # noqa: N818
     """A task returned a value that does not fit its annotation."""
 
 
+class GroupFailed(TaskError):  # noqa: N818
+    """The function of a task's group crashed, could not be called, or gave no result."""
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
@@ -243,6 +247,7 @@ class Task(_Declared[P, R]):
         batch: Batch | None = None,
         renamed: str | None = None,
         runs_on: Lambda | None = None,
+        group: str | None = None,
     ) -> None:
         self.runs_on = runs_on
         if runs_on is not None:
@@ -254,6 +259,12 @@ class Task(_Declared[P, R]):
         if batch is not None:
             function = of_one(function, TaskError)
         super().__init__(function, name)
+        self.group = group
+        if group is not None:
+            # Most tasks have none, and each module lengthens a cold start.
+            from holdfast.api.groups import require_group  # noqa: PLC0415
+
+            require_group(group, self.name, runs_on)
         self.limits = tuple(limits)
         if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(
@@ -465,6 +476,7 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     renamed: str | None = None,
+    group: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -486,6 +498,7 @@ def task(
     timeout: timedelta | None = None,
     idempotent: bool = False,
     renamed: str | None = None,
+    group: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -500,6 +513,7 @@ def task(
     batch: Batch | None = None,
     renamed: str | None = None,
     runs_on: Lambda | None = None,
+    group: str | None = None,
 ) -> Any:
     """A durable step: may do I/O, is retried by `retry` (none named: not at all).
 
@@ -508,6 +522,7 @@ def task(
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
     `runs_on`: an existing function that the engine calls; the declaration has types and no code.
+    `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(
         Task,
@@ -520,6 +535,7 @@ def task(
         batch=batch,
         renamed=renamed,
         runs_on=runs_on,
+        group=group,
     )
     return make if function is None else make(function)
 

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from botocore.session import Session
 
-ClientName = Literal["store", "store-once", "queues", "blobs", "bus", "secrets", "keys"]
+ClientName = Literal[
+    "store", "store-once", "queues", "blobs", "bus", "secrets", "keys", "functions"
+]
 
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 5
 BLOB_READ_TIMEOUT_SECONDS: Final = 20
+#: Lambda quota: a function runs for 15 minutes at most.
+FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
 ATTEMPTS_MAX: Final = 3
 # A worker processes the messages of a batch in parallel, so it has as many calls at once.
 CONNECTIONS_MAX: Final = 50
@@ -28,6 +32,8 @@ class _Kind:
     service: str
     attempts_max: int = ATTEMPTS_MAX
     read_timeout_seconds: int = READ_TIMEOUT_SECONDS
+    #: A NAT gateway drops a connection on which nothing is sent for 350 seconds.
+    keeps_alive: bool = False
 
 
 _KINDS: Final[dict[ClientName, _Kind]] = {
@@ -40,6 +46,13 @@ _KINDS: Final[dict[ClientName, _Kind]] = {
     "bus": _Kind("events"),
     "secrets": _Kind("secretsmanager"),
     "keys": _Kind("kms"),
+    # The caller repeats a lost call, and tells it from one that the function refused.
+    "functions": _Kind(
+        "lambda",
+        attempts_max=1,
+        read_timeout_seconds=FUNCTION_READ_TIMEOUT_SECONDS,
+        keeps_alive=True,
+    ),
 }
 
 
@@ -77,9 +90,10 @@ class Clients:
                 read_timeout=kind.read_timeout_seconds,
                 retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
                 max_pool_connections=CONNECTIONS_MAX,
-                # Skip botocore's own checks. Holdfast builds these requests and tests cover them,
-                # while a validation takes as long as the signature. A checksum is not needed,
-                # because keys of blobs end in the hash of the bytes.
+                tcp_keepalive=kind.keeps_alive,
+                # Holdfast builds these requests and the contract suite tests them; validating them
+                # again costs as much as signing. Checksums: our keys already end in the hash of the
+                # bytes.
                 parameter_validation=False,
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",

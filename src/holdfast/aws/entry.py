@@ -91,7 +91,8 @@ def make_host(keys: SigningKeys) -> Host:
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
-    tasks = TaskRunner(deployment.run_task, lambda: _services(host), elsewhere_of(deployment))
+    own = _own_tasks(deployment, clients)
+    tasks = TaskRunner(own, lambda: _services(host), elsewhere_of(deployment))
     ports = AwsPorts(
         clients,
         ResourceNames.from_environment(os.environ),
@@ -108,6 +109,8 @@ def make_host(keys: SigningKeys) -> Host:
 
         told = QuestionEvents(os.environ[resources.ENV_STACK], forms_url, _signing_keys)
         setting = replace(setting, question_events=told)
+    if ports.names.archive_bucket:
+        setting = replace(setting, archives=True)
     is_unlimited = os.environ.get(resources.ENV_PAYLOAD_LIMIT) == "off"
     host = Host(
         ports,
@@ -119,6 +122,16 @@ def make_host(keys: SigningKeys) -> Host:
         forms_scheme="https" if forms_url else None,
     )
     return host
+
+
+def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
+    if not deployment.groups:
+        return deployment.run_task
+    # Most deployments have no group, and a module on the way of a cold start costs time.
+    from holdfast.aws.group_tasks import GroupTasks, lambda_call  # noqa: PLC0415
+
+    call = lambda_call(clients, os.environ.get(resources.ENV_GROUP_FUNCTIONS, ""))
+    return GroupTasks(deployment, call).perform
 
 
 def _services(host: Host) -> TaskPerformer:

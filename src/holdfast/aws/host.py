@@ -276,7 +276,7 @@ class Host:
         """Run one sweep, each minute: every shard of due rows, then the dead letters, then the lost
         starts. The starts come last, because many of them must not delay running executions.
         """
-        from holdfast.runtime.maintenance import lost_starts, sweeper  # noqa: PLC0415
+        from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper  # noqa: PLC0415
 
         now_ms = self.ports.perform(Clock())
         self._look(now_ms)
@@ -287,6 +287,9 @@ class Host:
             self._revive(queue)
         starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
         self._map(self._sweep, starts)
+        if self.setting.archives:
+            shards = range(DUE_SHARDS)
+            self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
         self.metrics.flush(now_ms)
 
     def _deploy_schedules(self) -> None:

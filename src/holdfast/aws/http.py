@@ -30,7 +30,6 @@ from holdfast.runtime.commands.lookup import no_execution
 from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.storage import format_control
-from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
 #: For each route, the query parameters and the body fields that it accepts.
@@ -100,6 +99,8 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /doctor": (("execution", "after"), ()),
     "POST /doctor": ((), ("execution", "after")),
     "GET /workflows": ((), ()),
+    "POST /workflows": ((), ("workflow_id", "steps", "timeout_seconds")),
+    "GET /workflows/{name}": ((), ()),
     "GET /format": ((), ()),
     "POST /format": ((), ("format",)),
 }
@@ -416,7 +417,19 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
 
     @app.get("/workflows")
     def workflows() -> Any:
-        return answer(lambda: _workflows(front.workflows), "GET /workflows")
+        return answer(lambda: front.list_workflows(tenant()), "GET /workflows")
+
+    @app.post("/workflows")
+    def register() -> Any:
+        def give() -> JsonResult:
+            body("POST /workflows")
+            return front.register(tenant(), text_of(request()))
+
+        return answer(give, "POST /workflows", _status_of_registration)
+
+    @app.get("/workflows/<name>")
+    def workflow(name: str) -> Any:
+        return answer(lambda: front.workflow(tenant(), name), "GET /workflows/{name}")
 
     @app.get("/format")
     def format_asked() -> Any:
@@ -480,15 +493,9 @@ def _status_of_start(answer: Mapping[str, Any]) -> int:
     return 201 if answer.get("started", True) else 200
 
 
-def _workflows(deployed: Mapping[str, Definition]) -> JsonResult:
-    yield from ()
-    return {"workflows": [_workflow(item) for item in deployed.items()]}
-
-
-def _workflow(item: tuple[str, Definition]) -> dict[str, Any]:
-    name, definition = item
-    events = sorted(definition.source_map.get("events", {}))
-    return {"workflow": name, "definition": definition.hash, "events": events}
+def _status_of_registration(answer: Mapping[str, Any]) -> int:
+    """Return 201 for a new version, 200 for one that exists."""
+    return 201 if answer["registered"] else 200
 
 
 def _with_link(
@@ -519,7 +526,9 @@ def _problem(error: HoldfastError) -> dict[str, Any]:
     # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not see.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
     message = "a service that this stack works with failed" if is_fault else error.message
-    problem = {"code": error.code, "message": message}
+    problem: dict[str, Any] = {"code": error.code, "message": message}
+    if isinstance(error, RequestError) and error.diagnostics:
+        problem["diagnostics"] = error.diagnostics
     return {"error": {**problem, "help": error.help} if error.help else problem}
 
 
@@ -547,19 +556,31 @@ def require_here(identifier: str, request: Mapping[str, Any], region: str | None
     return identifier
 
 
-def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON object in the body. Raises RequestError HF241 to HF243."""
+def text_of(request: Mapping[str, Any]) -> str:
+    """Return the text of a body that `body_of` accepts."""
+    return _bytes_of(request).decode()
+
+
+def _bytes_of(request: Mapping[str, Any]) -> bytes:
+    """Raises RequestError HF241, ValueError."""
     text = request.get("body") or ""
     if len(text) > BODY_BYTES_MAX:
-        raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+        raise _too_long()
+    is_binary = request.get("isBase64Encoded")
+    raw = base64.b64decode(text, validate=True) if is_binary else text.encode()
+    if len(raw) > BODY_BYTES_MAX:
+        raise _too_long()
+    return raw
+
+
+def _too_long() -> RequestError:
+    return RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+
+
+def body_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object in the body. Raises RequestError HF241 to HF243."""
     try:
-        raw = (
-            base64.b64decode(text, validate=True)
-            if request.get("isBase64Encoded")
-            else text.encode()
-        )
-        if len(raw) > BODY_BYTES_MAX:
-            raise RequestError("HF241", f"the body is over {BODY_BYTES_MAX} bytes", status=413)
+        raw = _bytes_of(request)
         value = parse_json_once(raw or b"{}")
     except (ValueError, RecursionError):
         raise RequestError(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from holdfast.aws.blobs import Blobs
+from holdfast.aws.blobs import Archive, Blobs
 from holdfast.aws.bus import Bus
 from holdfast.aws.clients import Clients
 from holdfast.aws.messaging import DeadLetter, Queues
@@ -19,12 +19,14 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Measure,
     Pause,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -78,7 +80,7 @@ class AwsPorts:
         self.names = names
         self._queues = Queues(clients, names)
         store = DynamoStore(clients, names, has_threads=has_threads)
-        blobs = Blobs(clients, names)
+        blobs, archive = Blobs(clients, names), Archive(clients, names)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: store.query,
             QueryList: store.query_list,
@@ -94,6 +96,8 @@ class AwsPorts:
             Extend: store.extend,
             PutBlob: blobs.put,
             GetBlob: blobs.get,
+            PutArchive: archive.put,
+            GetArchive: archive.get,
             Send: self._queues.send,
             RunTask: tasks,
             Publish: publish or Bus(clients).publish,

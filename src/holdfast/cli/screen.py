@@ -12,8 +12,9 @@ from shlex import quote
 from typing import Any, Final
 
 from holdfast.cli import tables
-from holdfast.cli.console import harmless
+from holdfast.cli.console import counted, harmless
 from holdfast.cli.tables import Column, Shown, Table, Text, plain_table
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
@@ -60,14 +61,30 @@ def counts(rows: Sequence[JsonRow], groups: Sequence[str]) -> Table:
 
 
 def _label(value: str, group: str) -> Text:
+    if group == "wait":
+        return Text(_wait_label(value))
     return Text(harmless(value), STYLES.get(value, "") if group == "status" else "")
+
+
+def _wait_label(wait: str) -> str:
+    kind, colon, target = wait.partition(":")
+    return str(harmless(colon.join(_subject(kind, target))))
+
+
+def _subject(kind: str, target: str) -> tuple[str, str]:
+    """Return the kind and the target of a wait in the words of the command line: a wait for a
+    request is stored as one for an event with a mark behind its name.
+    """
+    if kind == "event" and target.endswith(REQUEST_SUFFIX):
+        return "request", target.removesuffix(REQUEST_SUFFIX)
+    return kind, target
 
 
 def longest_wait(oldest: JsonRow, now: datetime) -> str:
     """Return one line about the execution that waits longest."""
     waited = duration(_span(oldest["since"], now))
     name = harmless(oldest["name"] or oldest["execution"])
-    wait = harmless(oldest["wait"])
+    wait = _wait_label(oldest["wait"])
     return f"longest wait: {name} ({oldest['workflow']}) for {wait}, {waited}"
 
 
@@ -83,7 +100,7 @@ def _waits(row: JsonRow, now: datetime) -> str:
     first, *others = row["waits"]
     error = f" after {first['error']}" if "error" in first else ""
     more = f" +{len(others)}" if others else ""
-    subject = f"{first['kind']} {first.get('target', '')}".rstrip()
+    subject = " ".join(_subject(first["kind"], first.get("target", ""))).rstrip()
     return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 
@@ -273,15 +290,19 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     if "arn" in shown:
         table.add_row("ARN", shown["arn"])
     if "retries" in shown:
-        table.add_row("retried", f"{shown['retries']} times")
+        table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "archived" in shown:
+        table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
         table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
     if "forks" in shown:
         table.add_row("forks", ", ".join(shown["forks"]))
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
+    if "undone" in shown:
+        table.add_row("undone", ", ".join(shown["undone"]) or "nothing")
     if "stopped" in shown:
         took = duration(_span(shown["started"], shown["stopped"]))
         table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
@@ -340,7 +361,7 @@ def _waits_for(wait: JsonRow) -> str:
         case "start":
             return "a worker that takes it up"
         case "event":
-            return f"event {wait['event']}, key {wait['key']}"
+            return f"{' '.join(_subject('event', wait['event']))}, key {wait['key']}"
         case "ask":
             return f"an answer: {wait.get('title', '')}"
         case "timer":
@@ -392,7 +413,8 @@ def _go_on(wait: JsonRow) -> str | None:
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":
-        return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
+        words = " ".join(_subject("event", wait["event"]))
+        return f"holdfast {words} --key {quote(wait['key'])} --data '…'"
     return None
 
 
@@ -409,6 +431,22 @@ def spans(found: list[Span]) -> Table:
         took = timedelta(milliseconds=end_ms - span.start_ms)
         table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
     return table
+
+
+# -- what was undone ------------------------------------------------------------------------------
+
+
+def undone(events: Sequence[JsonRow]) -> list[str]:
+    """Return the tasks that have run since the execution began to undo, in order."""
+    begun = [place for place, row in enumerate(events) if row["type"] == "ExecutionRedriven"]
+    tasks: list[str] = []
+    is_undoing = False
+    for row in events[begun[-1] if begun else 0 :]:
+        is_undoing |= row["type"] == "UndoStarted"
+        resource = row.get("taskScheduledEventDetails", {}).get("resource", "")
+        if is_undoing and resource.startswith("task:"):
+            tasks.append(resource.removeprefix("task:"))
+    return list(dict.fromkeys(tasks))
 
 
 # -- history ---------------------------------------------------------------------------------------

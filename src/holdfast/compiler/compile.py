@@ -216,7 +216,11 @@ def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
             graph,
             emitted.asl,
             emitted.spots,
-            {step.task.renamed: step.task.name for step in steps if step.task.renamed},
+            {
+                step.task.renamed: step.task.name
+                for step in (*steps, *graph.compensations)
+                if step.task.renamed
+            },
         ),
     )
 
@@ -239,7 +243,7 @@ def _secrets_of(graph: Dag) -> tuple[str, ...]:
         raise WorkflowError(code, f"graph {graph.name}: {message}", help=help_)
 
     origin = SourcePlace(spot_of(graph.written).span, "")
-    steps = (crossing_of(origin, step.task) for step in graph.steps)
+    steps = (crossing_of(origin, step.task) for step in (*graph.steps, *graph.compensations))
     return check_secrets(chain(crossing_of(origin, graph), *steps), refuse)
 
 

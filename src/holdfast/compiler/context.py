@@ -104,6 +104,13 @@ class LocalFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class Taking:
+    """`xs.pop()` and the like: a change of `name` that gives a value; see `statements.mutators`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoHandle:
     """The name after `with compensating() as`, and the ASL variable of its steps."""
 
@@ -269,7 +276,9 @@ class Unit:
         self.workflow = workflow
         self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
-        #: The lambdas for branches that the author wrote as a task without a call.
+        #: Branches that the author wrote as a bare task.
+        #: What is gone through where the order of the items does not show.
+        self.unordered: set[ast.expr] = set()
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: For each call of a local function its own copy of the function.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}

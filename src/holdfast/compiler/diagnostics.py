@@ -4,7 +4,6 @@ to write.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -87,11 +86,6 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF187": "a secret for a task that runs on a function of its own",
     }
 )
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that the author probably meant."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -30,6 +30,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TupleOf,
     Type,
     Union,
@@ -91,6 +92,10 @@ def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
     """
     match type_:
         case ListOf(inner) | DictOf(inner):
+            return _trouble(inner, around)
+        case SetOf(inner) if secret_in(inner):
+            return f"{describe(type_)} has no sealed form", _FIELD
+        case SetOf(inner):
             return _trouble(inner, around)
         case Union(members) if SECRET in members and {*members} - {SECRET, NONE}:
             return f"{describe(type_)} may be taken for a text that is no secret", _MAYBE

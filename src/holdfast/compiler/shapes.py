@@ -23,12 +23,14 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     Simple,
     TextForm,
     TextOf,
     TupleOf,
     Type,
     Union,
+    describe,
 )
 
 #: With more texts than this, the form is just any text.
@@ -65,6 +67,8 @@ class _Models:
                 return {"text": [*texts]} if is_text else f"enum {', '.join(texts)}"
             case ListOf(element):
                 return {"list": self.shape(element)}
+            case SetOf():
+                return describe(type_)  # its members are simple
             case DictOf(value):
                 return {"dict": self.shape(value)}
             case TupleOf(elements):

@@ -118,6 +118,8 @@ class AsyncClient:
     positions = awaited(operations.positions)
     definition = awaited(operations.definition)
     workflows = awaited(operations.workflows)
+    workflow = awaited(operations.workflow)
+    register = awaited(operations.register)
     change_priority = awaited(operations.change_priority)
     bulk = awaited(operations.bulk)
     bulk_dry_run = awaited(operations.bulk_dry_run)

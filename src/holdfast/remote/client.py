@@ -120,6 +120,8 @@ class Client:
     positions = blocking(operations.positions)
     definition = blocking(operations.definition)
     workflows = blocking(operations.workflows)
+    workflow = blocking(operations.workflow)
+    register = blocking(operations.register)
     change_priority = blocking(operations.change_priority)
     bulk = blocking(operations.bulk)
     bulk_dry_run = blocking(operations.bulk_dry_run)

@@ -188,8 +188,25 @@ def definition(hash: str) -> Operation[Json]:  # noqa: A002
 
 
 def workflows() -> Operation[list[Json]]:
-    """Return the deployed workflows, with the hashes of their newest definitions."""
+    """Return the deployed workflows and the registered graphs, with the hashes of their newest
+    definitions. A graph has a `version`.
+    """
     return list((yield from _get("/workflows"))["workflows"])
+
+
+def workflow(name: str) -> Operation[Json]:
+    """Return a workflow with its `picture`, and the `document` of a graph."""
+    return (yield from _get(f"/workflows/{quote(name, safe='')}"))
+
+
+def register(document: str | Mapping[str, object]) -> Operation[Json]:
+    """Register a graph of steps as a workflow, or a new version of it: see docs/reference/dag.md.
+
+    Return `workflow`, `version`, `definition`, and `registered`: False when that version exists.
+    """
+    text = document if isinstance(document, str) else json_bytes(dict(document)).decode()
+    answer: Json = yield Call("POST", "/workflows", text.encode())
+    return answer
 
 
 # -- bulk operations -------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ FORMAT: Final = 1
 #: The format of the start of a fork. Older code would begin the execution from its first state, so
 #: the format makes it return the message.
 FORMAT_FORK: Final = 2
-_FORMAT_NEWEST: Final = FORMAT_FORK
+#: The format of a page of executions to archive: older code knows no such message.
+FORMAT_ARCHIVE: Final = 3
+_FORMAT_NEWEST: Final = FORMAT_ARCHIVE
 
 START: Final = "start"
 WAKE_TIMER: Final = "wake.timer"
@@ -34,9 +36,11 @@ TICK: Final = "tick"
 SCHEDULE: Final = "schedule"
 #: A worker processes a page of due rows for the sweeper. The message names no execution.
 SWEEP: Final = "sweep"
+#: A worker archives a page of ended executions. The message names no execution.
+ARCHIVE: Final = "archive"
 #: The kinds of messages that belong to no execution. If such a message is lost, the gate, the
 #: schedule or the next sweep sends it again.
-OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP})
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
 #: The key in a wake about events: the worker reads the stored events of every wait for an event.
 EVENT_MAIL: Final = "e"
 
@@ -108,7 +112,7 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
     It has a newer format, so that older code, which does not know it, returns it to the queue.
     """
     return {
-        FORMAT_FIELD: _FORMAT_NEWEST,
+        FORMAT_FIELD: FORMAT_FORK,
         "k": SWEEP,
         "t": keys.TENANT_DEFAULT,
         "shard": shard,
@@ -116,6 +120,12 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
         "until": until,
         "at": now_ms,
     }
+
+
+def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
+    """A page of the rows of ended executions: those after one key, up to another."""
+    page = sweep(shard, after, until, now_ms)
+    return {**page, FORMAT_FIELD: FORMAT_ARCHIVE, "k": ARCHIVE}
 
 
 def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
@@ -271,6 +281,7 @@ _FIELDS: Final = {
     TICK: tuple(_TICK.items()),
     SCHEDULE: tuple(_SCHEDULE.items()),
     SWEEP: tuple(_SWEEP.items()),
+    ARCHIVE: tuple(_SWEEP.items()),
 }
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
 from holdfast.compiler.expressions.operators import SYMBOLS
 from holdfast.compiler.expressions.query import (
-    TRUE,
     Binary,
     Constant,
-    Flat,
     FunctionCall,
-    FunctionLiteral,
     QueryTree,
-    Variable,
     hold,
 )
+from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
 from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
@@ -38,6 +36,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextForm,
     TextOf,
     TupleOf,
@@ -48,10 +47,12 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_refused,
     is_text,
-    may_be_list,
     may_be_none,
     members_of,
 )
+
+#: `<` and its like, and what is compared without an order.
+_SYMBOLS: Final = MappingProxyType({**SYMBOLS, ast.Eq: "==", ast.NotEq: "!="})
 
 
 def compare(
@@ -62,6 +63,10 @@ def compare(
     if left.type != right.type:
         left, right = in_seconds(left), in_seconds(right)
     fails = fails_of(left, right)
+    if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
+        found = compared_sets(_SYMBOLS.get(type(operator), ""), left, right)
+        if found is not None:
+            return found
     match operator:
         case ast.Eq() | ast.NotEq():
             return _equality(unit, node, operator, left, right)
@@ -114,12 +119,21 @@ def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Ty
     message = f"whether {describe(left)} equals {describe(right)} differs between Python and JSON"
     help_ = "compare values of one known type; annotate the type where it is unknown"
     parts = (*members_of(left), *members_of(right))
+    if isinstance(node, ast.Compare) and SetOf in (type(left), type(right)):
+        help_ = _set_help(unit, node, left) or help_
     is_one_model = isinstance(left, ModelOf) and left == right
     if is_one_model or any(isinstance(part, TextForm) for part in parts):
         help_ = "compare them inside a @pure function"
     elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
         help_ = _member_help(left if isinstance(left, EnumOf) else right)
     return unit.refused(node, "HF048", message, help_)
+
+
+def _set_help(unit: Unit, node: ast.Compare, left: Type) -> str | None:
+    if len(node.ops) > 1:
+        return None
+    one, other = unit.text(node.left), unit.text(node.comparators[0])
+    return f"{one} == set({other})" if isinstance(left, SetOf) else f"set({one}) == {other}"
 
 
 def _member_help(enum: Type) -> str:
@@ -156,6 +170,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
         return False
     if UNKNOWN in (left, right):
         return STR in (left, right)
+    if SetOf in (type(left), type(right)):
+        return False  # two sets are equal in any order: `compare`
     if TextForm in (type(left), type(right)):
         return left == right and left in _CANONICAL
     match (left, right):
@@ -243,28 +259,17 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
         )
     if is_text(of.type) and is_text(item.type):
         return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
-    element = element_of(of.type)
+    element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)
     if element is None:
         return unit.refused(
             node,
             "HF040",
             f"`in` on {describe(of.type)} has no exact JSONata form",
-            "use it on a list, a dict with text keys, or a text",
+            "use it on a list, a set, a dict with text keys, or a text",
         )
     if not are_comparable(item.type, element):
         return _refused_equality(unit, node, item.type, element)
-    if all(_is_scalar(type_) for type_ in (item.type, element)):
+    if all(is_scalar(type_) for type_ in (item.type, element)):
         return TypedQuery(Binary("in", item.query, of.query), BOOL)
-    # JSONata's `in` compares only texts, numbers and booleans, and never null.
-    return TypedQuery(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
-
-
-def _is_any(wanted: QueryTree, items: QueryTree) -> QueryTree:
-    is_equal = FunctionLiteral(("_item",), Binary("=", Variable("_item"), wanted))
-    return Binary("in", TRUE, Flat(FunctionCall("map", (items, is_equal))))
-
-
-def _is_scalar(type_: Type) -> bool:
-    return not may_be_list(type_) and not any(
-        member == NONE or isinstance(member, DictOf | ModelOf) for member in members_of(type_)
-    )
+    # JSONata's `in` compares only scalars, and never null.
+    return TypedQuery(hold(item.query, lambda held: is_any(held, of.query), "_wanted"), BOOL)

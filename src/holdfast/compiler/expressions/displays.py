@@ -21,6 +21,7 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     is_key,
+    is_list,
     is_refused,
     join_all,
     may_be_list,
@@ -62,7 +63,7 @@ def _spread(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
 
 def _item(lowering: Lowering, node: ast.expr) -> TypedQuery:
     value = lowering.lower(node)
-    if isinstance(value.type, ListOf | TupleOf):
+    if is_list(value.type):
         return TypedQuery(item_of(value.query), value.type, value.fails)
     if may_be_list(value.type) and not is_refused(value.type):
         return lowering.unit.refused(

@@ -38,6 +38,7 @@ from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
+from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, ItemOf, Variable
@@ -123,6 +124,8 @@ class Expressions:
                 return lower_list(self, items)
             case ast.Tuple(elts=items):
                 return lower_tuple(self, items)
+            case ast.Set() | ast.SetComp():
+                return sets.lower_set(self, node)
             case ast.Dict():
                 return lower_dict(self, node)
             case ast.ListComp() | ast.GeneratorExp():
@@ -146,9 +149,6 @@ class Expressions:
         """Return the list of the items that an iteration over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
             return self.gone_through(node)
-        if isinstance(node, ast.Set | ast.SetComp):
-            message = "a set has an order of its own in every run"
-            return self.unit.refused(node, "HF002", message, sets.HELP)
         item = Variable("_item")
         through = walk(self, node, item, Variable("_position"))
         if through.element != LoopVariable(item, getattr(through.element, "type", REFUSED)):
@@ -160,6 +160,11 @@ class Expressions:
             return False
         found = self.unit.outside(ast.Name(id=name))
         return found is not NOTHING and found is getattr(builtins, name, None)
+
+    def method(self, node: ast.Call, /) -> TypedQuery:
+        """Lower a call of a method, of which the value decides whether it has it."""
+        assert isinstance(node.func, ast.Attribute)
+        return call_method(self, node, node.func)
 
     # Moving to another point of the flow.
 
@@ -282,9 +287,6 @@ class Expressions:
                 )
 
     def unsupported(self, node: ast.expr) -> TypedQuery:
-        if isinstance(node, ast.Set | ast.SetComp):
-            message = "a set is only for `in`, len(), sorted() and the like"
-            return self.unit.refused(node, "HF002", message, sets.HELP)
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
             return self.unit.refused(node, "HF002", message, "[*names, name]")

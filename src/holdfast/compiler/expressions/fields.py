@@ -6,7 +6,6 @@ from enum import Enum
 from typing import Any, Final
 
 from holdfast.compiler.context import TypedQuery
-from holdfast.compiler.diagnostics import nearest
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     Binary,
@@ -27,6 +26,7 @@ from holdfast.compiler.types.types import (
     join_all,
     members_of,
 )
+from holdfast.errors import nearest
 
 _SIZES: Final = ("size", "length")
 

@@ -32,8 +32,7 @@ from holdfast.compiler.expressions.query import (
     Variable,
     hold,
 )
-from holdfast.compiler.expressions.sets import HELP as SETS_HELP
-from holdfast.compiler.expressions.sets import members, without_order
+from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.zips import lower_zip
@@ -47,6 +46,7 @@ from holdfast.compiler.types.types import (
     STR,
     DictOf,
     ListOf,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -100,9 +100,6 @@ def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> TypedQuery:
 
 
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
-        items = without_order(lowering, node.args[0])
-        return TypedQuery(FunctionCall("count", (items.query,)), INT, items.fails)
     if len(node.args) == 1 and is_view(lowering, node.args[0]):
         value: TypedQuery | None = lowering.gone_through(node.args[0])
     else:
@@ -110,7 +107,7 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if value is None:
         return REFUSED_EXPRESSION
     match value.type:
-        case ListOf() | TupleOf():
+        case ListOf() | SetOf() | TupleOf():
             query: QueryTree = FunctionCall("count", (value.query,))
         case DictOf():
             query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
@@ -289,11 +286,6 @@ def _pow(lowering: Expressions, node: ast.Call) -> TypedQuery:
     return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
 
 
-def _set(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    why = "has an order of its own in every run"
-    return refuse_call(lowering, node, why, SETS_HELP)
-
-
 def _reversed(lowering: Expressions, node: ast.Call) -> TypedQuery:
     why = "is only for loops, comprehensions and functions that take a list"
     return refuse_call(lowering, node, why, "list(reversed(xs))")
@@ -321,8 +313,8 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         bool: _bool,
         list: _list,
         dict: lower_dict_call,
-        set: _set,
-        frozenset: _set,
+        set: lower_set,
+        frozenset: lower_set,
         reversed: _reversed,
         isinstance: lower_isinstance,
         sorted: lower_sorted,

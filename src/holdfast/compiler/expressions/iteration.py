@@ -32,6 +32,7 @@ from holdfast.compiler.types.types import (
     STR,
     DictOf,
     ListOf,
+    SetOf,
     TupleOf,
     Type,
     describe,
@@ -104,6 +105,16 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
     match value.type:
         case ListOf(element):
             return TypedQuery(value.query, ListOf(element), value.fails)
+        case SetOf(element) if node in lowering.unit.unordered:
+            return TypedQuery(value.query, ListOf(element), value.fails)
+        case SetOf():
+            lowering.unit.refuse(
+                node,
+                "HF002",
+                "a set has an order of its own in every run",
+                f"sorted({lowering.unit.text(node)})",
+            )
+            return TypedQuery(ArrayOf(()), ListOf(REFUSED))
         case TupleOf():
             return TypedQuery(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
         case DictOf():

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
-from holdfast.compiler.expressions import strings
+from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
@@ -34,6 +34,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
+from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
     FLOAT,
@@ -45,6 +46,7 @@ from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
     ModelOf,
+    SetOf,
     TupleOf,
     Type,
     describe,
@@ -58,6 +60,10 @@ from holdfast.compiler.types.types import (
 )
 
 _PURE_HELP: Final = "call it inside a @pure function"
+
+
+def method_rule(family: str, method: str) -> MethodRule:
+    return _RULES[family][method]
 
 
 def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
@@ -106,9 +112,29 @@ def _refused(
     help_ = _HELPS.get((_family(type_), function.attr), _PURE_HELP)
     if help_ == _PURE_HELP and not has_attribute(type_, function.attr):
         help_ = "{value}, without this call"
+    if function.attr in CHANGES | TAKES and help_ == _PURE_HELP:
+        help_ = _on_its_own(lowering, node, function, type_) or help_
     if isinstance(type_, ListOf) and type_.is_tuple and hasattr(list, function.attr):
         help_ = f"list({{value}}).{function.attr}(…)"
     return lowering.unit.refused(node, "HF002", message, help_.replace("{value}", text))
+
+
+def _on_its_own(
+    lowering: Lowering, node: ast.Call, function: ast.Attribute, type_: Type
+) -> str | None:
+    """The help for a change that is part of an expression, or of a list that has no name."""
+    maker = _MAKERS.get(_family(type_))
+    if maker is None:
+        return None
+    text = lowering.unit.text(function.value)
+    if isinstance(function.value, ast.Name):
+        return f"`{lowering.unit.text(node)}`, on a line of its own"
+    call = lowering.unit.text(node).replace(text, "own", 1)
+    back = f", `{text} = own`" if isinstance(function.value, ast.Subscript) else ""
+    return f"`own = {maker}({text})`, then `{call}`{back}"
+
+
+_MAKERS: Final = MappingProxyType({"list": "list", "dict": "dict", "set": "set"})
 
 
 def _family(type_: Type) -> str:
@@ -121,6 +147,8 @@ def _family(type_: Type) -> str:
             return "dict"
         case ListOf() | TupleOf():
             return "list"
+        case SetOf():
+            return "set"
         case ModelOf():
             return "model"
         case _ if type_ == DATE:
@@ -249,6 +277,7 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "str": strings.RULES,
         "dict": {"get": _get, "keys": _keys, "values": _values, "copy": _copy},
         "list": {"index": _index, "count": _count, "copy": _copy},
+        "set": set_values.RULES,
         "timedelta": {"total_seconds": _total_seconds},
         "date": {"isoformat": _isoformat},
     }
@@ -256,17 +285,10 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
 _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("list", "append"): "a line of its own; in a branch, return the value instead",
-        ("list", "pop"): "{value}[-1], and {value}[:-1] for the rest",
-        ("list", "sort"): "{value} = sorted({value})",
-        ("list", "insert"): "{value} = [first, *{value}], or {value}[:1] + [one] + {value}[1:]",
-        ("list", "remove"): "{value} = [one for one in {value} if one != other]",
-        ("list", "clear"): "{value} = []",
-        ("dict", "clear"): "{value} = {}",
-        ("list", "reverse"): "{value} = list(reversed({value}))",
+        ("list", "add"): "{value}.append(one)",
+        ("list", "discard"): "{value} = [one for one in {value} if one != other]",
+        ("set", "pop"): "`one = sorted({value})[0]`, then `{value}.remove(one)`",
         ("dict", "items"): "for key, value in {value}.items(): …",
-        ("dict", "pop"): "{name: one for name, one in {value}.items() if name != key}",
-        ("dict", "setdefault"): "{value}.get(key, default)",
-        ("dict", "update"): "{value} = {value} | other",
         ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
         ("secret", "get_secret_value"): OPEN_IN_TASK,
         ("str", "join"): "{value}.join(str(one) for one in ones)",

@@ -31,6 +31,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
+from holdfast.compiler.expressions.set_values import combined_sets
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -48,6 +49,7 @@ from holdfast.compiler.types.types import (
     EnumOf,
     ListOf,
     ModelOf,
+    SetOf,
     TextForm,
     TupleOf,
     Type,
@@ -102,15 +104,18 @@ def arithmetic(
     if is_refused(left.type, right.type):
         return REFUSED_EXPRESSION
     symbol = SYMBOLS.get(type(operator))
+    if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
+        joined = combined_sets(symbol or _NO_FORM[type(operator)], left, right)
+        if joined is not None:
+            return joined
     if symbol is None:
         message = f"the operator `{_NO_FORM[type(operator)]}` has no exact JSONata form"
+        if isinstance(left.type, SetOf) and isinstance(node, ast.BinOp):
+            one, two = unit.text(node.left), unit.text(node.right)
+            return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
-    if symbol == "|" and isinstance(node, ast.AugAssign):
-        target = unit.text(node.target)
-        help_ = f"{target} = {target} | {unit.text(node.value)}"
-        return unit.refused(node, "HF023", "`|=` changes a dict in place", help_)
     left, right = in_seconds(left), in_seconds(right)
     found = _combine(symbol, left, right)
     if found is None:
@@ -340,7 +345,7 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return FunctionCall("not", (Binary("in", query, zeros),))
         case Union(members):
             return TRUE if all(_truth(query, member) == TRUE for member in members) else None
-        case ListOf():
+        case ListOf() | SetOf():
             return Binary(">", FunctionCall("count", (query,)), Constant(0))
         case TupleOf(elements):
             return TRUE if elements else FALSE

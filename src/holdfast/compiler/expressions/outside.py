@@ -69,7 +69,7 @@ def _is_larger(found: object, values_max: int) -> bool:
     seen, unread = 0, [found]
     while unread:
         value = unread.pop()
-        if isinstance(value, list | tuple | dict):
+        if isinstance(value, list | tuple | dict | set | frozenset):
             seen += len(value)
             if seen > values_max:
                 return True
@@ -90,6 +90,10 @@ def _json_constant(value: object) -> Any:
             return value
         case list() | tuple():
             items = [_json_constant(item) for item in value]
+            return NOTHING if any(item is NOTHING for item in items) else items
+        case set() | frozenset():
+            # Python orders a set differently in each process; a definition must not change.
+            items = [_json_constant(item) for item in sorted(value, key=repr)]
             return NOTHING if any(item is NOTHING for item in items) else items
         case dict() if all(isinstance(key, str) for key in value):
             rows = {key: _json_constant(item) for key, item in value.items()}

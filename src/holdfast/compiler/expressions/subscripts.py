@@ -9,7 +9,6 @@ from functools import partial
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
-from holdfast.compiler.diagnostics import nearest
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -46,6 +45,7 @@ from holdfast.compiler.types.types import (
     is_text,
     may_be_list,
 )
+from holdfast.errors import nearest
 
 
 def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:

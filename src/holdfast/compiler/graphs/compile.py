@@ -11,9 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.api.graph_model import FromInput, FromStep, GraphModel, references_in
+from holdfast.api.graph_model import (
+    FromInput,
+    FromStep,
+    GraphModel,
+    Step,
+    references_in,
+    sources_of,
+)
 from holdfast.api.step_types import Approval, HumanApproval, Rejected
-from holdfast.compiler.emit.assembler import Assembler, Label
+from holdfast.compiler.emit.assembler import Assembler, Label, resolved
 from holdfast.compiler.emit.states import STATES, MachineParts, note_state, output_of, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -28,6 +35,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import Chain, Core, Fork, Plan, SingleStep, first_of, steps_of
+from holdfast.compiler.graphs.saga import Registered, Saga
 from holdfast.compiler.ir import SourcePlace
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses
@@ -55,16 +63,17 @@ def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses, noted: Noted =
     search attributes of its input.
     """
     emitting = _Emitting(graph, MachineParts(errors))
-    states = emitting.machine_of(
-        _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)
-    )
+    scope = VariableScopeNames(None, frozenset())
+    saga = emitting.saga(scope) if graph.compensations else None
+    states = emitting.machine_of(_Body(plan, scope, {}, {}, graph.finals, saga))
     if noted:
         states = emitting.after_note(states, noted)
     head: dict[str, Any] = {"Comment": graph.name, "QueryLanguage": "JSONata"}
     if graph.timeout is not None:
         head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
-    asl = {**head, **states}
     machine = emitting.machine
+    extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return Emitted(asl, machine.tasks, emitting.spots, machine.answers)
 
 
@@ -73,7 +82,8 @@ class _Body:
     """A machine that is to be made. `known` are results that it can read, `exports` those that it
     returns.
 
-    `received` are results in the input of its first state, with the queries that read them there.
+    `received`: results that are in the input of its first state, and how they are read there.
+    `saga`: the compensations of the outermost machine; None without any, and for a branch.
     """
 
     plan: Plan
@@ -81,6 +91,7 @@ class _Body:
     known: Mapping[int, QueryTree]
     received: Mapping[int, QueryTree]
     exports: tuple[int, ...]
+    saga: Saga | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,9 @@ class _Emitting:
         """
         assembler = Assembler(self.machine.names)
         parts = body.plan.parts if isinstance(body.plan, Chain) else (body.plan,)
+        if body.saga is not None:
+            self._place_graph(body.saga.begin(assembler))
+        since = assembler.size
         known = {**body.known, **self._receive(assembler, body)}
         for part, needed in zip(parts[:-1], self._needed(parts, body.exports), strict=True):
             variables = {n: body.scope.name(self.graph.steps[n].id, n) for n in needed}
@@ -102,15 +116,33 @@ class _Emitting:
             if variables:
                 state["Assign"] = {variables[n]: template(results[n]) for n in needed}
             known |= {n: Variable(variable) for n, variable in variables.items()}
-            self._add(assembler, part, state)
+            self._add(assembler, part, self._guarded(body, part, state, results))
         own = set(steps_of(parts[-1]))
         last = tuple(number for number in body.exports if number in own)
         state, results = self._state(parts[-1], body.scope, known, last)
         output = self._output(body.exports, {**known, **results})
         if output not in (None, _RESULT):
             state["Output"] = output_of(output)
+        state = self._guarded(body, parts[-1], state, results)
         self._add(assembler, parts[-1], {**state, "End": True})
+        if body.saga is not None:
+            for name in body.saga.end(assembler, assembler.names_since(since)):
+                self._place_graph(name)
         return assembler.machine()
+
+    def _guarded(
+        self, body: _Body, plan: Plan, state: dict[str, Any], results: Mapping[int, QueryTree]
+    ) -> dict[str, Any]:
+        """Return the state of a part, with the compensations of its step."""
+        if body.saga is None:
+            return state
+        if not isinstance(plan, SingleStep):
+            return body.saga.guarded(state, ())
+        registered = (
+            Registered(one, self._arguments(one, sources_of(one), results))
+            for one in self.graph.compensations_of(plan.number)
+        )
+        return body.saga.guarded(state, registered)
 
     def after_note(self, states: dict[str, Any], noted: Noted) -> dict[str, Any]:
         """Return the machine with a first state that sets the search attributes."""
@@ -229,9 +261,16 @@ class _Emitting:
         return tuple((number, FieldOf(value, self.graph.steps[number].id)) for number in exports)
 
     def _task(self, number: int, known: Mapping[int, QueryTree]) -> dict[str, Any]:
-        task, sources = self.graph.steps[number].task, self.graph.sources[number]
-        queries = ((name, self._query(number, name, known)) for name in sources)
-        return task_state(self.machine, task, template(ObjectOf(tuple(queries))))
+        step, sources = self.graph.steps[number], self.graph.sources[number]
+        arguments = self._arguments(step, sources, known)
+        return task_state(self.machine, step.task, template(arguments))
+
+    def saga(self, scope: VariableScopeNames) -> Saga:
+        place = SourcePlace(spot_of(self.graph.written).span, "")
+        return Saga.of(self.machine, place, scope)
+
+    def _place_graph(self, state: str) -> None:
+        self.spots[state] = spot_of(self.graph.written)
 
     def _approval(self, number: int, approval: HumanApproval) -> dict[str, Any]:
         """Return one state for a question and its outcome: a branch that asks, and fails when the
@@ -271,10 +310,15 @@ class _Emitting:
         self.spots[state] = spot_of(self.graph.steps[number].written)
         return state
 
-    def _query(self, number: int, name: str, known: Mapping[int, QueryTree]) -> QueryTree:
-        tree = self.graph.sources[number][name]
+    def _arguments(
+        self, step: Step, sources: Mapping[str, Any], known: Mapping[int, QueryTree]
+    ) -> QueryTree:
+        queries = ((name, self._query(step, name, sources[name], known)) for name in sources)
+        return ObjectOf(tuple(queries))
+
+    def _query(self, step: Step, name: str, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:
         if not references_in(tree):
-            return literal(self.graph.steps[number].task.boundary.normalise_argument(name, tree))
+            return literal(step.task.boundary.normalise_argument(name, tree))
         return self._filled(tree, known)
 
     def _filled(self, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:

@@ -26,6 +26,7 @@ from holdfast.api.graph_model import (
 )
 from holdfast.api.step_types import (
     APPROVAL_TIMEOUT,
+    COMPENSATION,
     HUMAN_APPROVAL,
     NAMED_BY_ID,
     HumanApproval,
@@ -34,10 +35,10 @@ from holdfast.api.step_types import (
 from holdfast.api.surface import role
 from holdfast.api.tasks import Retry, Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.graphs.checks import check_dag
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
-from holdfast.errors import WorkflowError
+from holdfast.errors import WorkflowError, nearest
 
 _FILE: Final = "<document>"
 _DAG: Final = ("workflow_id", "steps", "timeout_seconds")
@@ -129,7 +130,8 @@ class _Reading:
         if kind in self.kinds and task is not None and "step" in parameters_of(task):
             arguments = {"step": row, **arguments}
         written = InJson(self.root.module, self.root.file, self.root.text, _location(path))
-        return None if task is None else Step(id_, task, awaited, arguments, written)
+        is_undo = kind == COMPENSATION and kind not in self.tasks
+        return None if task is None else Step(id_, task, awaited, arguments, written, is_undo)
 
     def _task_of(self, row: dict[str, Any], id_: str, path: DocumentPath) -> Task[..., Any] | None:
         kind = self._text(row, path, "type", f'"type": "{next(iter(self.tasks), "extract")}"')

@@ -17,6 +17,7 @@ from holdfast.api.graph_model import (
     hints_of,
     parameters_of,
     references_in,
+    sources_of,
 )
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
@@ -64,7 +65,8 @@ def inputs_of(graph: GraphModel) -> Mapping[str, Input]:
 
 def _uses(graph: GraphModel) -> dict[str, list[Use]]:
     found: dict[str, list[Use]] = {}
-    for step, sources in zip(graph.steps, graph.sources, strict=True):
+    for step in (*graph.steps, *graph.compensations):
+        sources = sources_of(step)
         if not sources:
             continue
         hints = hints_of(step.task)

@@ -119,6 +119,12 @@ def arrange(graph: Graph) -> Plan:
     return _split(_contracted(graph), _NESTING_MAX)
 
 
+def singles_of(plan: Plan) -> frozenset[int]:
+    """Return the steps beside which no other step runs."""
+    parts = plan.parts if isinstance(plan, Chain) else (plan,)
+    return frozenset(part.number for part in parts if isinstance(part, SingleStep))
+
+
 def steps_of(plan: Plan) -> Iterator[int]:
     """Yield the steps in an order in which they could run one by one."""
     match plan:

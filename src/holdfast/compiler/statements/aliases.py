@@ -13,8 +13,14 @@ import builtins
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-_CHANGES: Final = frozenset({"append", "extend"})
-#: Methods that store only the items of their arguments, not the arguments.
+_INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
+#: Methods that change the list, dict or set with the name before the dot.
+CHANGES: Final = frozenset(
+    {"add", "append", "clear", "discard", "extend", "insert", "remove", "reverse", "sort", "update"}
+)
+#: Methods that change it and give a value.
+TAKES: Final = frozenset({"pop", "setdefault"})
+#: Methods that keep nothing of their arguments but the items.
 _HARMLESS_METHODS: Final = frozenset(
     [
         "count",
@@ -32,7 +38,10 @@ _HARMLESS_METHODS: Final = frozenset(
     ]
 )
 _KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
-_FRESH_METHODS: Final = frozenset({"copy", "items", "keys", "split", "splitlines", "values"})
+_FRESH_METHODS: Final = frozenset(
+    {"copy", "items", "keys", "split", "splitlines", "values"}
+    | {"difference", "intersection", "union"}
+)
 
 IsDurable = Callable[[ast.AST], bool]
 #: Decides whether a call returns a list or dict to which nothing else refers; None when the form of
@@ -40,30 +49,28 @@ IsDurable = Callable[[ast.AST], bool]
 IsFreshCall = Callable[[ast.Call], bool | None]
 
 
-def changes_in_place(node: ast.AST) -> bool:
-    """Return True when a statement in a function changes a list or dict in place, or may do so."""
+def changes_in_place(function: ast.AST) -> bool:
+    """Return True when something in a function changes a list, dict or set, or may change one."""
+    return any(map(is_change, ast.walk(function)))
+
+
+def is_change(node: ast.AST) -> bool:
+    """Return True for a statement or a call that changes a list, dict or set, or may change one."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=method))):
-            return method in _CHANGES
-        case ast.AugAssign():
+            return method in CHANGES or method in TAKES
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=method)):
+            return method in TAKES
+        case ast.AugAssign() | ast.Delete():
             return True
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript(), attr=method))
         ):
-            return method in _CHANGES  # A change of an inner list: see `inner_lists`
+            return method in _INNER_CHANGES  # `inner_lists`
         case ast.Assign(targets=targets):
             return any(isinstance(target, ast.Subscript) for target in targets)
         case _:
-            return any(map(changes_in_place, _inner_statements(node)))
-
-
-_BLOCKS: Final = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
-
-
-def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
-    for name in node._fields:
-        if name in _BLOCKS:
-            yield from getattr(node, name)
+            return False
 
 
 def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[str]:
@@ -170,6 +177,8 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
     """Return True when nothing else can refer to the list or dict that `node` gives."""
     match node:
         case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() | ast.BinOp():
+            return True
+        case ast.Set() | ast.SetComp():
             return True
         case ast.Subscript(slice=ast.Slice()):
             return True

@@ -14,6 +14,7 @@ from holdfast.compiler.statements.changes import (
     lower_item_assignment,
     lower_item_change,
 )
+from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
 from holdfast.compiler.types.types import REFUSED, ListOf, Type, is_refused
 
@@ -112,6 +113,8 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     entry = environment.entries.get(name)
     if isinstance(entry, Held) and isinstance(entry.type, ListOf) and isinstance(node.op, ast.Add):
         lower_extension(statements, node, name)
+        return
+    if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
     value = statements.value(node.value)

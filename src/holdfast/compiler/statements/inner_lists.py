@@ -1,9 +1,9 @@
 """`groups[key].append(v)` and `groups.setdefault(key, []).append(v)`: a change of an inner list.
 
-The statement becomes `groups[key] = [*groups[key], v]`. Python would show the change through every
-other name of the inner list. So no other name may refer to it: each inner list must be created
-where it is put into the dict, and none may be assigned to a name while it may still change.
-`owns_inner_lists` checks this for the whole function.
+The statement becomes `groups[key] = [*groups[key], v]`, and `groups[key].add(v)` for a set
+`groups[key] = groups[key] | {v}`. Python would show the change through every
+other name of the inner list, so the dict must own its lists: each is made where it is put in, and
+none is taken out while it may still change. `owns_inner_lists` reads that off the whole function.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-_METHODS: Final = ("append", "extend")
-#: Functions that read a list or copy it, and keep no reference to it.
+_METHODS: Final = ("add", "append", "extend")
+#: Functions that read a list, or copy it, and keep nothing of it.
 _READERS: Final = frozenset(
     {"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 )
-_MAKERS: Final = frozenset({"list", "sorted"})
+_MAKERS: Final = frozenset({"list", "set", "sorted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,23 @@ def _assignment(node: ast.Expr, change: InnerChange) -> ast.Assign:
     if change.default is not None:
         getter = ast.Attribute(owner, "get", ast.Load())
         before = ast.Call(getter, [change.key, change.default], [])
-    more: ast.expr = change.value
-    if change.method == "extend":
-        more = ast.Starred(more, ast.Load())
-    longer = ast.List([ast.Starred(before, ast.Load()), more], ast.Load())
     target = ast.Subscript(ast.Name(change.name, ast.Load()), change.key, ast.Store())
-    made = ast.Assign([target], longer)
-    for part in (made, target, longer, before, owner, *ast.walk(made)):
+    made = ast.Assign([target], _larger(before, change))
+    for part in ast.walk(made):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, node)
     return ast.fix_missing_locations(made)
+
+
+def _larger(before: ast.expr, change: InnerChange) -> ast.expr:
+    match change.method:
+        case "add":
+            return ast.BinOp(before, ast.BitOr(), ast.Set([change.value]))
+        case "extend":
+            more: ast.expr = ast.Starred(change.value, ast.Load())
+        case _:
+            more = change.value
+    return ast.List([ast.Starred(before, ast.Load()), more], ast.Load())
 
 
 def owns_inner_lists(
@@ -194,7 +201,7 @@ def _is_fresh_dict(value: ast.expr) -> bool:
 
 def _is_fresh_list(value: ast.expr) -> bool:
     match value:
-        case ast.List() | ast.ListComp():
+        case ast.List() | ast.ListComp() | ast.Set() | ast.SetComp():
             return True
         case ast.Call(func=ast.Name(id=function)):
             return function in _MAKERS

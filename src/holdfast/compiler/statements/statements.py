@@ -63,6 +63,7 @@ from holdfast.compiler.context import (
     Helper,
     LocalFunction,
     NameEntry,
+    Taking,
     TypedQuery,
     UndoHandle,
     Unit,
@@ -104,10 +105,12 @@ from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.mutators import lower_mutator
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
+from holdfast.compiler.statements.takings import lower_delete, lower_taking
 from holdfast.compiler.statements.tools import lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
@@ -234,6 +237,9 @@ class Statements:
             return found
         if isinstance(function, Tools):
             found = self.hoisted[node] = lower_tools(self, node, function)
+            return found
+        if isinstance(function, Taking):
+            found = self.hoisted[node] = lower_taking(self, node)
             return found
         name = getattr(function, "name", None) or getattr(function, "__name__", "step")
         variable = self.scope.name(f"{name}_result", (node, "result"))
@@ -417,6 +423,8 @@ class Statements:
                 self._expression_statement(node, value)
             case ast.Pass():
                 pass
+            case ast.Delete() if lower_delete(self, node):
+                pass
             case _:
                 refuse_statement(self, node)
 
@@ -467,6 +475,8 @@ class Statements:
                 self.prepare(value)
                 if self.hoisted[value].type == NEVER:
                     self.flow.environment = None
+            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Taking):
+                self.prepare(value)
             case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
                 lower_undo(self, node, value)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="reply")) if is_request(
@@ -477,6 +487,10 @@ class Statements:
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
             ) if self.scope.is_local(name):
                 lower_change(self, node, value, name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if self.scope.is_local(
+                name
+            ) and lower_mutator(self, node, value, name):
+                pass
             case _:
                 self._without_effect(node, value)
 

@@ -29,9 +29,9 @@ from types import FunctionType
 from typing import Any, Final
 
 from holdfast.api.tools import Tools
-from holdfast.compiler.context import Helper, Unit
+from holdfast.compiler.context import Helper, Taking, Unit
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import changes_in_place, kept_by_statements
+from holdfast.compiler.statements.aliases import TAKES, is_change, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
@@ -39,14 +39,27 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 
 def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
-    """Return what `node` calls and what must run before its statement: a durable call, or a helper
-    with statements. None for any other node.
+    """What `node` calls and what runs before its statement: a durable call, a helper of
+    statements, or a change that gives a value. None for any other node.
     """
     found = find_durable(unit, scope, node) or find_tools(unit, scope, node)
     if found is not None:
         return found
     helper = find_helper(unit, scope, node)
-    return None if helper is None or helper.is_expression else helper
+    if helper is not None:
+        return None if helper.is_expression else helper
+    return find_taking(scope, node)
+
+
+def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
+    """The change of a local list or dict that a call makes while it gives a value."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
+            method in TAKES and scope.is_local(name)
+        ):
+            return Taking(name)
+        case _:
+            return None
 
 
 def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Tools | None:
@@ -198,7 +211,7 @@ def _is_loud(node: ast.AST) -> bool:
     line.
     """
     if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call) and not changes_in_place(node)
+        return isinstance(node.value, ast.Call) and not is_change(node)
     return isinstance(node, _LOUD)
 
 
@@ -211,13 +224,14 @@ def _called(
     node: ast.FunctionDef,
     around: tuple[ast.FunctionDef, ...],
 ) -> tuple[Helper | None, ...]:
-    """Yield the helpers that a body calls; None for a durable call."""
+    """The helpers that a body calls; None for a durable call, and for `xs.pop()`."""
     inner = VariableScopeNames(None, local_names(node), scope)
     found: list[Helper | None] = []
     for part in own_parts(node):
         if not isinstance(part, ast.Call):
             continue
-        if (find_durable(unit, inner, part) or find_tools(unit, inner, part)) is not None:
+        durable = find_durable(unit, inner, part) or find_tools(unit, inner, part)
+        if durable is not None or find_taking(inner, part) is not None:
             found.append(None)
         elif helper := _find(unit, inner, part.func, (*around, node)):
             found.append(helper)

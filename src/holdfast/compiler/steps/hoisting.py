@@ -48,10 +48,10 @@ its results by node.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeGuard
 
-from holdfast.compiler.context import Helper, TypedQuery, Unit
+from holdfast.compiler.context import Helper, Taking, TypedQuery, Unit
 from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.variable_names import VariableScopeNames
 
@@ -91,6 +91,7 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
         if has_durable(hoister, child):
             for before in earlier:
                 _require_safe(hoister, before, child)
+                _require_unread(hoister, before, child)
             hoist(hoister, child)
         earlier.append(child)
 
@@ -106,6 +107,30 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
         "a state machine runs the step first",
         f"put them on two lines: `x = {text}`, then the line with `{step}`",
     )
+
+
+def _require_unread(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
+    """Refuse `len(xs) + xs.pop()`: the list would be read after it has changed."""
+    steps = (find_step(hoister.unit, hoister.scope, part) for part in ast.walk(child))
+    changed = {step.name for step in steps if isinstance(step, Taking)}
+    if changed.isdisjoint(_read_names(hoister, before)):
+        return
+    text, change = (hoister.unit.text(_written(node)) for node in (before, child))
+    hoister.unit.refuse(
+        before,
+        "HF023",
+        f"`{text}` is read before `{change}` changes it; a state machine changes it first",
+        f"put them on two lines: `x = {text}`, then the line with `{change}`",
+    )
+
+
+def _read_names(hoister: Hoister, node: ast.AST) -> Iterator[str]:
+    """The names that are still read when the steps in `node` have run."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif not (isinstance(node, ast.Call) and _is_durable(hoister, node)):
+        for child in ast.iter_child_nodes(node):
+            yield from _read_names(hoister, child)
 
 
 def _is_quiet(hoister: Hoister, node: ast.expr) -> bool:

@@ -12,7 +12,6 @@ from typing import Final
 from holdfast import service_models
 from holdfast.api.services import AwsCall, HttpCall, ServiceCall
 from holdfast.compiler.context import TypedQuery, fails_of
-from holdfast.compiler.diagnostics import nearest
 from holdfast.compiler.expressions.durations import at_border
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import Constant, ObjectOf, QueryTree
@@ -48,6 +47,7 @@ from holdfast.compiler.types.types import (
     may_be_none,
     members_of,
 )
+from holdfast.errors import nearest
 from holdfast.service_models import Action, Parameter, ParameterKind, UnknownName
 
 _HTTP_FIELDS: Final[Mapping[str, Type]] = {

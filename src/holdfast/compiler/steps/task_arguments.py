@@ -26,6 +26,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextForm,
     TextOf,
     TupleOf,
@@ -74,7 +75,11 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
 def is_bool_for_number(found: Type, wanted: Type) -> bool:
     """Return True when the value may be a bool and only a number is allowed."""
     match (found, wanted):
-        case (ListOf(some), ListOf(element)) | (DictOf(some), DictOf(element)):
+        case (
+            (ListOf(some), ListOf(element))
+            | (SetOf(some), SetOf(element))
+            | (DictOf(some), DictOf(element))
+        ):
             return is_bool_for_number(some, element)
         case (TupleOf(parts), TupleOf(elements)) if len(parts) == len(elements):
             return any(map(is_bool_for_number, parts, elements))
@@ -127,6 +132,8 @@ def _can_fit_one(found: Type, wanted: Type) -> bool:
         case (ListOf() | TupleOf(), ListOf()):
             element = element_of(found)
             return element is not None and can_fit(element, wanted.element)
+        case (ListOf() | SetOf(), SetOf()):
+            return can_fit(found.element, wanted.element)
         case (ListOf(element), TupleOf(parts)):
             return all(can_fit(element, part) for part in parts)
         case (TupleOf(some), TupleOf(parts)):

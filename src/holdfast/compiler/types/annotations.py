@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableSet, Sequence
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -34,6 +34,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -63,6 +64,7 @@ _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime",
 #: Before 3.12 `typing.TypedDict` does not record which class has declared a key.
 _LACKS_TYPED_DICTS: Final = sys.version_info < (3, 12)
 _LISTS: Final = (list, Sequence, Iterable)
+_SETS: Final = (set, frozenset, MutableSet)
 _DICTS: Final = (dict, Mapping)
 
 
@@ -98,6 +100,9 @@ def _read(annotation: Any) -> Type:
         return TupleOf(tuple(map(from_annotation, arguments)))
     if (origin or annotation) in _LISTS:
         return ListOf(from_annotation(arguments[0]) if arguments else UNKNOWN)
+    if (origin or annotation) in _SETS:
+        element = from_annotation(arguments[0]) if arguments else UNKNOWN
+        return SetOf(element, is_frozen=(origin or annotation) is frozenset)
     if (origin or annotation) in _DICTS:
         return _from_dict(arguments)
     if isinstance(annotation, type) and origin is None:
@@ -219,6 +224,9 @@ def of_constant(value: object) -> Type:
             return ListOf(join_all(of_constant(item) for item in value))
         case tuple():
             return TupleOf(tuple(of_constant(item) for item in value))
+        case set() | frozenset():
+            element = join_all(of_constant(item) for item in sorted(value, key=repr))
+            return SetOf(element, is_frozen=isinstance(value, frozenset))
         case dict():
             return DictOf(join_all(of_constant(item) for item in value.values()))
         case _:

@@ -30,6 +30,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -120,8 +121,8 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue,
     if is_required:
         return None, ""
     if factory is not None and factory is not dataclasses.MISSING:
-        if factory in (list, dict):
-            return factory(), ""
+        if factory in (list, dict, set):
+            return ({} if factory is dict else []), ""
         return None, "its default is computed"
     plain = _plain(value)
     if plain is _MISSING:
@@ -146,7 +147,7 @@ def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
     around it.
     """
     match type_:
-        case ListOf(inner) | DictOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return secret_in(inner, around)
         case TupleOf(parts) | Union(parts):
             return any(secret_in(part, around) for part in parts)
@@ -254,6 +255,8 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return all(fits(part, element) for part in parts)
         case (TupleOf(some_elements), TupleOf(elements)):
             return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
+        case (SetOf(some, is_frozen), SetOf(element, also)):
+            return is_frozen == also and fits(some, element)
         case (DictOf(some), DictOf(value)):
             return fits(some, value)
         case (EnumOf(some_enum), EnumOf(enum)):

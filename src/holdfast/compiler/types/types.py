@@ -8,8 +8,8 @@ from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
 Type: TypeAlias = (
-    "Simple | TextOf | TextForm | EnumOf | ListOf | DictOf | TupleOf | ModelOf | ErrorOf | Union"
-    " | Opaque"
+    "Simple | TextOf | TextForm | EnumOf | ListOf | SetOf | DictOf | TupleOf | ModelOf | ErrorOf"
+    " | Union | Opaque"
 )
 
 
@@ -50,6 +50,14 @@ class ListOf:
 
     element: Type
     is_tuple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf:
+    """A set or a frozenset. Its JSON is a list without equal members, whose order means nothing."""
+
+    element: Type
+    is_frozen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +113,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """JSON that has another form in Python (a set, bytes …). A workflow can pass it on, but not
-    read it.
-    """
+    """JSON whose Python form is different (bytes …): it is passed on and never read."""
 
     name: str
 
@@ -178,6 +184,8 @@ def _merge(left: Type, right: Type) -> Type | None:
             return STR
         case ListOf(some, is_tuple), ListOf(other, also) if is_tuple == also:
             return ListOf(join(some, other), is_tuple)
+        case SetOf(some, is_frozen), SetOf(other, also) if is_frozen == also:
+            return SetOf(join(some, other), is_frozen)
         case DictOf(some), DictOf(other):
             return DictOf(join(some, other))
         case TupleOf(parts), TupleOf(others) if len(parts) == len(others):
@@ -211,7 +219,7 @@ def has_duration(type_: Type) -> bool:
     For a Union it is True when any member has a duration, even next to an unknown type.
     """
     match type_:
-        case ListOf(inner) | DictOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return has_duration(inner)
         case TupleOf(parts) | Union(parts):
             return any(map(has_duration, parts))
@@ -222,7 +230,7 @@ def has_duration(type_: Type) -> bool:
 def has_error(type_: Type) -> bool:
     """Return True for the variable of an `except`, or a type with one: it has no JSON."""
     match type_:
-        case ListOf(inner) | DictOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return has_error(inner)
         case TupleOf(parts) | Union(parts):
             return any(map(has_error, parts))
@@ -263,7 +271,7 @@ def is_refused(*types_: Type) -> bool:
                     return True
             case ModelOf() | TextOf():
                 pass
-            case ListOf(inner) | DictOf(inner):
+            case ListOf(inner) | SetOf(inner) | DictOf(inner):
                 if is_refused(inner):
                     return True
             case TupleOf(parts) | Union(parts):
@@ -286,22 +294,22 @@ def is_text(type_: Type) -> bool:
 def may_be_list(type_: Type) -> bool:
     """Return True when JSONata might flatten the value: it is a list, or may be one."""
     return any(
-        member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | TupleOf | Opaque)
+        member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | SetOf | TupleOf | Opaque)
         for member in members_of(type_)
     )
 
 
 def is_list(type_: Type) -> bool | None:
-    """Return True when the value is a list, False when it is not; None when that is known only at
-    run time.
-    """
-    if isinstance(type_, ListOf | TupleOf):
+    """Return True or False; None when only the run shows it."""
+    if isinstance(type_, ListOf | SetOf | TupleOf):
         return True
     return None if may_be_list(type_) else False
 
 
 def element_of(type_: Type) -> Type | None:
-    """Return the type of the items; None for a type that is no list."""
+    """The type of the items, or None for a type other than a list. A set has no order to go
+    through.
+    """
     match type_:
         case ListOf(element):
             return element
@@ -322,6 +330,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
             return type_
         case ListOf(element, is_tuple):
             return ListOf(bounded(element, depth + 1), is_tuple)
+        case SetOf(element, is_frozen):
+            return SetOf(bounded(element, depth + 1), is_frozen)
         case DictOf(value):
             return DictOf(bounded(value, depth + 1))
         case TupleOf(elements):
@@ -345,6 +355,9 @@ def describe(type_: Type) -> str:
             return f"tuple[{describe(element)}, ...]"
         case ListOf(element):
             return f"list[{describe(element)}]" if element != NEVER else "list"
+        case SetOf(element, is_frozen):
+            name = "frozenset" if is_frozen else "set"
+            return f"{name}[{describe(element)}]" if element != NEVER else name
         case DictOf(value):
             return f"dict[str, {describe(value)}]" if value != NEVER else "dict"
         case TupleOf(elements):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, Final
 
+from holdfast.core.decision import iso_time
 from holdfast.core.waits import takes_answer
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS, NAME_CHARACTERS_MAX
@@ -33,6 +34,8 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.json_values import require_plain
 
+_SHOW: Final = "`holdfast show {}` says what the execution waits for now"
+
 
 def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
     """Store an answer. `request`: token, and output, or error and cause?.
@@ -54,11 +57,13 @@ def give(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
     if request.get("by"):
         mark["by"] = str(request["by"])[:NAME_CHARACTERS_MAX]
     if not (yield from store_answer(token, now_ms, given, mark)):
+        partition = keys.inbox(token.tenant, token.run)
+        first = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
         raise RequestError(
             "HF231",
-            "another answer has been given before",
+            f"another answer was given before{_told(first)}",
             status=409,
-            help="see the execution",
+            help=_SHOW.format(token.run),
         )
     return {"execution": token.run}
 
@@ -131,13 +136,21 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
     partition = keys.inbox(token.tenant, token.run)
     found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
     if found is None or not _is_repeated(known, found, request):
-        raise RequestError(
-            "HF232",
-            "nobody waits for this answer any more",
-            status=409,
-            help="see what the execution waits for now",
+        message = (
+            "the execution does not wait for this answer"
+            if found is None
+            else f"another answer was given before{_told(found)}"
         )
+        raise RequestError("HF232", message, status=409, help=_SHOW.format(token.run))
     return inbox.answer_in(found)
+
+
+def _told(item: Item | None) -> str:
+    """Return by whom and when a stored answer was given. A callback's answer names no author."""
+    if item is None:
+        return ""
+    by = f" by {item['by']!s}" if "by" in item else ""
+    return f"{by} at {iso_time(int(item['at']))}"
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:

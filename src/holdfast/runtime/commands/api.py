@@ -11,7 +11,7 @@ Rules of the commands:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.runtime.commands import (
@@ -20,6 +20,7 @@ from holdfast.runtime.commands import (
     counts,
     events,
     fork,
+    graphs,
     kept,
     limits,
     pause,
@@ -35,7 +36,7 @@ from holdfast.runtime.commands import (
     stop,
 )
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.payloads import Types
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Types
 from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import JsonResult
@@ -56,15 +57,31 @@ class Front:
     keys: SigningKeys
     formats: Formats = FORMATS
     limit_book: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     @property
     def known(self) -> Lookup:
         return Lookup(
-            self.programs, self.workflows, self.keys, self.formats, self.types, self.limit_book
+            self.programs,
+            self.workflows,
+            self.keys,
+            self.formats,
+            self.types,
+            self.limit_book,
+            self.graphs,
         )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return start.start(self.known, tenant, request, chance)
+
+    def register(self, tenant: str, text: str) -> JsonResult:
+        return graphs.register(self.known, tenant, text)
+
+    def list_workflows(self, tenant: str) -> JsonResult:
+        return graphs.workflows(self.known, tenant)
+
+    def workflow(self, tenant: str, name: str) -> JsonResult:
+        return graphs.workflow(self.known, tenant, name)
 
     def stop(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
@@ -107,7 +124,7 @@ class Front:
         return fork.fork(self.known, tenant, identifier, request, chance)
 
     def counts(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-        return counts.counts(tenant, request)
+        return counts.counts(self.known, tenant, request)
 
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
@@ -152,7 +169,7 @@ class Front:
         return schedules.schedules_of(tenant)
 
     def schedule(self, tenant: str, name: str) -> JsonResult:
-        return schedules.schedule(tenant, name)
+        return schedules.schedule(self.known, tenant, name)
 
     def create_schedule(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return schedules.create(self.known, tenant, request)

@@ -15,6 +15,7 @@ from holdfast.runtime import bulk
 from holdfast.runtime.bulk import OPERATIONS, RATE_DEFAULT, RATE_MAX, RATE_MIN, Operation
 from holdfast.runtime.commands import queries
 from holdfast.runtime.commands.fields import reason_and_author
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.list_filter import among, list_filter
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import normalised
@@ -135,7 +136,7 @@ def _checked(
     }
     _require_possible(known, asked)
     if name == "migrate":
-        asked["fields"] = {**given, "to": _target(known, asked)}
+        asked["fields"] = {**given, "to": (yield from _target(known, tenant, asked))}
     if name == "event":
         wanted = yield from known.event_payload(tenant, given["name"], "")
         data = normalised(known.types, tenant, wanted, given["data"], f"event {given['name']!r}")
@@ -161,10 +162,9 @@ def _fields(name: str, operation: Operation, request: Mapping[str, Any]) -> dict
     return given
 
 
-def _target(known: Lookup, asked: Mapping[str, Any]) -> Any:
-    """Return the definition to which all executions move. "latest" becomes the hash of the newest
-    one: during a deployment the workers have different newest definitions. Raises RequestError
-    HF204, HF501.
+def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[Effect, Any, Any]:
+    """Return the version that all executions move to. The newest one is named by its hash: during a
+    deployment workers know different newest versions. Raises RequestError HF204, HF501.
     """
     # Imported here because most bulk operations need none of these modules, which read whole
     # definitions: each module that is imported makes the start of a Lambda function slower.
@@ -180,9 +180,7 @@ def _target(known: Lookup, asked: Mapping[str, Any]) -> Any:
             "bulk migrate to the newest version needs one workflow",
             help="add the filter `workflow`, or name the version: --to HASH, --to back",
         )
-    if workflow not in known.workflows:
-        raise known.no_workflow(workflow)
-    return known.workflows[workflow].hash
+    return (yield from find_workflow(known, tenant, workflow)).definition.hash
 
 
 def _filters(request: Mapping[str, Any]) -> dict[str, Json]:

@@ -19,9 +19,12 @@ from typing import Any, Final
 from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
 from holdfast.limits import LIST_READ_MAX
+from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, list_filter
+from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, ListPage, QueryList, Together
 from holdfast.runtime.listing import (
+    NEWEST,
     ListEntry,
     is_kept,
     partitions_of,
@@ -36,17 +39,14 @@ from holdfast.runtime.wait_rows import read_row
 GROUPS: Final = ("workflow", "status", "wait")
 
 
-def counts(tenant: str, request: Mapping[str, Any]) -> JsonResult:
+def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
     """Count one part of the executions. `request`: by? (names of `GROUPS` with commas, default
     status), workflow?, status?, since?, until?, after?.
 
-    The response has:
-    * `counts`: one row for each group.
-    * `oldest`: the execution of this part that has waited longest, if any waits.
-    * `at`: the time of the count.
-    * `next`: where the next part begins, while there are more parts.
-
-    Costs at most twelve queries. Raises RequestError HF204, HF205, HF209, HF482.
+    The answer has `counts`, one row for each group, `oldest`, the execution of this part that waits
+    longest, if any waits, `at`, the time, and `next` while there are other parts. Costs at most
+    twelve queries, and eight more when the first part of a workflow that is not deployed is empty.
+    Raises RequestError HF204, HF205, HF209, HF482.
     """
     groups = _groups(request.get("by"))
     wanted = list_filter(
@@ -54,6 +54,9 @@ def counts(tenant: str, request: Mapping[str, Any]) -> JsonResult:
     )
     now_ms = yield Clock()
     entries, after = yield from _part(tenant, wanted, now_ms)
+    is_known = wanted.workflow is None or wanted.workflow in known.workflows
+    if not (is_known or entries or after) and wanted.before == NEWEST:
+        yield from require_listed(known, tenant, wanted.workflow, now_ms)
     counted = Counter(tuple(_label(entry, group) for group in groups) for entry in entries)
     rows = [
         {**dict(zip(groups, labels, strict=True)), "count": number}

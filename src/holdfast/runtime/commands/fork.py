@@ -35,8 +35,8 @@ def fork(
     """Start a fork. `request`: step, input?, set? (an object: variables by name), reason, by?.
 
     Return `execution`, `fork_of`, `step`, and `not_taken_back`: the tasks that have run in the
-    origin since it entered the step, its child executions, and the events that it has used since.
-    Raises RequestError HF210, HF216, HF217, HF234.
+    origin since it entered the step, its child executions, and the events it has used since.
+    Raises RequestError HF210, HF211, HF216, HF217, HF234.
     """
     words = reason_and_author(request)
     log = yield from known.require_log(tenant, identifier)
@@ -56,7 +56,7 @@ def fork(
     place = forking.begin_of(events, entered)
     assert place is not None
     begun = forking.base(events[: place + 1])
-    given = _overrides(known, tenant, begun, request)
+    given = yield from _overrides(known, tenant, begun, request)
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
     run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
@@ -110,8 +110,10 @@ def _entered(run: str, events: Sequence[Event], step: Any) -> int:
 
 def _overrides(
     known: Lookup, tenant: str, begun: Execution, request: Mapping[str, Any]
-) -> dict[str, Json]:
-    """Return `set`, and `input` if it is given. Raises RequestError HF210, HF216, HF217."""
+) -> Generator[Effect, Any, dict[str, Json]]:
+    """Return `set`, and `input` where it is given. Raises RequestError HF210, HF211, HF216,
+    HF217.
+    """
     (frame,) = begun.frames.values()
     if frame.cancelled is not None or begun.stopping is not None:
         raise _cannot(begun.run, f"undoes its work in {frame.position}", "fork at an earlier step")
@@ -123,6 +125,9 @@ def _overrides(
             f"{frame.position} has no variable {', '.join(unknown)[:90] or repr(changed)[:90]}",
             help=f"those that it has: {', '.join(sorted(frame.variables)) or 'none'}",
         )
+    if changed:
+        definition = yield from known.programs.fetch(tenant, begun.definition)
+        _require_forms(definition.source_map.get("shapes", {}), changed)
     given: dict[str, Json] = {"set": changed}
     if "input" not in request:
         return given
@@ -134,6 +139,20 @@ def _overrides(
         )
     data = known.types.normalise_input(tenant, begun.workflow, request["input"])
     return {**given, "input": data}
+
+
+def _require_forms(shapes: Mapping[str, Any], changed: Mapping[str, Json]) -> None:
+    """Raise RequestError HF211 for a value that the workflow's own code could not have assigned."""
+    from holdfast.runtime.commands.variable_forms import misfit  # noqa: PLC0415  # rarely needed
+
+    for name, value in changed.items():
+        why = misfit(shapes, name, value)
+        if why is not None:
+            raise RequestError(
+                "HF211",
+                f"the value of the variable {name} does not fit: {why}",
+                help="`holdfast history` shows the values that it had",
+            )
 
 
 def _since(run: str, events: Sequence[Event]) -> dict[str, list[str]]:

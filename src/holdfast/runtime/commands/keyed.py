@@ -165,7 +165,7 @@ def take(
             "ih": digest,
             "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
         }
-        written = yield _change(slot, row, fields, ("held", "until"))
+        written = yield _change(slot, row, fields, ("ttl", "held", "until"))
         if written.is_done:
             return KeyOwner(run, body, digest, is_new=True)
         row = written.item or None
@@ -195,7 +195,7 @@ def _change(
         keys.ONLY,
         put={FORMAT_FIELD: FORMAT, "key": slot.key, **fields},
         add={"n": 1},
-        remove=("ttl", *removed),
+        remove=removed,
         where=(Condition("n", "=", number, or_absent=row is None),),
     )
 
@@ -265,9 +265,16 @@ def release(slot: KeySlot, state: Execution, now_ms: int) -> Generator[Effect, A
 
 
 def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
-    """Keep or take the key for an ended execution that is about to continue. Raises RequestError
-    HF561 when another execution has the key.
+    """Keep or take the key for an ended execution, before the request of its retry is stored. A
+    retry that is never carried out leaves a row which TTL deletes.
+
+    Raises RequestError HF561 when another execution has the key.
     """
+    yield from _hold(known, tenant, state, is_stored=False)
+
+
+def _hold(known: Lookup, tenant: str, state: Execution, *, is_stored: bool) -> NoResult:
+    """Hold the key. `is_stored`: a worker carries the stored retry out."""
     rule = rule_for(known, state.workflow)
     key = None if rule is None else (yield from key_of(tenant, state.run))
     if rule is None or key is None:
@@ -286,16 +293,26 @@ def hold_for_retry(known: Lookup, tenant: str, state: Execution) -> NoResult:
             )
         held = {"held": state.redrives, "until": now_ms + RETRY_HOLD_MS}
         fields = {"run": state.run, "t0": state.started_ms, "ih": "", **held}
-        written = yield _change(slot, row, fields, ("body",))
+        # A row of this execution without a TTL is that of an open one: a worker carries out a retry
+        # that another request has stored, or the end has not released the key yet.
+        is_open = row is not None and row.get("run") == state.run and "ttl" not in row
+        if is_stored or is_open:
+            written = yield _change(slot, row, fields, ("ttl", "body"))
+        else:
+            ttl = {"ttl": now_ms // 1_000 + START_RESENT_SECONDS_MAX}
+            written = yield _change(slot, row, {**fields, **ttl}, ("body",))
         if written.is_done:
             return
     raise busy(slot)
 
 
 def continue_with_key(known: Lookup, tenant: str, state: Execution) -> NoResult:
-    """Hold the key for the commit of a retry. Raises as `hold_for_retry` does."""
-    yield from hold_for_retry(known, tenant, state)
-    # The end of the execution has set a TTL for this row, but the next end needs the row, too.
+    """Hold the key for the record of a retry. Raises as `hold_for_retry` does.
+
+    From that record on the execution is open for any time, so its rows lose their TTL.
+    """
+    yield from _hold(known, tenant, state, is_stored=True)
+    # The end has set a TTL, and the next end needs the key too.
     partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
     yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
 

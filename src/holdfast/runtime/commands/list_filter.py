@@ -24,7 +24,7 @@ from holdfast.core.state import STATUSES
 from holdfast.core.subjects import ERROR_CHARACTERS_MAX as SHORT_ERROR_CHARACTERS
 from holdfast.core.subjects import TARGET_CHARACTERS_MAX, WaitKind
 from holdfast.errors import RequestError
-from holdfast.limits import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX
+from holdfast.limits import ERROR_CHARACTERS_MAX, NAME_CHARACTERS_MAX, REQUEST_SUFFIX
 from holdfast.runtime.attribute_filter import (
     AttributeCondition,
     is_ordered_by_value,
@@ -185,11 +185,14 @@ def _waits(request: Mapping[str, Any]) -> WaitFilter | None:
     if waiting_for is None and error is None and until_ms is None:
         return None
     kind, _, target = (waiting_for or "").partition(":")
+    if kind == "request" and target:
+        kind, target = WaitKind.EVENT, target + REQUEST_SUFFIX
     if waiting_for is not None and kind not in set(WaitKind):
         raise RequestError(
             "HF204",
             f"waiting_for is {waiting_for!r:.90}; {kind!r:.40} is no kind of wait",
-            help=f"use one of {', '.join(WaitKind)}; a target may follow, as in `event:paid`",
+            help=f"use one of {', '.join(WaitKind)}; a target may follow, as in `event:paid`; "
+            "or `request:NAME`",
         )
     return WaitFilter(
         kind=WaitKind(kind) if kind else None,

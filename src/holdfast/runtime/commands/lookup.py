@@ -3,8 +3,9 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows and up to 200 state machines
-    fulfil:order-7          its name, among those of one workflow (deployed or not) or state machine
+    order-7                 its name, among the deployed workflows, the registered graphs and up to
+                            200 state machines
+    fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
 """
@@ -12,21 +13,22 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, known_names
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
 from holdfast.runtime import children, inbox
-from holdfast.runtime.commands.payloads import Payload, Types
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage import graphs, keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
@@ -56,6 +58,7 @@ class Lookup:
     formats: Formats
     types: Types
     limits: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -71,9 +74,11 @@ class Lookup:
         return self.workflows[name]
 
     def no_workflow(self, name: Any) -> RequestError:
-        known = ", ".join(sorted(self.workflows)) or "none"
         return RequestError(
-            "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            "HF205",
+            f"there is no workflow {name!r:.90}",
+            status=404,
+            help=known_names(name, self.workflows),
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
@@ -87,12 +92,7 @@ class Lookup:
             found = yield from self._waiters_definition(tenant, name, key)
         if found is not None:
             return Payload.of_event(found, name)
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}, and nobody waits for it",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
+        raise _no_event(name, declared)
 
     def declared_type(self, name: str) -> str | None:
         """Return the name of the event's type in the deployed workflows; None when none has it."""
@@ -185,8 +185,8 @@ class Lookup:
         """Return the id of the execution that the identifier names; the docstring of this module
         shows the forms.
 
-        A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
-        when several executions have the name: a guess could stop the wrong one.
+        A name costs a read for each deployed workflow, registered graph and state machine. Raises
+        RequestError HF214 when several executions have the name: a guess could stop the wrong one.
         """
         if keys.is_run(identifier):
             return identifier
@@ -202,7 +202,9 @@ class Lookup:
         if colon:
             owners = _owners(owner)
         else:
-            owners = [*sorted(self.workflows), *(yield from _machine_workflows(tenant))]
+            registered = set((yield from graphs.names(tenant))) - self.workflows.keys()
+            machines = yield from _machine_workflows(tenant)
+            owners = [*sorted(self.workflows), *sorted(registered), *machines]
         runs: dict[str, str] = {}
         for workflow in owners:
             run = yield from self.find_named(tenant, workflow, name)
@@ -291,6 +293,23 @@ def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:
         f"executions of {len(owners)} workflows are named {name!r}: {found}",
         status=409,
         help=f"give the id, or the workflow, too: {min(owners)}:{name}",
+    )
+
+
+def _no_event(name: Any, declared: Iterable[str]) -> RequestError:
+    """Return HF206. Callers write the name of a request without the mark at its end."""
+    marked = [one for one in declared if one.endswith(REQUEST_SUFFIX)]
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what, named = "a request", name.removesuffix(REQUEST_SUFFIX)
+        known = [one.removesuffix(REQUEST_SUFFIX) for one in marked]
+    else:
+        what, named = "an event", name
+        known = [one for one in declared if one not in marked]
+    return RequestError(
+        "HF206",
+        f"no workflow declares {what} named {named!r:.90}, and no execution waits for it",
+        status=404,
+        help=known_names(named, known),
     )
 
 

@@ -20,6 +20,7 @@ from holdfast.migration.version import Version
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.fields import flag, reason_and_author
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage.definitions import Definition
@@ -89,9 +90,7 @@ def _target(
 ) -> Generator[Effect, Any, Definition]:
     """Return the definition that the request names. Raises RequestError HF540, HF542."""
     if to == LATEST:
-        if state.workflow not in known.workflows:
-            raise known.no_workflow(state.workflow)
-        return known.workflows[state.workflow]
+        return (yield from find_workflow(known, tenant, state.workflow)).definition
     if to == BACK:
         if not state.migrated_from:
             raise _no_definition(state.run, "was not migrated, so there is nothing to go back to")

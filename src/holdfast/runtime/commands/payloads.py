@@ -45,6 +45,35 @@ class Types(Protocol):
         """
 
 
+class Graphs(Protocol):
+    """The compiler of graphs that are registered at run time, with the tasks of the deployed
+    code.
+    """
+
+    def compile(self, text: str, /) -> tuple[str, Definition]:
+        """Return the name and the definition of the graph in a document.
+
+        Raises RequestError HF440 with everything that is wrong.
+        """
+
+    def normalise_input(self, tenant: str, text: str, value: Json, /) -> Json:
+        """Return the input of the graph in the form of its type, with its secrets sealed.
+
+        Raises RequestError HF210; HF444 when the deployed code no longer fits the document;
+        VaultFault.
+        """
+
+
+class NoGraphs:
+    """The `Graphs` of a host without tasks: every document names a task that it lacks."""
+
+    def compile(self, _text: str) -> tuple[str, Definition]:
+        raise RequestError("HF440", "this host has no tasks for the steps of a graph")
+
+    def normalise_input(self, _tenant: str, text: str, _value: Json) -> Json:
+        return self.compile(text)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Payload:
     """The type of an event or an answer. `reference` is its name in the source map, None when no

@@ -15,8 +15,9 @@ from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
-from holdfast.runtime.commands import limits, presentation
+from holdfast.runtime.commands import archived, limits, presentation
 from holdfast.runtime.commands.fork import forks_of
+from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
 from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.search_list import read_search_page
@@ -39,10 +40,17 @@ def describe(
     """Describe an execution. `identifier` is its id, name or ARN; see `lookup`. `with_forks`: also
     read which executions began as copies of it, with one more query.
 
-    `omitted` names the fields that are too large for the response, if any. `last_failure` has the
-    traceback of the newest failed attempt, if a record since the last snapshot contains one.
+    An execution that TTL has deleted is read from the archive; `archived` then says where it is.
+    `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
+    traceback of the newest failed attempt, if the records since the last snapshot have one.
     """
-    log = yield from known.require_log(tenant, identifier)
+    try:
+        log = yield from known.require_log(tenant, identifier)
+    except RequestError:
+        kept = yield from archived.describe(tenant, identifier)
+        if kept is None:
+            raise
+        return _without_large(kept)
     held = yield from quarantine.held_in(log)
     if log.state is None and held is not None:
         return quarantine.not_begun(held)
@@ -100,6 +108,11 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
     parts = Forwards(tenant, run, max(place[0], 0), known.formats)
     page = _HistoryPage()
     records = yield from parts.next()
+    if not records:
+        kept = yield from archived.events(tenant, run, place)
+        if kept is not None:
+            page.add(kept[1])
+            return {"execution": kept[0], **page.shown()}
     if not records and after is None:
         run = (yield from known.require_log(tenant, identifier)).run
     while records and not page.is_full:
@@ -167,7 +180,7 @@ def executions(
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
     if not (is_known or rows or page.after) and wanted.before == NEWEST:
-        yield from _require_listed(lookup, tenant, wanted.workflow, now_ms)
+        yield from require_listed(lookup, tenant, wanted.workflow, now_ms)
     if not is_ordered_by_value(wanted.attributes):
         rows.sort(key=lambda row: row["started_ms"], reverse=True)
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
@@ -199,18 +212,6 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
         now_ms=now_ms,
     )
     return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
-
-
-def _require_listed(
-    lookup: Lookup, tenant: str, workflow: str | None, now_ms: int
-) -> Generator[Effect, Any, None]:
-    """Raise RequestError HF205 when no execution was ever listed with this workflow name.
-
-    A workflow that has only executions of other statuses is valid: its list is empty.
-    """
-    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
-    if not page.entries and page.after is None:
-        raise lookup.no_workflow(workflow)
 
 
 def _with_held(

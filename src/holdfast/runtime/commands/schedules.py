@@ -51,14 +51,19 @@ def schedules_of(tenant: str) -> JsonResult:
     return {"schedules": [_shown(one) for one in found]}
 
 
-def schedule(tenant: str, name: str) -> JsonResult:
-    """Return one schedule with its next five nominal times. Raises RequestError HF245 (404)."""
+def schedule(known: Lookup, tenant: str, name: str) -> JsonResult:
+    """Return one schedule with its next five nominal times. Raises RequestError HF245 (404).
+
+    A schedule notes the end of an execution at its next time; `running` is read from the logs.
+    """
     found = yield from _require(tenant, name)
     times, at_ms = list[int](), found.progress.next_ms
     while at_ms is not None and len(times) < _SHOWN_TIMES and not found.progress.is_paused:
         times.append(at_ms)
         at_ms = next_after(found.plan.rule, at_ms)
-    return {**_shown(found), "times": list(map(iso_time, times))}
+    now_ms = yield Clock()
+    running, _ = yield from schedules.running(tenant, found.progress.open, now_ms, known.formats)
+    return {**_shown(found), "running": list(running), "times": list(map(iso_time, times))}
 
 
 def _require(tenant: str, name: str) -> Generator[Effect, Any, StoredSchedule]:

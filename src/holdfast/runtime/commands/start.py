@@ -19,6 +19,7 @@ from holdfast.limits import NAME_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import hash_of, priority_of
+from holdfast.runtime.commands.graphs import find_workflow, normalised_input
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start, put_start
 from holdfast.runtime.effects import (
@@ -84,17 +85,17 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 def of_workflow(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
-    """Return the start of a deployed workflow, and the input converted to its type.
+    """Return the start of a workflow, and the input in the form of its type.
 
     `request`: workflow, input?, name?, priority?. This stores the definition, before an execution
     can refer to it.
     """
-    definition = known.workflow(request.get("workflow"))
-    workflow = str(request["workflow"])
+    found = yield from find_workflow(known, tenant, request.get("workflow"))
+    workflow, definition = found.name, found.definition
     name = request.get("name")
     if name is not None:
         keys.require_execution_name(name)
-    data = known.types.normalise_input(tenant, workflow, request.get("input"))
+    data = normalised_input(known, tenant, found, request.get("input"))
     now_ms = yield Clock()
     yield from known.programs.store(tenant, definition)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
