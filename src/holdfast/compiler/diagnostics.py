@@ -1,4 +1,6 @@
-"""Refusals of the compiler: one line, the source line, a caret, and help that is code to type."""
+"""Refusals of the compiler: a message, the source line, a mark under it, and help that shows code
+to write.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,7 @@ class Diagnostic:
 
 
 class CompileErrors(WorkflowError):  # noqa: N818 - there may be several
-    """Everything that was refused in a module, in source order."""
+    """All refusals of a module, in the order of the source."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(set(diagnostics)))

@@ -41,23 +41,24 @@ _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 @dataclass(slots=True)
 class MachineParts:
-    """The parts that all branches of one machine share, and the facts for its map."""
+    """What all branches of one machine have in common, and the data for its map."""
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
     #: The tasks by name, and the module that defines each.
     tasks: dict[str, str] = field(default_factory=dict)
-    #: The tasks that had another name before: old name to new name.
+    #: The tasks that were renamed: old name to new name.
     renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    #: How parts are taken back when the execution is stopped in them, innermost first.
+    #: For each part with an undo: how it is undone when the execution is stopped in it, innermost
+    #: first.
     undos: list[dict[str, Any]] = field(default_factory=list)
-    #: Sets of states that no cancelling interrupts.
+    #: Sets of states that a cancellation does not interrupt.
     shielded: list[list[str]] = field(default_factory=list)
-    #: Blocks that are bounded in time, innermost first.
+    #: Blocks with a time limit, innermost first.
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
     def note_task(self, task: Task[..., Any]) -> None:
@@ -114,7 +115,8 @@ def _elsewhere(task: Task[..., Any], state: dict[str, Any]) -> dict[str, Any]:
 def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
     match task:
         case AwsCall():
-            # The action exists: the call's arguments were lowered against its model.
+            # The action exists, because the arguments of the call were checked against the
+            # service's model.
             return f"arn:aws:states:::{action_of(task.service, task.action).target}"
         case ServiceCall():
             return f"arn:aws:states:::{HTTP_TARGET}"
@@ -125,7 +127,7 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 
-#: An argument that cannot be evaluated is not a failed attempt: Python raises at once.
+#: If the expression of an argument fails, Python raises at once. So this failure is not retried.
 NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
     "ErrorEquals": [error_names.QUERY_EVALUATION_ERROR],
     "MaxAttempts": 0,
@@ -195,8 +197,8 @@ def note_state(attributes: Noted) -> tuple[str, dict[str, Any]]:
 
 
 def output_of(value: QueryTree) -> Any:
-    """Return an Output for the value. A null is written as an expression, because ASL would read it
-    as an absent Output.
+    """Return an Output for the value. None is written as an expression, because ASL would read a
+    null as an absent Output.
     """
     return expression(NULL) if value == NULL else template(value)
 
@@ -220,6 +222,6 @@ def compensation_failed(task_name: str) -> Any:
 
 
 def short_name(text: str) -> str:
-    """`parcels = each(order.lines, lambda …)` -> `parcels = each(…)`."""
+    """Shorten `parcels = each(order.lines, lambda …)` to `parcels = each(…)`."""
     found = _BRANCHED.match(text)
     return f"{found.group(1)}(…)" if found else text

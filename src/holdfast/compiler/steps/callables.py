@@ -1,4 +1,4 @@
-"""The tasks and workflows that can be steps."""
+"""Which tasks and workflows can be steps, and why others cannot."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
 
 
 def _tasks_inside(declared: Pure[..., Any]) -> Iterator[Obstacle]:
-    """The tasks that a @pure function reads: the engine would neither record nor retry them."""
+    """Yield the tasks that a `@pure` function calls: the engine would neither record nor retry
+    them.
+    """
     code = getattr(declared.function, "__code__", None)
     if code is None:
         return
