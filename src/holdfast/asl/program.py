@@ -137,7 +137,8 @@ TaskKind: TypeAlias = Literal[
 class TaskState:
     """A Task state. `target` depends on the kind: the function's name or its ARN, the service's
     action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN or
-    "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty. `credentials` gives {"RoleArn": …}.
+    "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty.
+    `credentials` gives {"RoleArn": …}.
     """
 
     name: str
