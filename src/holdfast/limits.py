@@ -65,6 +65,8 @@ LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before i
 HIDDEN_SECONDS_MAX: Final = 11 * 3_600  # SQS hides a message for at most 12 hours from its receipt
 READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
+#: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
+POOL_HEARTBEAT_SECONDS: Final = 60
 CLAIM_GRACE_MS: Final = 5_000
 # a retry that runs this long after its due time takes a lease; before OVERDUE_SECONDS
 CLAIM_LATE_MS: Final = 30_000

@@ -120,6 +120,17 @@ def test_sizes_and_log_retention_are_those_that_were_given(shop: Template) -> No
     assert {days[name] for name in days if name.startswith("Other")} == {30}
 
 
+def test_a_machine_may_work_for_its_pool_and_no_more(shop: Template) -> None:
+    [policy] = [
+        one
+        for one in shop.properties("AWS::IAM::Policy").values()
+        if [target_of(role) for role in one["Roles"]] == ["Machine"]
+    ]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "execute-api:Invoke"
+    assert statement["Resource"]["Fn::Join"][1][-1] == "/$default/POST/pools/gpu/*"
+
+
 def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Template) -> None:
     [policy] = [
         one

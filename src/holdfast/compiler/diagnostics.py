@@ -83,7 +83,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
-        "HF187": "a secret for a task that runs on a function of its own",
+        "HF187": "a secret for a task that runs outside of the engine",
     }
 )
 
