@@ -22,6 +22,8 @@ BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
 SQS_DELAY_SECONDS_MAX: Final = 900
 SQS_BATCH_ENTRIES_MAX: Final = 10
 SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
+#: Lambda takes and returns 6 MiB in a synchronous call.
+GROUP_PAYLOAD_BYTES_MAX: Final = 6_000_000
 BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
@@ -63,6 +65,8 @@ LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before i
 HIDDEN_SECONDS_MAX: Final = 11 * 3_600  # SQS hides a message for at most 12 hours from its receipt
 READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
+#: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
+POOL_HEARTBEAT_SECONDS: Final = 60
 CLAIM_GRACE_MS: Final = 5_000
 # a retry that runs this long after its due time takes a lease; before OVERDUE_SECONDS
 CLAIM_LATE_MS: Final = 30_000

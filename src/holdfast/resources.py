@@ -48,7 +48,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction:
-    """One Lambda function. `module` is the package under functions/ that holds `handler`."""
+    """One Lambda function. `module` is the package under functions/ that holds `handler`.
+
+    `reserved_concurrency` 0: none is reserved, and the account's limit alone bounds it.
+    """
 
     name: str
     module: str
@@ -163,6 +166,8 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # "off": state machines of the API have no limit of 256 KiB on their data.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
+# The functions of the groups of tasks, as `payments=arn:…,mail=arn:…` (API and workers).
+ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
@@ -267,6 +272,11 @@ ROUTES: Final = (
     "POST /questions/{id}/claim",
     "POST /questions/{id}/release",
     "POST /questions/{id}/delegate",
+    "GET /pools",
+    "POST /pools/{name}/announce",
+    "POST /pools/{name}/poll",
+    "POST /pools/{name}/heartbeat",
+    "POST /pools/{name}/answer",
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",

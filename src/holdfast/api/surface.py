@@ -18,6 +18,7 @@ from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     BlockTimeout,
     CompensationFailed,
+    GroupFailed,
     HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
@@ -41,6 +42,7 @@ __all__ = [
     "BlockTimeout",
     "Cancelled",
     "CompensationFailed",
+    "GroupFailed",
     "Harness",
     "HeartbeatMissed",
     "InvalidArguments",

@@ -37,6 +37,7 @@ from holdfast.local.announcing import announced
 from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
 from holdfast.local.gateway import REGION
+from holdfast.local.group_calls import own_tasks
 from holdfast.local.pump import Cloud, Handlers, LambdaContext, Pump
 from holdfast.local.sqlite.cloud import SqliteCloud
 from holdfast.local.sqlite.ports import SqlitePorts
@@ -198,7 +199,7 @@ class _Tasks(TaskRunner):
 
     def __init__(self, deployment: Deployment) -> None:
         super().__init__(
-            deployment.run_task, lambda: _services(self.host), elsewhere_of(deployment)
+            own_tasks(deployment), lambda: _services(self.host), elsewhere_of(deployment)
         )
 
 

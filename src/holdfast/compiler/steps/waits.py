@@ -1,5 +1,5 @@
-"""`sleep`, `wait_for_event`, `ask`, `send`, `publish` and others: `ast` -> the action, and the type
-of its result.
+"""`sleep`, `wait_for_event`, `ask`, `send`, `publish` and others: from `ast` to the action and the
+type of its result.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, de
 from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
-#: The fields of a request, whose JSON is an array of the two.
+#: The fields of a request. Its JSON is an array with these two.
 REQUEST_FIELDS: Final = ("id", "data")
 
 
@@ -65,8 +65,8 @@ def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Typ
 
 
 def _not_negative(duration: TypedQuery) -> TypedQuery:
-    """Return the duration, at least 0: as in Python a negative time continues at once. A Wait with
-    one would fail, uncatchably.
+    """Return the duration, at least 0. As in Python a negative time continues at once; a Wait state
+    would fail, and no handler could catch that.
     """
     if isinstance(duration.query, Constant):
         return duration
@@ -90,8 +90,8 @@ def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Actio
 
 
 def _with_offset(text: QueryTree) -> QueryTree:
-    """Return the timestamp, or an error when it has no offset: no Catch could handle a Wait's own
-    error.
+    """Return the timestamp, or an error when it has no offset. Without this check the Wait state
+    itself would fail, and no handler could catch that.
     """
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
@@ -131,7 +131,9 @@ def _event_name(expressions: Expressions, node: ast.expr) -> str:
 def lower_receive(
     expressions: Expressions, node: ast.Call, found: Arguments
 ) -> tuple[Action, Type]:
-    """Lower the wait of `receive`. A request is an event whose data is the id and what is asked."""
+    """Lower the wait of `receive`. A request is an event with two parts: the id of the request, and
+    its content.
+    """
     action, type_ = lower_wait_for_event(expressions, node, found)
     assert isinstance(action, WaitForEvent)
     asked = replace(action, event=action.event + REQUEST_SUFFIX)
@@ -252,14 +254,14 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     if not isinstance(node, ast.Name):
-        # Any annotation can be the field of a model.
+        # The field of a model may have any annotation, so suggest a model.
         text = expressions.unit.text(node)
         help_ = f"class BankConfirmation(BaseModel): value: {text}"
     raise refuse(expressions, node, "HF053", message, help_)
 
 
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
-    """Return the type that `node` names; None when it cannot be found again by its name."""
+    """Return the type that `node` names; None when it cannot be found by its name later."""
     match node:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = [_find_payload(unit, side) for side in (left, right)]
