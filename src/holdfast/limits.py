@@ -108,6 +108,9 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
+QUESTION_REMINDERS_MAX: Final = 10  # our choice: of one question
+# During a pause with frozen timers a due reminder waits for so long, then again.
+REMINDER_FROZEN_SECONDS: Final = 3_600
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16

@@ -52,6 +52,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF051": "text of a value that Python and JSONata write differently",
         "HF052": "a duration that is not whole seconds",
         "HF053": "an event or a question that is not declared plainly",
+        "HF411": "a reminder of a question that cannot come",
         "HF055": "steps of a graph that wait for each other",
         "HF056": "a step or task of a graph that does not exist, or is there twice",
         "HF057": "a graph that is not written in its form",
