@@ -226,6 +226,8 @@ FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}
 # `runtime/question_events.py` makes.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
+#: The event at the time of a reminder, if the question is still open.
+QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (
@@ -270,6 +272,11 @@ ROUTES: Final = (
     "POST /questions/{id}/claim",
     "POST /questions/{id}/release",
     "POST /questions/{id}/delegate",
+    "GET /pools",
+    "POST /pools/{name}/announce",
+    "POST /pools/{name}/poll",
+    "POST /pools/{name}/heartbeat",
+    "POST /pools/{name}/answer",
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",

@@ -56,6 +56,7 @@ RUN_BY: Final = {
     "limits.md": "tests/unit/limits_doc_test.py",
     "groups.md": "tests/unit/groups_doc_test.py",
     "services.md": "tests/unit/services_doc_test.py",
+    "long-tasks.md": "tests/unit/pools_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",

@@ -235,6 +235,12 @@ class Holdfast(Construct):
             *("POST /answers", "POST /questions/*"),
         )
 
+    def grant_work(self, grantee: iam.IGrantable, pool: str) -> iam.Grant:
+        """Allow a machine to work for a pool: to poll for its tasks, and to tell their ends. The
+        machine needs no right to the tables, queues and keys of the stack.
+        """
+        return self._grant_routes(grantee, f"POST /pools/{pool}/*")
+
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""
         on_bus = self._messaging.bus.grant_put_events_to(grantee)
