@@ -151,7 +151,7 @@ def grouped_project(directory: Path) -> Path:
     (shop / "shop" / "order.py").write_text(WORKFLOWS)
     cdk_json = json.loads((shop / "cdk.json").read_text())
     (shop / "cdk.json").write_text(json.dumps({**cdk_json, "app": f"{sys.executable} app.py"}))
-    lock = [sys.executable, "-m", "uv", "lock", "--quiet", "--project", shop]
+    lock = [sys.executable, "-m", "uv", "lock", "--quiet", "--project", str(shop)]
     subprocess.run(lock, check=True, timeout=120)
     return shop
 
