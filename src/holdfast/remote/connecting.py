@@ -6,6 +6,7 @@ Nothing is sent before the first call, so a client may be made while a module is
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -178,7 +179,18 @@ class _StackApi:
         found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name
         sign: Sign = _Signer(region) if self._token is None else bearer(self._token)
-        return over_http(_require_url(_api_url(found, self._name)), sign)
+        url = _require_url(_api_url(found, self._name))
+        authorities = os.environ.get("AWS_CA_BUNDLE")
+        return over_http(url, sign, server=_emulator_of(url), authorities=authorities)
+
+
+def _emulator_of(url: str) -> str:
+    """Return the emulator that answers for an API with an address of AWS; "" for AWS itself.
+
+    The names of AWS's hosts lead to AWS, whatever answers for CloudFormation.
+    """
+    is_gateway = _GATEWAY.fullmatch(urlsplit(url).hostname or "") is not None
+    return os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/") if is_gateway else ""
 
 
 def _api_url(outputs: Mapping[str, str], name: str) -> str:
