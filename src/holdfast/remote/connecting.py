@@ -179,18 +179,11 @@ class _StackApi:
         found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name
         sign: Sign = _Signer(region) if self._token is None else bearer(self._token)
-        url = _require_url(_api_url(found, self._name))
+        # An emulator's API has a host name that only the emulator routes by, or one of AWS's hosts.
+        emulator = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
         authorities = os.environ.get("AWS_CA_BUNDLE")
-        return over_http(url, sign, server=_emulator_of(url), authorities=authorities)
-
-
-def _emulator_of(url: str) -> str:
-    """Return the emulator that answers for an API with an address of AWS; "" for AWS itself.
-
-    The names of AWS's hosts lead to AWS, whatever answers for CloudFormation.
-    """
-    is_gateway = _GATEWAY.fullmatch(urlsplit(url).hostname or "") is not None
-    return os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/") if is_gateway else ""
+        url = _require_url(_api_url(found, self._name))
+        return over_http(url, sign, server=emulator, authorities=authorities)
 
 
 def _api_url(outputs: Mapping[str, str], name: str) -> str:
