@@ -106,6 +106,10 @@ class _Form:
         except ValidationError as error:
             return None, list(_problems(error, where))
 
+    def open_secrets(self, value: JsonValue, seals: Seals) -> None:
+        if self._has_secrets:
+            seals.opened(value)
+
     def restore(self, value: JsonValue, seals: Seals) -> Any:
         """The Python value of what `dump` gave."""
         if self._is_plain(value):
@@ -173,6 +177,14 @@ class Boundary:
         if problems:
             raise Misfit(problems)
         return values
+
+    def open_secrets(self, arguments: Mapping[str, JsonValue], seals: Seals) -> None:
+        """Open the secrets among the arguments, so that `seals` knows them. Raises ValueError,
+        VaultFault.
+        """
+        for name, form in self._parameters.items():
+            if name in arguments:
+                form.open_secrets(arguments[name], seals)
 
     def normalise_arguments(
         self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS

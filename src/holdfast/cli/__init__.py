@@ -35,6 +35,7 @@ from holdfast.cli import (
     starting,
     telling,
     watching,
+    working,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.cli.parsing import Parser
@@ -51,6 +52,7 @@ _COMMANDS: Final = (
     creating,
     authoring,
     local,
+    working,
     registering,
     starting,
     schedules,

@@ -1,12 +1,12 @@
-"""Counts of executions by workflow, status and wait, and the execution that waits longest.
+"""Counts of executions by workflow, status and wait, and the execution that has waited longest.
 
-Nothing keeps counts. They are made from the entries of the list when they are asked for, so they
-are right at that time. One request counts a part, and says where the next part begins:
+No counts are stored. Each request counts the entries of the list, so the result is right at that
+time. One request counts a part of them, and says where the next part begins:
 
     each query reads its partition down to some key, at most 2,000 entries
     the part is what lies above the highest of these keys, so no execution is counted twice
 
-An entry takes about 300 bytes: half a read unit for thirteen of them. An execution with several
+An entry takes about 300 bytes, so thirteen of them cost half a read unit. An execution with several
 waits counts once, under the wait that has lasted longest.
 """
 
@@ -35,7 +35,7 @@ from holdfast.runtime.listing import (
 from holdfast.runtime.storage import tables
 from holdfast.runtime.wait_rows import read_row
 
-#: The names by which executions are counted.
+#: The properties by which executions can be counted.
 GROUPS: Final = ("workflow", "status", "wait")
 
 
@@ -83,7 +83,9 @@ def _groups(given: Any) -> list[str]:
 def _part(
     tenant: str, wanted: ListFilter, now_ms: int
 ) -> Generator[Effect, Any, tuple[list[ListEntry], str | None]]:
-    """Return the entries of one part with their present waits, and the key of the next part."""
+    """Return the entries of one part with their present waits, and the key at which the next part
+    begins.
+    """
     partitions = partitions_of(tenant, wanted.statuses, wanted.workflow)
     of_waits = waits_partitions(tenant, wanted.workflow) if "RUNNING" in wanted.statuses else []
     pages: list[ListPage] = yield Together(
