@@ -31,7 +31,7 @@ def project(directory: Path) -> Path:
     settings = json.loads((shop / "cdk.json").read_text())
     # The environment of these tests has the CDK already; `uv run` would make another one.
     (shop / "cdk.json").write_text(json.dumps({**settings, "app": f"{sys.executable} app.py"}))
-    lock = [sys.executable, "-m", "uv", "lock", "--quiet", "--project", shop]
+    lock = [sys.executable, "-m", "uv", "lock", "--quiet", "--project", str(shop)]
     subprocess.run(lock, check=True, timeout=120)
     return shop
 
