@@ -38,7 +38,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.config import WorkerConfig
@@ -156,6 +156,9 @@ class SimulatorWorld:
                 self._sweep_shard(sweeper.sweep, shard)
             for shard in range(STARTS_DUE_SHARDS):
                 self._sweep_shard(lost_starts.sweep, shard)
+            if self.setting.archives:
+                for shard in range(DUE_SHARDS):
+                    self._sweep_shard(due_archives.sweep, shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
                     self._revive(letter)
@@ -218,6 +221,11 @@ class SimulatorWorld:
             int(str(item["sk"]).partition("#")[0])
             for item in self.services.items(tables.MAIL)
             if str(item["pk"]).startswith("~due#")
+        ]
+        looks += [
+            int(str(item["sk"]).partition("#")[0]) + SWEEP_AHEAD_SECONDS * 1_000
+            for item in self.services.items(tables.MAIL)
+            if str(item["pk"]).startswith("~archive#")
         ]
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in self._lost_start_ms()]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:

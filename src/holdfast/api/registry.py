@@ -62,6 +62,14 @@ class Registry:
         found = {name: self.task(name, task_modules.get(name, module)) for name in self.tasks}
         return {name: task for name, task in found.items() if task is not None}
 
+    def modules_of_groups(self) -> dict[str, tuple[str, ...]]:
+        """Return the groups of the tasks, and the modules that define the tasks of each."""
+        found: dict[str, set[str]] = {}
+        for task in (*self.tasks.values(), *self.namesakes.values()):
+            if task.group is not None:
+                found.setdefault(task.group, set()).add(task.function.__module__)
+        return {group: tuple(sorted(modules)) for group, modules in sorted(found.items())}
+
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
         """Return the limits of the tasks and services, and those of the workflows, that have some.
 

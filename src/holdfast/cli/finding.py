@@ -27,6 +27,9 @@ _LIST_TIMES: Final = {
     "--older-than": "waiting since then or longer: 90min, 2d",
 }
 
+#: The ends before which finished work is undone outside of the workflow's own code.
+_STOPPED: Final = frozenset({"ABORTED", "TIMED_OUT"})
+
 
 def add(commands: Any) -> None:
     list_parser = remote_command(commands, "list", list_executions, "List the newest executions.")
@@ -170,8 +173,11 @@ def show_execution(arguments: argparse.Namespace, client: Client, execution: Any
 
     if arguments.json:
         print_json(execution)
-    else:
-        screen.put_execution(execution, now_of(arguments, client))
+        return
+    if execution["status"] in _STOPPED:
+        events = client.history(execution["execution"])
+        execution = {**execution, "undone": screen.undone(events)}
+    screen.put_execution(execution, now_of(arguments, client))
 
 
 def history(arguments: argparse.Namespace) -> int:

@@ -195,7 +195,7 @@ class Update:
 
     table: TableName
     pk: str
-    sk: str
+    sk: int | str
     put: Mapping[str, str | int] = field(default_factory=dict)
     add: Mapping[str, int] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
@@ -256,6 +256,33 @@ class GetBlob:
     """Result: bytes. Raises ServiceFault when the blob is missing."""
 
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutArchive:
+    """Result: None. Stores an ended execution in the archive. A put that is repeated replaces the
+    object by one with the same history.
+    """
+
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GetArchive:
+    """Result: Archived | None, the last object whose key begins with `prefix`. None also in a stack
+    without an archive.
+    """
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An object of the archive. `place` is for people: a URL or a path."""
+
+    place: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +373,11 @@ class TaskThrottled:
     traceback: str | None = None
 
 
-TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled
+#: The result of a task of the author; TaskPending is only the result of a service's job.
+OwnResult: TypeAlias = TaskSucceeded | TaskFailed | TaskThrottled
+TaskResult: TypeAlias = OwnResult | TaskPending
+#: The error when a secret could not be encrypted or decrypted.
+SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,6 +501,8 @@ Effect: TypeAlias = (
     | Extend
     | PutBlob
     | GetBlob
+    | PutArchive
+    | GetArchive
     | Send
     | SetVisibility
     | RunTask

@@ -28,6 +28,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildNumber
 from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
+    ARCHIVE_AFTER_SECONDS,
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
     EVENT_RETENTION_SECONDS,
@@ -228,11 +229,14 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 def at_end(log: Log) -> Generator[Effect, Any, None]:
     """Carry out the follow-ups of an ended execution.
 
-    They stop its children, report to its parent, empty its row in the index of waits, and remove
-    its entry for RUNNING from the list. The entry for the end belongs to the last record.
+    They have it archived, stop its children, report to its parent, empty its row in the index of
+    waits, and remove its entry for RUNNING from the list. The entry for the end belongs to the last
+    record.
     """
     assert log.state is not None
     assert log.state.stopped_ms is not None
+    if log.is_archived:
+        yield Put(tables.MAIL, _archive_item(log, log.state.stopped_ms))
     for entry, number in abandoned(log.state):
         # The log of an ended execution cannot record that the stop was sent. Without this test, two
         # ended executions would send each other messages without end.
@@ -242,6 +246,18 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     yield from wait_rows.drop_row(log, log.state.stopped_ms)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def _archive_item(log: Log, stopped_ms: int) -> Item:
+    """Return the row by which the archiver finds the ended execution."""
+    due_ms = stopped_ms + ARCHIVE_AFTER_SECONDS * 1_000
+    return {
+        "pk": keys.archive_partition(keys.due_shard(log.run)),
+        "sk": keys.archive_row(due_ms, log.tenant, log.run),
+        FORMAT_FIELD: FORMAT,
+        "t": log.tenant,
+        "run": log.run,
+    }
 
 
 def leave_list(log: Log) -> Generator[Effect, Any, None]:

@@ -19,21 +19,30 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from holdfast.core.schedules import Policy, Progress, Rule, due_ms
-from holdfast.limits import DUE_SHARDS, SCHEDULE_BURST_MAX, SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.errors import HoldfastError, is_damage
+from holdfast.limits import (
+    DUE_SHARDS,
+    SCHEDULE_BURST_MAX,
+    START_RESENT_SECONDS_MAX,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_SECONDS,
+)
 from holdfast.runtime.effects import Effect, Get, Item, NoResult, Put, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
+from holdfast.runtime.storage.log import Log
 
 _MINUTE_MS: Final = SWEEP_SECONDS * 1_000
 _AHEAD_MS: Final = SWEEP_AHEAD_SECONDS * 1_000
 #: The interval at which the sweeper reads the row of a schedule without a next nominal time.
 _HOUR_MS: Final = 3_600_000
+_FAILED: Final = frozenset({"FAILED", "TIMED_OUT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +191,29 @@ def put_row(tenant: str, name: str, now_ms: int) -> NoResult:
     """
     look_ms = now_ms // _MINUTE_MS * _MINUTE_MS + _MINUTE_MS
     yield Put(tables.MAIL, row_of(tenant, name, look_ms, now_ms))
+
+
+def running(
+    tenant: str, runs: Iterable[str], now_ms: int, formats: Formats
+) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
+    """Return the executions that still run, and whether another one has failed."""
+    found, has_failed = list[str](), False
+    for run in runs:
+        log = Log(tenant, run, "schedule", "", formats)
+        try:
+            yield from log.load()
+        except HoldfastError as error:
+            if not is_damage(error):
+                raise
+            continue
+        if log.state is None:
+            # An execution without a log: its start may still wait in the queue. Later, the log is
+            # absent because TTL has deleted it.
+            age_ms = now_ms - keys.minted_ms(run)
+            is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
+        else:
+            is_running = not log.state.is_ended
+            has_failed |= log.state.status in _FAILED
+        if is_running:
+            found.append(run)
+    return tuple(found), has_failed

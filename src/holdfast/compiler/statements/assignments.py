@@ -31,7 +31,9 @@ def lower_assignment(statements: Statements, node: ast.Assign) -> None:
 
 
 def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
-    """`a = b = value`: evaluated once, given to the targets from left to right."""
+    """Lower `a = b = value`: the value is evaluated once, and the targets get it from left to
+    right.
+    """
     names = [target.id for target in node.targets if isinstance(target, ast.Name)]
     function = statements.durable(node.value) if len(names) == len(node.targets) else None
     if isinstance(node.value, ast.Call) and function is not None:
@@ -67,7 +69,8 @@ def _assign(
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
-            # The errors of the right side are reported, too.
+            # Lower the right side even for a refused target, so that its refusals are reported,
+            # too.
             give(statements, node, target, statements.value(value))
 
 

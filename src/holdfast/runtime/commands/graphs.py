@@ -14,7 +14,8 @@ from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, Effect, JsonResult
+from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
+from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, item_of
 from holdfast.runtime.storage.graphs import StoredGraph
@@ -99,6 +100,18 @@ def find_workflow(known: Lookup, tenant: str, name: Any) -> Generator[Effect, An
         raise known.no_workflow(name)
     definition = yield from known.programs.fetch(tenant, found.definition)
     return FoundWorkflow(found.name, definition, found)
+
+
+def require_listed(known: Lookup, tenant: str, workflow: str | None, now_ms: int) -> NoResult:
+    """Raise RequestError HF205 when no execution was ever listed under this workflow name, and no
+    graph has it.
+
+    A workflow whose executions have other statuses than the requested one is valid: the list is
+    empty.
+    """
+    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
+    if not page.entries and page.after is None:
+        yield from find_workflow(known, tenant, workflow)
 
 
 def normalised_input(known: Lookup, tenant: str, found: FoundWorkflow, data: Json) -> Json:

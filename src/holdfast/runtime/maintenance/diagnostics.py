@@ -70,6 +70,7 @@ class Symptom(StrEnum):
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
+    POOL_UNSERVED = "it waits for a worker of a pool, and no worker that is there has its task"
     QUARANTINED = "its message was quarantined"
     PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"
@@ -202,12 +203,12 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
 
 
 def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
-    """Return the oldest finding for each execution and reason, without findings that are too
-    young.
+    """Return the oldest finding for each execution and reason, without young findings that a
+    message on its way may still mend.
     """
     oldest: dict[tuple[str, str], Diagnosed] = {}
     for one in sorted(found, key=lambda one: one.since_ms):
-        if one.since_ms <= place.stuck_ms:
+        if one.since_ms <= place.stuck_ms or one.reason == Symptom.UNKNOWN_FUNCTION.name:
             oldest.setdefault((one.run, one.reason), one)
     return list(oldest.values())
 
@@ -269,7 +270,10 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
 
 
 def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnosed]:
-    advice = f"deploy a module with {attempt.target!r}"
+    advice = (
+        f"deploy a module with {attempt.target!r}; `holdfast migrate {log.run} --dry-run` says "
+        "whether the execution may move to a version without it"
+    )
     why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
     return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
 

@@ -213,7 +213,7 @@ class Header:
     nonce: str
     message: str
     at_ms: int
-    ttl: int
+    ttl: int | None
     newest_snapshot: int
     listing: Item
     indexed: IndexedWaits = UNLISTED
@@ -251,7 +251,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         "at": header.at_ms,
         "st": status,
         "sn": header.newest_snapshot,
-        "ttl": header.ttl,
+        **({} if header.ttl is None else {"ttl": header.ttl}),
         **header.listing,
         **header.indexed.attributes(),
     }

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, Final
 
+from holdfast.core.decision import iso_time
 from holdfast.core.run_ids import (
     ALPHABET,
     CHANCE_CHARACTERS,
@@ -320,6 +321,11 @@ def activity_tasks(tenant: str, activity_name: str) -> str:
     return f"{tenant}#act#{activity_name}"
 
 
+def pool_workers(tenant: str, pool: str) -> str:
+    """The partition of the workers that have announced themselves to one pool."""
+    return f"{tenant}#pool#{pool}"
+
+
 def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
     return f"{due_ms:015d}#{run}#{entry}.{attempt}"
 
@@ -449,10 +455,38 @@ def schedule_row(look_ms: int, tenant: str, schedule: str) -> str:
     return f"{look_ms:015d}#{tenant}#{schedule}#s"
 
 
+def reminder_row(at_ms: int, tenant: str, run: str, entry: int, attempt: int) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}#r{entry}.{attempt}"
+
+
 def due_until(at_ms: int) -> str:
     """Return the greatest sort key of a row that is due by `at_ms`."""
     # "$" is the character after "#", so this is greater than each key of that time
     return f"{at_ms:015d}$"
+
+
+# -- the archive -----------------------------------------------------------------------------------
+
+
+def archive_partition(shard: int) -> str:
+    """Return the partition of ended executions that are not archived yet, by `DUE_SHARDS`."""
+    return f"~archive#{shard}"
+
+
+def archive_row(due_ms: int, tenant: str, run: str) -> str:
+    return later_start(due_ms, f"{tenant}#{run}")
+
+
+def archive_prefix(tenant: str, run: str) -> str:
+    """Return how the keys of an execution's objects in the archive begin. The day is that of its
+    start; of a child, that of the execution at the top, whose time is in the id.
+    """
+    return f"{tenant}/day={iso_time(minted_ms(run))[:10]}/{run}-"
+
+
+def archive_key(tenant: str, run: str, sequence: int) -> str:
+    """Return the key of the object for the end in this record: a retry makes another one."""
+    return f"{archive_prefix(tenant, run)}{sequence:09d}.jsonl.gz"
 
 
 #: The prefix of rows that name the forks of an execution, in its inbox.

@@ -102,6 +102,8 @@ class Log:
     * `indexed`: what the index of waits contains.
     * `unmeasured`: loaded records whose size `bytes_since_snapshot` does not include yet.
     * `is_gone`: the execution has ended, and TTL has begun to delete its records.
+    * `is_archived`: this stack archives ended executions. A record has no TTL until the archiver
+      has stored its execution (`worker/archiving.py`).
     * `written`: the records that this delivery has committed.
     * `is_exact`: state and book equal those of the stored records. False from the encoding of a
       record until it is stored.
@@ -112,6 +114,7 @@ class Log:
     owner: str
     message: str
     formats: Formats = FORMATS
+    is_archived: bool = False
     partition: str = field(init=False)
     state: Execution | None = None
     is_gone: bool = False
@@ -355,7 +358,7 @@ class Log:
             nonce=f"{self.owner}.{self.nonces}",
             message=self.message,
             at_ms=now_ms,
-            ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+            ttl=None if self.is_archived else now_ms // 1_000 + RECORD_RETENTION_SECONDS,
             newest_snapshot=self.snapshot,
             listing=listing,
             indexed=indexed,

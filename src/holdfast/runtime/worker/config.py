@@ -27,7 +27,8 @@ class WorkerConfig:
 
     `status_source` is the source of the events on the event bus when executions of state machines
     begin and end; None: no events. `question_events`: the same for questions to people. `formats`:
-    the formats of logs that this process reads and writes.
+    the formats of logs that this process reads and writes. `archives`: each ended execution is
+    archived before TTL may delete its records.
     """
 
     programs: Programs
@@ -38,6 +39,7 @@ class WorkerConfig:
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
+    archives: bool = False
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
 
     def lookup(self) -> Lookup:

@@ -115,6 +115,10 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         if delivery.body["k"] == messages.SWEEP:
             return (yield from _sweep(setting, delivery))
+        if delivery.body["k"] == messages.ARCHIVE:
+            return (yield from _archive(setting, delivery))
+        if delivery.body["k"] == messages.REMIND:
+            return (yield from _remind(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # A newer release has written this log. This code cannot read it, so it must not append to
@@ -164,6 +168,24 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     return True
 
 
+def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Archive a page of ended executions. One that is refused keeps its row."""
+    from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
+
+    yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
+    return True
+
+
+def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Remind of an open question. A stack that publishes no events about questions has none."""
+    wanted, body = setting.question_events, delivery.body
+    if wanted is not None:
+        log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
+        yield from log.load()
+        yield from wanted.remind(log, body)
+    return True
+
+
 @dataclass
 class Processing:
     """A delivery that is processing one execution.
@@ -195,7 +217,8 @@ class Processing:
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
         tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
+        owner, message = delivery.owner, delivery.message_id
+        self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
         self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from holdfast.core.decision import iso_time
 from holdfast.core.schedules import Decision, decide, execution_name
-from holdfast.errors import HoldfastError, RequestError, is_damage
-from holdfast.limits import SCHEDULE_OPEN_MAX, SCHEDULE_UNKNOWN_MS, START_RESENT_SECONDS_MAX
+from holdfast.errors import RequestError
+from holdfast.limits import SCHEDULE_OPEN_MAX, SCHEDULE_UNKNOWN_MS
 from holdfast.runtime import messages, schedules
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.control import request_control
@@ -26,8 +26,6 @@ from holdfast.runtime.schedules import StoredSchedule
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
-
-_FAILED = frozenset({"FAILED", "TIMED_OUT"})
 
 
 def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
@@ -47,7 +45,7 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
         # The message came early: the clock of this host is behind the sweeper's. Send it again.
         yield Send((Message(messages.schedule(tenant, name, due_ms), delay_until(due_ms, now_ms)),))
     followed = _tracked(found, found.progress.open)
-    running, has_failed = yield from _running(setting, tenant, followed, now_ms)
+    running, has_failed = yield from schedules.running(tenant, followed, now_ms, setting.formats)
     progress = replace(found.progress, open=running)
     if has_failed and found.plan.pauses_on_failure and not progress.is_paused:
         paused = replace(progress, is_paused=True)
@@ -60,7 +58,7 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
         return True
     if decision.stops_others:
         begun = yield from _begun(found, decision)
-        begun, _ = yield from _running(setting, tenant, begun, now_ms)
+        begun, _ = yield from schedules.running(tenant, begun, now_ms, setting.formats)
         for run in dict.fromkeys((*running, *begun)):
             yield from _stop(setting, tenant, run, now_ms)
     progress = yield from _start_all(setting, found, decision)
@@ -141,32 +139,6 @@ def _start(
             "HF212", f"an execution {name!r} with another input exists", status=409
         ) from None
     return accepted.start.run
-
-
-def _running(
-    setting: WorkerConfig, tenant: str, runs: tuple[str, ...], now_ms: int
-) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
-    """Return the executions that still run, and whether another one has failed."""
-    running, has_failed = list[str](), False
-    for run in runs:
-        log = Log(tenant, run, "schedule", "", setting.formats)
-        try:
-            yield from log.load()
-        except HoldfastError as error:
-            if not is_damage(error):
-                raise
-            continue
-        if log.state is None:
-            # An execution without a log: its start may still wait in the queue. Later, the log is
-            # absent because TTL has deleted it.
-            age_ms = now_ms - keys.minted_ms(run)
-            is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
-        else:
-            is_running = not log.state.is_ended
-            has_failed |= log.state.status in _FAILED
-        if is_running:
-            running.append(run)
-    return tuple(running), has_failed
 
 
 def _stop(setting: WorkerConfig, tenant: str, run: str, now_ms: int) -> NoResult:
