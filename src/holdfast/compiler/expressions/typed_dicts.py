@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterable
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
-from holdfast.compiler.diagnostics import nearest
 from holdfast.compiler.expressions.query import ObjectOf
 from holdfast.compiler.types.models import conversion, fits
 from holdfast.compiler.types.types import (
@@ -17,6 +16,7 @@ from holdfast.compiler.types.types import (
     describe_exactly,
     is_refused,
 )
+from holdfast.errors import nearest
 
 
 def construct_typed_dict(lowering: Lowering, node: ast.Call, type_: TypedDictOf) -> TypedQuery:
