@@ -56,5 +56,6 @@ class HoldfastStack(Stack):
             payload_limit=settings.limits_payloads,
             secrets_key=settings.seals_secrets,
             customer_managed_key=settings.owns_key,
+            archive=settings.has_archive,
         )
         Tags.of(self).add("application", "holdfast")

@@ -10,8 +10,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -22,10 +21,11 @@ from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
+from holdfast.api.runs_on import Lambda
 from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
 from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
-from holdfast.api.tasks import HeartbeatMissed, Pulse
+from holdfast.api.tasks import Beats, HeartbeatMissed, Pulse
 from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
 from holdfast.asl import error_names
@@ -79,6 +79,16 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
             )
         found.append(json.loads(path.read_text()))
     return found[0], found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The engine as an attempt sees it that runs in another process. `pulse` takes the attempt's
+    heartbeats; `is_over` returns True once the engine no longer waits for the attempt.
+    """
+
+    pulse: Beats | None
+    is_over: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -141,9 +151,11 @@ class Deployment:
         }
 
     def front(self, programs: Programs, keys: SigningKeys) -> Front:
+        from holdfast.registration import DeployedGraphs  # noqa: PLC0415
         from holdfast.runtime.commands.api import Front  # noqa: PLC0415
 
-        return Front(programs, self.definitions, self, keys, limit_book=self.limits)
+        graphs = DeployedGraphs(self.registry, self.vault)
+        return Front(programs, self.definitions, self, keys, limit_book=self.limits, graphs=graphs)
 
     # -- tasks -------------------------------------------------------------------------------------
 
@@ -172,27 +184,51 @@ class Deployment:
         if not self._has_functions or effect.kind != "task":
             return None
         task = self.registry.task(effect.name, self._module_of(effect.name, effect.workflow))
-        return task if task is not None and task.runs_on is not None else None
+        return task if task is not None and isinstance(task.runs_on, Lambda) else None
 
     @cached_property
     def _has_functions(self) -> bool:
         tasks = (*self.registry.tasks.values(), *self.registry.namesakes.values())
-        return any(task.runs_on is not None for task in tasks)
+        return any(isinstance(task.runs_on, Lambda) for task in tasks)
 
-    def run_task(self, effect: RunTask) -> TaskSucceeded | TaskFailed | TaskThrottled:
+    def in_group(self, effect: RunTask) -> Task[..., Any] | None:
+        """Return the task that this attempt runs in the function of its group; None when it runs
+        here.
+        """
+        if not self.groups or effect.kind != "task":
+            return None
+        task = self.registry.task(effect.name, self._module_of(effect.name, effect.workflow))
+        return task if task is not None and task.group is not None else None
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        """The groups of the tasks."""
+        return frozenset(self.registry.modules_of_groups())
+
+    def run_task(
+        self, effect: RunTask, outside: Outside | None = None
+    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
+        """Run the task that the workflow calls. `outside`: see `run`."""
+        return self.run(self._task(effect.name, effect.workflow), effect, outside)
+
+    def run(
+        self, task: Task[..., Any], effect: RunTask, outside: Outside | None = None
+    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
         """Runs user code. Whatever it raises becomes the error of the attempt.
 
         Error: the exception's class name. Cause: its text. The idempotency key is that of the
-        entry, so every attempt and every repetition of one step has the same.
+        entry, so every attempt and every repetition of one step has the same. `outside`: how the
+        attempt and the engine hear of each other when the engine is in another process.
         """
         seals = Seals(self.vault, effect.tenant)
         context = context_of(effect)
+        if outside is not None:
+            context = replace(context, is_over=outside.is_over)
         try:
-            pulse = _pulse_of(effect)
+            pulse = _pulse_of(effect) if outside is None else outside.pulse
             with running_task(context, pulse):
                 # A copy, so that a task that changes its arguments does not change the state.
                 arguments = json.loads(json.dumps(effect.arguments))
-                task = self._task(effect.name, effect.workflow)
                 if effect.is_batch:
                     found = task.call_batch_json(arguments, seals)
                     return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
@@ -208,7 +244,7 @@ class Deployment:
         except BaseException as error:  # noqa: BLE001  # user code may raise anything
             # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
             with running_task(context):
-                return self._failure(error, self._task(effect.name, effect.workflow), seals)
+                return self._failure(error, task, seals)
         try:
             plain_text(output, f"the result of {effect.name}")
         except RequestError as error:
@@ -252,7 +288,7 @@ class Deployment:
     # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
     def normalise_input(self, tenant: str, workflow: str, value: Json) -> Json:
-        with _validating("HF210", f"the input of {workflow}"):
+        with payloads.validating("HF210", f"the input of {workflow}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             return self.registry.workflows[workflow].normalise_input(value, seals)
 
@@ -260,7 +296,7 @@ class Deployment:
         return schema_of(payloads.resolve(reference))
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str) -> Json:
-        with _validating("HF211", f"the {what}"):
+        with payloads.validating("HF211", f"the {what}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return normalise_payload(payloads.resolve(reference), value, seals)
@@ -275,7 +311,7 @@ class Deployment:
         function = functions.get(name)
         if function is None or (not is_workflow and self.registry.has_namesakes(name)):
             raise GoneTypeError(name)
-        with _validating("HF211", f"the result of {name}"):
+        with payloads.validating("HF211", f"the result of {name}"):
             seals = Seals(self.vault, tenant, may_open=self.takes_sealed)
             try:
                 return function.boundary.dump_result(value, seals)
@@ -370,19 +406,3 @@ def _use_of(limit: Limit) -> LimitUse:
 def _pulse_of(effect: RunTask) -> Pulse | None:
     seconds = effect.heartbeat_seconds
     return None if seconds is None else Pulse(seconds, time.monotonic)
-
-
-@contextmanager
-def _validating(code: str, what: str) -> Iterator[None]:
-    """The author's own validators may raise anything, with a secret in its text: only its kind is
-    shown.
-
-    Else it would go round with each delivery of a message, or into the log of a door.
-    """
-    try:
-        yield
-    except (RequestError, VaultFault, GoneTypeError):
-        raise
-    except Exception as error:  # noqa: BLE001
-        kind = type(error).__name__
-        raise RequestError(code, f"{what} cannot be validated: {kind}") from None

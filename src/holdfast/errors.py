@@ -12,6 +12,7 @@ deployment, HF9xx bugs. docs/reference/errors.md lists them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 
@@ -36,11 +37,24 @@ class WorkflowError(HoldfastError):
 
 
 class RequestError(HoldfastError):
-    """A request cannot be served as it stands; `status` is its HTTP status."""
+    """A request cannot be served as it stands; `status` is its HTTP status.
 
-    def __init__(self, code: str, message: str, *, status: int = 400, help: str = "") -> None:  # noqa: A002
+    `diagnostics`: the parts of a document that are refused, each with `code`, `message`, `help`,
+    `line` and `column`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int = 400,
+        help: str = "",  # noqa: A002
+        diagnostics: Sequence[Mapping[str, str | int]] = (),
+    ) -> None:
         super().__init__(code, message, help=help)
         self.status = status
+        self.diagnostics = tuple(diagnostics)
 
 
 class GoneTypeError(LookupError):
@@ -128,6 +142,25 @@ def is_damage(error: HoldfastError) -> bool:
 class VaultFault(ServiceFault):
     """A secret could not be sealed or opened. The message never holds any of it."""
 
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that the author or caller probably meant."""
+    # A refusal is rare, and a function on Lambda need not import this at its start.
+    import difflib  # noqa: PLC0415
+
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def known_names(name: object, known: Iterable[str]) -> str:
+    """Return the help for an unknown name: the name that was meant, and all that exist."""
+    names = sorted(known)
+    meant = nearest(name, names) if isinstance(name, str) and len(name) < NAME_READ_MAX else None
+    listed = f"known: {', '.join(names) or 'none'}"
+    return listed if meant is None else f"did you mean {meant}? {listed}"
+
+
+#: The comparison of names takes the square of their length, and a caller chooses the name.
+NAME_READ_MAX: Final = 200
 
 BUG: Final = "HF900"
 #: The code of the error that a stored item or object is missing.

@@ -48,7 +48,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction:
-    """One Lambda function. `module` is the package under functions/ that holds `handler`."""
+    """One Lambda function. `module` is the package under functions/ that holds `handler`.
+
+    `reserved_concurrency` 0: none is reserved, and the account's limit alone bounds it.
+    """
 
     name: str
     module: str
@@ -151,6 +154,8 @@ ENV_STARTS_QUEUE_URL: Final = "HOLDFAST_STARTS_QUEUE_URL"
 ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
+# The bucket of the archive, in a stack that has one (all functions but that of events).
+ENV_ARCHIVE_BUCKET: Final = "HOLDFAST_ARCHIVE_BUCKET"
 # Python modules, separated by commas, that hold the user's @workflow and @task functions.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
 # The name of the stack: the dimension of every metric, so that two stacks do not add up.
@@ -161,6 +166,8 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # "off": state machines of the API have no limit of 256 KiB on their data.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
+# The functions of the groups of tasks, as `payments=arn:…,mail=arn:…` (API and workers).
+ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
@@ -219,6 +226,8 @@ FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}
 # `runtime/question_events.py` makes.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
+#: The event at the time of a reminder, if the question is still open.
+QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (
@@ -253,6 +262,7 @@ ROUTES: Final = (
     "DELETE /schedules/{name}",
     "POST /events",
     "GET /events",
+    "POST /events/drop",
     "POST /requests",
     "GET /requests/{id}",
     "POST /answers",
@@ -262,9 +272,16 @@ ROUTES: Final = (
     "POST /questions/{id}/claim",
     "POST /questions/{id}/release",
     "POST /questions/{id}/delegate",
+    "GET /pools",
+    "POST /pools/{name}/announce",
+    "POST /pools/{name}/poll",
+    "POST /pools/{name}/heartbeat",
+    "POST /pools/{name}/answer",
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",
+    "POST /workflows",
+    "GET /workflows/{name}",
     "GET /format",
     "POST /format",
 )

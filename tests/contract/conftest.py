@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from holdfast_simulator.queues import AnyQueueName
 from holdfast_simulator.services import Services
 
 START_MS = 1_760_000_000_000
+_ARCHIVE = "archive"
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ class MotoStack:
     def __init__(self, cloud: LocalCloud, clock: VirtualClock) -> None:
         self.clock = clock
         self.cloud = cloud
+        cloud.clients.get("blobs").create_bucket(Bucket=_ARCHIVE)
+        names = replace(cloud.names, archive_bucket=_ARCHIVE)
         self.ports = AwsPorts(
-            cloud.clients, cloud.names, tasks=_task, clock=clock, metrics=lambda _: None
+            cloud.clients, names, tasks=_task, clock=clock, metrics=lambda _: None
         )
         self.perform = self.ports.perform
 
@@ -125,11 +128,16 @@ class MotoStack:
 
 
 class SqliteStack:
-    def __init__(self, database: Database, clock: VirtualClock) -> None:
+    def __init__(self, database: Database, clock: VirtualClock, folder: Path) -> None:
         self.clock = clock
         self.queues = SqliteQueues(database, clock, "this process", lambda: None)
         self.ports = SqlitePorts(
-            database, self.queues, tasks=_task, clock=clock, publish=lambda _: None
+            database,
+            self.queues,
+            tasks=_task,
+            clock=clock,
+            publish=lambda _: None,
+            archive=folder / _ARCHIVE,
         )
         self.perform = self.ports.perform
 
@@ -158,7 +166,7 @@ class SqliteStack:
 @contextmanager
 def sqlite_stack(folder: Path) -> Iterator[SqliteStack]:
     database = Database(folder / "holdfast.db")
-    yield SqliteStack(database, VirtualClock(START_MS))
+    yield SqliteStack(database, VirtualClock(START_MS), folder)
     database.close()
 
 

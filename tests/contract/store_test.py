@@ -23,11 +23,13 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Item,
     ListPage,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -450,6 +452,16 @@ def test_a_blob_is_read_back_and_may_be_put_twice(stack: Stack) -> None:
     stack.perform(PutBlob("default/run/abc", data))
 
     assert stack.perform(GetBlob("default/run/abc")) == data
+
+
+def test_an_archived_execution_is_found_by_the_beginning_of_its_key(stack: Stack) -> None:
+    for number in ("1", "3", "2", "3"):
+        stack.perform(PutArchive(f"default/day=2027-01-15/run-{number}.gz", number.encode()))
+
+    found = stack.perform(GetArchive("default/day=2027-01-15/run-"))
+
+    assert (found.data, found.place[-8:]) == (b"3", "run-3.gz")
+    assert stack.perform(GetArchive("default/day=2027-01-15/other-")) is None
 
 
 def test_a_missing_blob_is_a_fault(stack: Stack) -> None:

@@ -315,7 +315,10 @@ class Expressions:
             return self.choices.pick(LITERALS[type_])
         pattern = self.choices.pick(PATTERNS[type_])
         self.counts[f"{type_} {pattern}"] += 1
-        return _HOLE.sub(lambda hole: self._fill(hole, depth - 1), pattern)
+        return self.filled(pattern, depth - 1)
+
+    def filled(self, pattern: str, depth: int) -> str:
+        return _HOLE.sub(lambda hole: self._fill(hole, depth), pattern)
 
     def _fill(self, hole: re.Match[str], depth: int) -> str:
         type_, suffix, body = hole.group(1), hole.group(2), hole.group(3)

@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.differential.blocks import BlockStatements
 from tests.differential.branches import BranchStatements
+from tests.differential.changes import ChangeStatements
 from tests.differential.choices import Choices
 from tests.differential.drawing import INDENT, Rows
 from tests.differential.expressions import PARAMETERS
@@ -17,11 +18,12 @@ HEADER: Final = "from __future__ import annotations\nfrom tests.differential.sho
 _COUNTED_INSIDE: Final = ("branches", "each", "race", "child", "scope", "compensate", "helper")
 
 
-class Programs(BlockStatements, BranchStatements):
+class Programs(BlockStatements, BranchStatements, ChangeStatements):
     """Draws one program."""
 
     def statement(self, depth: int) -> tuple[Rows, bool]:
         simple = [self._assign, self._task, self._task, self._step, self._mutate, self._wait]
+        simple += [self._change, self._change]
         nested = [
             self._if,
             self._for,

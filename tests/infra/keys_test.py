@@ -93,10 +93,12 @@ def test_everything_that_is_stored_is_encrypted_with_the_stacks_key(chosen: Temp
         assert target_of(group["KmsKeyId"]) == AT_REST
     [secret] = chosen.properties("AWS::SecretsManager::Secret").values()
     assert target_of(secret["KmsKeyId"]) == AT_REST
-    [bucket] = chosen.properties("AWS::S3::Bucket").values()
-    [rule] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert target_of(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == AT_REST
-    assert rule["BucketKeyEnabled"]
+    buckets = chosen.properties("AWS::S3::Bucket")
+    assert len(buckets) == 2
+    for bucket in buckets.values():
+        [rule] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        assert target_of(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == AT_REST
+        assert rule["BucketKeyEnabled"]
 
 
 def test_besides_the_account_only_rules_and_logs_may_use_the_key_and_only_this_accounts(

@@ -40,6 +40,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         limits_payloads=True,
         seals_secrets=False,
         owns_key=False,
+        has_archive=False,
         functions={function.name: function for function in resources.FUNCTIONS},
         work_batch=10,
         start_concurrency=None,
@@ -69,9 +70,11 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         payload_limit="off",
         secrets="on",
         customer_managed_key="on",
+        archive="on",
     )
     assert chosen.seals_secrets
     assert chosen.owns_key
+    assert chosen.has_archive
     assert chosen.tells_status
     assert chosen.has_forms
     assert chosen.tells_questions
@@ -103,6 +106,7 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         ("payload_limit", "256"),
         ("secrets", ""),
         ("customer_managed_key", "alias/mine"),
+        ("archive", "s3://history"),
         ("jwt_issuer", "https://issuer.example"),
         ("jwt_audience", "shop"),
         ("work_batch", "11"),

@@ -78,6 +78,23 @@ def test_the_bucket_is_private_encrypted_and_refuses_plain_http(template: Templa
     assert refuses_plain_http(policy["PolicyDocument"], "s3:*")
 
 
+def test_with_an_archive_no_object_expires_and_its_bucket_outlives_the_stack(
+    template: Template, chosen: Template
+) -> None:
+    def lifetimes(found: Template) -> dict[str, list[int | None]]:
+        return {
+            name: [
+                rule.get("ExpirationInDays") for rule in rules["LifecycleConfiguration"]["Rules"]
+            ]
+            for name, rules in found.properties("AWS::S3::Bucket").items()
+        }
+
+    assert list(lifetimes(template).values()) == [[180]]
+    assert list(lifetimes(chosen).values()) == [[None], [None]]
+    kept = chosen.of_type("AWS::S3::Bucket").values()
+    assert {resource["DeletionPolicy"] for resource in kept} == {"Retain"}
+
+
 def test_every_queue_is_encrypted_and_refuses_plain_http(template: Template) -> None:
     queues = template.properties("AWS::SQS::Queue")
     assert all(queue["SqsManagedSseEnabled"] is True for queue in queues.values())
@@ -445,7 +462,8 @@ def test_the_outputs_are_those_of_the_command_line_and_the_operator(
     stored = {"ExecutionsTable", "MailTable", "BlobsBucket", "SigningSecret", "EventsDeadLetters"}
     outputs = {"ApiUrl", "BusName", "TasksRole", "PythonTaskRoles"} | stored
     assert template.document["Outputs"].keys() == outputs
-    assert chosen.document["Outputs"].keys() == outputs | {"SecretsKeyArn", "StorageKeyArn"}
+    of_choices = {"SecretsKeyArn", "StorageKeyArn", "ArchiveBucket"}
+    assert chosen.document["Outputs"].keys() == outputs | of_choices
 
 
 def test_everything_that_can_be_tagged_is(template: Template) -> None:

@@ -139,7 +139,7 @@ def test_an_order_found_by_its_number_shows_its_wait_and_the_source_line(shell: 
     confirmed = '{"payment_id": "payment-b09", "settled": true}'
     event = ("event", "bank.confirmed", "--key", "payment-b09", "--data", confirmed, "--id", "e1")
     assert shell(*event) == 0
-    assert shell.printed == "event e1 awaited by 1\n"
+    assert shell.printed == "event e1 has woken 1\n"
     assert shell.until(has_ended, "show", "b09")["output"]["reason"] == "shipped"
     # The sender does not know whether the event arrived and sends it again: it counts once.
     assert shell(*event) == 0
@@ -149,8 +149,18 @@ def test_an_event_without_a_waiting_execution_is_kept_and_listed(shell: Shell) -
     confirmed = '{"payment_id": "payment-b11", "settled": true}'
     event = ("event", "bank.confirmed", "--key", "payment-b11", "--data", confirmed)
     assert shell.json(*event)["waiting"] == 0
+    other = ("event", "bank.confirmed", "--key", "payment-b11", "--data", confirmed, "--id", "e2")
+    assert shell(*other) == 0
+    assert shell.printed == "event e2 is kept until an execution waits for it\n"
     assert shell("list", "--events") == 0
     assert "payment-b11" in shell.printed
+    drop = ("drop", "bank.confirmed", "--key", "payment-b11", "--id", "e2", "--reason", "twice")
+    assert shell(*drop) == 0
+    assert shell.printed == "event e2 is dropped\n"
+    assert shell(*other) == 0
+    assert shell.printed == "event e2 was dropped before: no execution uses it\n"
+    [kept] = shell.json("list", "--events", "--name", "bank.confirmed", "--key", "payment-b11")
+    assert kept["type"] == "BankConfirmation"
 
     shell.json("start", "order_fulfilment", "--name", "b11", "--input", order("b11"))
     assert shell.until(has_ended, "show", "b11")["output"]["reason"] == "shipped"
@@ -170,7 +180,7 @@ def test_a_person_is_asked_and_answers_with_the_line_that_show_prints(shell: She
     assert shell("answer", token, "--output", '{"approved": true}') == 0
     assert shell.until(has_ended, "show", "c1")["output"] == "approved"
     assert shell("answer", token, "--output", '{"approved": false}') == 1
-    assert "nobody waits for this answer any more" in shell.complaints
+    assert "another answer was given before by" in shell.complaints
 
 
 def test_an_answer_that_does_not_fit_is_refused_and_the_question_stays(shell: Shell) -> None:

@@ -21,6 +21,7 @@ from holdfast.runtime.effects import (
     GetBlob,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -38,7 +39,18 @@ from tests.unit.states_kit import PASS, PLACE, ROLE
 Json = Any
 Authorizer = Mapping[str, Any] | None
 
-WRITES: Final = (Put, PutIfAbsent, Replace, Delete, Unlist, Extend, PutBlob, Send, Publish)
+WRITES: Final = (
+    Put,
+    PutIfAbsent,
+    Replace,
+    Delete,
+    Unlist,
+    Extend,
+    PutBlob,
+    PutArchive,
+    Send,
+    Publish,
+)
 #: Partitions that all tenants' requests may read: the stack's format, the due rows, and what
 #: operators have changed in the limits, which are the stack's.
 READ_BY_ALL: Final = ("~ctl", "~due#")
@@ -146,7 +158,7 @@ def _keys(effect: Effect) -> Iterator[str]:
             yield effect.pk
         case QueryList():
             yield effect.partition
-        case PutBlob() | GetBlob():
+        case PutBlob() | GetBlob() | PutArchive():
             yield effect.key
         case Send(messages):
             yield from (f"{message.body['t']}#" for message in messages)

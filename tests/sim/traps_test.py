@@ -200,7 +200,7 @@ def test_a_waiter_registers_before_it_looks() -> None:
     def look_first(log_: Any, entry: int, now_ms: int) -> Any:
         waiting = log_.state.frame_of(entry).waiting
         found = yield from inbox.event_facts(log_.tenant, log_.state, waiting, now_ms)
-        yield from inbox.register(log_.tenant, log_.run, waiting, now_ms)
+        yield from inbox.register(log_.tenant, log_.state, waiting, now_ms)
         return found
 
     caught(schedule, lambda patch: patch.setattr(follow_ups, "_register", look_first))

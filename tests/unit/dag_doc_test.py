@@ -66,6 +66,8 @@ def test_the_command_prints_the_text_on_the_page(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for block in blocks("console"):
+        if "holdfast register" in block:  # needs an API: `registered_graphs_test` runs it
+            continue
         typed = COMMAND.fullmatch(block)
         assert typed is not None
         assert main(typed[1].split()) == 0

@@ -13,7 +13,7 @@ from holdfast.remote import client
 from holdfast.remote.connecting import Api
 from holdfast.runtime import messages
 from holdfast.runtime.maintenance import sweeper
-from tests.builders import chain, machine
+from tests.builders import call, chain, machine
 from tests.sim.doctor_kit import settle, vanish
 from tests.unit.codec_test import noise
 from tests.unit.host_kit import Site, site
@@ -164,3 +164,18 @@ def test_a_tenant_without_a_name_gets_no_report() -> None:
     for method in ("GET", "POST"):
         status, answer = found.request(method, "/doctor", {}, claims={"tenant": "a#b"})
         assert (status, answer["error"]["code"]) == (403, "HF240")
+
+
+def test_an_execution_on_a_task_that_the_code_no_longer_has_is_found_at_once(
+    doctor: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states = {"nap": {"Type": "Wait", "Seconds": 1, "Next": "ship"}, "ship": call("ship")}
+    found = site(machine(states), knows=lambda *_: False)
+    monkeypatch.setattr(client, "connect", lambda *_, **__: api_of(found))
+    run = found.shop.start()
+    settle(found.shop.world, 10)
+    assert doctor() == 1
+    shown = capsys.readouterr().out
+    assert "UNKNOWN_FUNCTION" in shown
+    assert "help: deploy a module with 'ship'" in shown
+    assert f"holdfast migrate {run} --dry-run" in shown

@@ -91,7 +91,7 @@ def test_an_execution_that_cannot_be_read_is_named_and_the_others_are_exported(
     stack.world.call(damage())
     assert cli.main(["export", "--to", str(tmp_path)]) == 1
     printed = capsys.readouterr()
-    assert printed.out == "exported 2 executions in 2 files, 1 were not read\n"
+    assert printed.out == "exported 2 executions in 2 files, 1 was not read\n"
     assert f"{damaged} is not exported: " in printed.err
 
 

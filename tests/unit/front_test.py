@@ -439,7 +439,7 @@ def test_an_unreadable_waiting_execution_neither_hides_another_nor_loses_its_eve
     request = {"name": "paid", "key": "k1", "data": 5}
     with pytest.raises(NewerFormatError):
         shop.world.call(shop.front.bus_event("default", "e1", request, CHANCE))
-    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+    assert shop.insist(lambda: shop.front.events("default", {}))["events"] == []
 
     shop.front = deployed
     shop.world.now_ms += 1_000
@@ -573,7 +573,7 @@ def test_over_the_bus_it_is_parked_with_its_reason_and_shown() -> None:
     ):
         shop.world.call(shop.front.bus_event("default", f"b{number}", detail, CHANCE))
     settle(shop)
-    parked = shop.insist(lambda: shop.front.events("default"))["events"]
+    parked = shop.insist(lambda: shop.front.events("default", {}))["events"]
 
     assert [row["refused"].partition(":")[0] for row in parked] == ["HF202"] * 2 + [
         "HF206",
@@ -593,14 +593,14 @@ def test_an_event_too_large_is_refused() -> None:
 def test_an_early_event_is_listed_until_an_execution_waits_and_then_used() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     shop.send_event(data={"pence": 5})
-    (listed,) = shop.insist(lambda: shop.front.events("default"))["events"]
+    (listed,) = shop.insist(lambda: shop.front.events("default", {}))["events"]
     assert (listed["name"], listed["key"], listed["event"]) == ("paid", "k1", "e1")
     shop.world.now_ms += (EVENT_RETENTION_SECONDS - 60) * 1_000
     run = shop.start()
     settle(shop)
 
     assert shop.history(run).state.output == {"pence": 5}
-    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+    assert shop.insist(lambda: shop.front.events("default", {}))["events"] == []
 
 
 def test_an_event_that_has_expired_is_not_used_and_not_listed() -> None:
@@ -610,7 +610,7 @@ def test_an_event_that_has_expired_is_not_used_and_not_listed() -> None:
     history = shop.run()
 
     assert history.state.error == "States.Timeout"
-    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+    assert shop.insist(lambda: shop.front.events("default", {}))["events"] == []
 
 
 def test_the_same_event_twice_is_one_and_with_other_data_is_refused() -> None:
@@ -914,7 +914,7 @@ def test_nothing_of_one_tenant_is_reachable_as_another() -> None:
     settle(shop)
 
     assert sent["waiting"] == 0
-    assert shop.insist(lambda: shop.front.events("default"))["events"] == []
+    assert shop.insist(lambda: shop.front.events("default", {}))["events"] == []
     assert len(shop.describe(run)["waits"]) == 2
 
 

@@ -100,6 +100,17 @@ def test_a_cron_schedule_starts_an_execution_at_each_nominal_time() -> None:
     check(table.world)
 
 
+def test_show_lists_what_runs_now_and_not_what_ran_at_the_last_time() -> None:
+    table = Timetable(LONG)
+    table.create()
+    table.pass_time(HOUR_MS + MINUTE_MS)
+    assert len(table.show()["running"]) == 1
+    (begun,) = histories(table.world)
+    table.stop(begun.run)
+    table.pass_time(MINUTE_MS)
+    assert table.show()["running"] == []
+
+
 def test_an_interval_starts_an_execution_at_each_of_its_multiples() -> None:
     table = Timetable()
     table.create(cron=None, every=1_800)

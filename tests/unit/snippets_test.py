@@ -54,7 +54,9 @@ RUN_BY: Final = {
     "language.md": "tests/unit/snippets_test.py",
     "find.md": "tests/unit/find_doc_test.py",
     "limits.md": "tests/unit/limits_doc_test.py",
+    "groups.md": "tests/unit/groups_doc_test.py",
     "services.md": "tests/unit/services_doc_test.py",
+    "long-tasks.md": "tests/unit/pools_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
     "operate.md": "an account: compiled here only",
@@ -234,6 +236,8 @@ def complete(typed: str) -> list[str]:
     return words[: words.index(">")] if ">" in words else words
 
 
+#: Graphs that pages register at run time; a test of each page starts them.
+REGISTERED: Final = {"order_fulfillment"}
 COMMANDS: Final = sorted({(page, tuple(words)) for page, words in commands()})
 
 
@@ -247,6 +251,8 @@ def test_a_command_of_a_page_is_one(
     parsed: argparse.Namespace = cli.parser().parse_args(words)
     if words[0] == "start" and page != TUTORIAL:  # its module has a test of its own
         registry = Registry.from_modules(project.modules_or_default([]))
+        if parsed.workflow in REGISTERED:
+            return
         registry.workflows[parsed.workflow].normalise_input(json.loads(parsed.input))
 
 

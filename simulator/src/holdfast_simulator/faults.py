@@ -17,10 +17,12 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -48,6 +50,7 @@ KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     Get: _READ,
     GetMany: _READ,
     GetBlob: _READ,
+    GetArchive: _READ,
     PutIfAbsent: _CONDITIONAL,
     Replace: _CONDITIONAL,
     Update: _CONDITIONAL,
@@ -56,6 +59,7 @@ KINDS: Final[dict[type[Effect], tuple[str, ...]]] = {
     Unlist: _CONDITIONAL,
     Extend: _WRITE,
     PutBlob: _WRITE,
+    PutArchive: _WRITE,
     Send: (*_CONDITIONAL, "sent twice"),
     SetVisibility: _WRITE,
     Publish: _WRITE,
@@ -110,7 +114,7 @@ def key_of(effect: Any) -> str:
             return f"{pk}/{sk}"
         case Unlist(pk, sk) | Extend(pk, sk):
             return f"{pk}/{sk}"
-        case PutBlob(key) | GetBlob(key):
+        case PutBlob(key) | GetBlob(key) | PutArchive(key) | GetArchive(key):
             return key
         case Send(messages, queue):
             bodies = [one.body for one in messages]

@@ -15,11 +15,13 @@ from typing import Any, Final
 from holdfast import cost, limits, resources
 from holdfast.errors import GONE, HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
+    Archived,
     Clock,
     Delete,
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Item,
@@ -28,6 +30,7 @@ from holdfast.runtime.effects import (
     Pause,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -85,6 +88,8 @@ class Services:
                 queue, clock, dead_letters=self._queues[f"{queue.name}-dlq"]
             )
         self._blobs: dict[str, bytes] = {}
+        #: The objects of the archive by key.
+        self.archive: dict[str, bytes] = {}
         #: By how much the list is behind its table.
         self.index_lag_ms: Callable[[], int] = lambda: 0
         #: The events on the bus.
@@ -104,6 +109,8 @@ class Services:
             Extend: self._extend,
             PutBlob: self._put_blob,
             GetBlob: self._get_blob,
+            PutArchive: self._put_archive,
+            GetArchive: self._get_archive,
             Send: self._send,
             RunTask: self._run_task,
             Publish: self.published.append,
@@ -322,6 +329,14 @@ class Services:
         if effect.key not in self._blobs:
             raise ServiceFault(GONE, f"no object {effect.key} in the bucket", retry="never")
         return self._blobs[effect.key]
+
+    def _put_archive(self, effect: PutArchive) -> None:
+        self.usage.s3_puts += 1
+        self.archive[effect.key] = effect.data
+
+    def _get_archive(self, effect: GetArchive) -> Archived | None:
+        found = max((key for key in self.archive if key.startswith(effect.prefix)), default=None)
+        return None if found is None else Archived(found, self.archive[found])
 
     def _send(self, effect: Send) -> None:
         size = limits.SQS_BATCH_ENTRIES_MAX

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Literal, TypeAlias
@@ -39,7 +39,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.config import WorkerConfig
@@ -159,6 +159,10 @@ class SimulatorWorld:
             for shard in range(STARTS_DUE_SHARDS):
                 if self._starts(shard):
                     self._sweep_shard(lost_starts.sweep, shard)
+            if self.setting.archives:
+                for shard in range(DUE_SHARDS):
+                    if self._archives(shard):
+                        self._sweep_shard(due_archives.sweep, shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
                     self._revive(letter)
@@ -217,9 +221,10 @@ class SimulatorWorld:
 
     def _sweep_ms(self) -> int | None:
         """The next full minute at which a sweep finds anything; the others are left out."""
-        # A partition is in the order of its times.
-        shards = (self._due(shard) for shard in range(DUE_SHARDS))
-        looks = [int(str(rows[0]["sk"]).partition("#")[0]) for rows in shards if rows]
+        shards = range(DUE_SHARDS)
+        looks = _earliest(self._due(shard) for shard in shards)
+        archives = _earliest(self._archives(shard) for shard in shards)
+        looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in archives]
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in self._lost_start_ms()]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:
             looks.append(self.now_ms)
@@ -244,6 +249,9 @@ class SimulatorWorld:
     def _due(self, shard: int) -> Sequence[Item]:
         return self.services.partition(tables.MAIL, keys.due_partition(shard))
 
+    def _archives(self, shard: int) -> Sequence[Item]:
+        return self.services.partition(tables.MAIL, keys.archive_partition(shard))
+
     def _starts(self, shard: int) -> Sequence[Item]:
         return self.services.partition(tables.MAIL, keys.pending_starts(shard))
 
@@ -252,6 +260,11 @@ class SimulatorWorld:
         sort = keys.starts_read(shard)
         rows = self.services.partition(tables.MAIL, keys.STARTS_READ)
         return next((str(row["to"]) for row in rows if row["sk"] == sort), "")
+
+
+def _earliest(partitions: Iterable[Sequence[Item]]) -> list[int]:
+    """Return the time of the first row of each partition: the rows are in the order of time."""
+    return [int(str(rows[0]["sk"]).partition("#")[0]) for rows in partitions if rows]
 
 
 def _log_of(start: Item) -> str:

@@ -106,6 +106,10 @@ class _Form:
         except ValidationError as error:
             return None, list(_problems(error, where))
 
+    def open_secrets(self, value: JsonValue, seals: Seals) -> None:
+        if self._has_secrets:
+            seals.opened(value)
+
     def restore(self, value: JsonValue, seals: Seals) -> Any:
         """The Python value of what `dump` gave."""
         if self._is_plain(value):
@@ -174,6 +178,14 @@ class Boundary:
             raise Misfit(problems)
         return values
 
+    def open_secrets(self, arguments: Mapping[str, JsonValue], seals: Seals) -> None:
+        """Open the secrets among the arguments, so that `seals` knows them. Raises ValueError,
+        VaultFault.
+        """
+        for name, form in self._parameters.items():
+            if name in arguments:
+                form.open_secrets(arguments[name], seals)
+
     def normalise_arguments(
         self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
     ) -> dict[str, JsonValue]:
@@ -218,7 +230,12 @@ _form: Callable[[Any], _Form] = functools.cache(_Form)
 
 
 def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
-    """An event's or answer's JSON with every field present; raises Misfit."""
+    """An event's or answer's JSON with every field present; raises Misfit.
+
+    For a bool pydantic also takes "yes", "off" and 1. A decision must not rest on such a guess.
+    """
+    if payload is bool and not isinstance(value, bool):
+        raise Misfit(["data: expected true or false"])
     return _normalised(_form(payload), value, "data", seals)
 
 

@@ -32,7 +32,9 @@ from holdfast.api.graph_model import (
     filled,
     hints_of,
     references_in,
+    sources_of,
 )
+from holdfast.api.scopes import Undo, compensating
 from holdfast.api.step_types import StepType
 from holdfast.api.tasks import NO_SEARCH, SearchAttributes, Task, Workflow
 from holdfast.errors import WorkflowError
@@ -105,7 +107,7 @@ class Dag(GraphModel, Workflow[..., Any]):
 
     @classmethod
     def of(cls, model: GraphModel) -> Dag:
-        return cls(model.name, model.steps, model.timeout, model.written)
+        return cls(model.name, (*model.steps, *model.compensations), model.timeout, model.written)
 
     @classmethod
     def from_json(
@@ -189,8 +191,9 @@ class _Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.__signature__.bind(*args, **kwargs)
         bound.apply_defaults()
-        run = _Run(self._graph, bound.arguments, {})
-        run.follow(self._graph.plan)
+        with compensating() as undo:
+            run = _Run(self._graph, bound.arguments, {}, undo)
+            run.follow(self._graph.plan)
         finals = self._graph.finals
         if len(finals) == 1:
             return run.results[self._graph.steps[finals[0]].id]
@@ -204,6 +207,7 @@ class _Run:
     graph: Dag
     given: Mapping[str, Any]
     results: dict[str, Any]
+    undo: Undo
 
     def follow(self, plan: Plan) -> None:
         from holdfast.compiler.graphs.plan import Chain, Core, Fork, SingleStep  # noqa: PLC0415 - see `Dag.plan`
@@ -224,8 +228,12 @@ class _Run:
 
     def _call(self, number: int) -> None:
         one, sources = self.graph.steps[number], self.graph.sources[number]
-        values = {name: self._value(one, name, tree) for name, tree in sources.items()}
-        self.results[one.id] = one.task(**values)
+        self.results[one.id] = one.task(**self._values(one, sources))
+        for compensation in self.graph.compensations_of(number):
+            self.undo(compensation.task, **self._values(compensation, sources_of(compensation)))
+
+    def _values(self, one: Step, sources: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._value(one, name, tree) for name, tree in sources.items()}
 
     def _value(self, one: Step, name: str, tree: Any) -> Any:
         if not references_in(tree):

@@ -66,24 +66,34 @@ WrittenAt: TypeAlias = InPython | InJson
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a graph, made by `step`."""
+    """One step of a graph, made by `step`.
+
+    A compensation depends on the one step that it takes back.
+    """
 
     id: str
     task: Task[..., Any]
     depends_on: tuple[str, ...]
     arguments: Mapping[str, Any]
     written: WrittenAt
+    is_compensation: bool = False
 
 
 class GraphModel:
-    """The steps of a graph, in the order in which they were written."""
+    """The steps of a graph, in the order in which they were written.
+
+    `compensations` are apart: they run only when the graph does not succeed.
+    """
 
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
         self.name = name
         self.timeout = timeout
-        self.steps = tuple(steps)
+        found = tuple(steps)
+        # The check of the graph refuses what is no step
+        self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
+        self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
         self.written = written
 
     @cached_property
@@ -95,7 +105,12 @@ class GraphModel:
     @cached_property
     def sources(self) -> tuple[Mapping[str, Any], ...]:
         """The value of each parameter, by step; `FromStep` and `FromInput` stand in the values."""
-        return tuple(map(_sources_of, self.steps))
+        return tuple(map(sources_of, self.steps))
+
+    def compensations_of(self, number: int) -> list[Step]:
+        """Return the compensations of a step."""
+        undone = (self.steps[number].id,)
+        return [one for one in self.compensations if one.depends_on == undone]
 
     @cached_property
     def finals(self) -> tuple[int, ...]:
@@ -104,7 +119,7 @@ class GraphModel:
         return tuple(number for number, one in enumerate(self.steps) if one.id not in awaited)
 
 
-def _sources_of(one: Step) -> Mapping[str, Any]:
+def sources_of(one: Step) -> Mapping[str, Any]:
     """Return the source of each parameter; empty if `one.task` is not a task, which `check_dag`
     refuses.
     """

@@ -28,13 +28,15 @@ class Registry:
     """All tasks and workflows by their names.
 
     Tasks of several modules may have one name: a workflow calls the one that its source names.
-    `tasks` has the first of them, and `namesakes` all of them, by module and name.
+    `tasks` has the first of them, and `namesakes` all of them, by module and name. `step_types`:
+    the kinds of steps that the modules register.
     """
 
     tasks: Mapping[str, Task[..., Any]]
     workflows: Mapping[str, Workflow[..., Any]]
     services: DeclaredLimits = field(default_factory=dict)
     namesakes: Mapping[tuple[str, str], Task[..., Any]] = field(default_factory=dict)
+    step_types: tuple[StepType, ...] = ()
 
     def task(self, name: str, module: str = "") -> Task[..., Any] | None:
         """Return the task of this name, of the modules or of Python's library. `module` decides
@@ -59,6 +61,14 @@ class Registry:
             return self.tasks
         found = {name: self.task(name, task_modules.get(name, module)) for name in self.tasks}
         return {name: task for name, task in found.items() if task is not None}
+
+    def modules_of_groups(self) -> dict[str, tuple[str, ...]]:
+        """Return the groups of the tasks, and the modules that define the tasks of each."""
+        found: dict[str, set[str]] = {}
+        for task in (*self.tasks.values(), *self.namesakes.values()):
+            if task.group is not None:
+                found.setdefault(task.group, set()).add(task.function.__module__)
+        return {group: tuple(sorted(modules)) for group, modules in sorted(found.items())}
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
         """Return the limits of the tasks and services, and those of the workflows, that have some.
@@ -99,6 +109,7 @@ class Registry:
             workflows=MappingProxyType(workflows),
             services=MappingProxyType(_services(modules)),
             namesakes=MappingProxyType(namesakes),
+            step_types=_step_types(modules),
         )
 
     def require_known(
@@ -220,6 +231,11 @@ def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:
 def _services(modules: Iterable[ModuleType]) -> dict[str, tuple[Limit, ...]]:
     values = chain.from_iterable(vars(module).values() for module in modules)
     return {value.action: value.limits for value in values if isinstance(value, ServiceLimits)}
+
+
+def _step_types(modules: Iterable[ModuleType]) -> tuple[StepType, ...]:
+    values = chain.from_iterable(vars(module).values() for module in modules)
+    return tuple(value for value in values if isinstance(value, StepType))
 
 
 def _place(declared: Task[..., Any] | Workflow[..., Any]) -> str:

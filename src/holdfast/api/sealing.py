@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -16,6 +16,8 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
+#: The key of a secret that a `HandedVault` has marked.
+_HANDED: Final = "handed"
 #: Shorter secrets are not removed from texts, in which they occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
@@ -81,6 +83,46 @@ class LocalVault:
         return _digest(f"{tenant}\0".encode() + data)[: self._CHECK_BYTES]
 
 
+class HandedVault:
+    """The vault of a process that runs one attempt for the engine and has no key.
+
+    The engine hands over the secrets among the arguments. A new secret in the result travels back
+    marked, and not encrypted; the engine seals it with `sealed_again` before it stores the result.
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = secrets
+
+    def seal(self, tenant: str, text: str) -> str:
+        del tenant
+        data = text.encode()
+        return Sealed(_HANDED, data, len(data)).text
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        del tenant
+        text = self._secrets.get(sealed.text)
+        if text is None:
+            raise VaultFault("HF327", "a secret was not handed over with its attempt")
+        return text
+
+
+def sealed_again(value: Any, seals: Seals) -> Any:
+    """Return the JSON with the new secrets of a `HandedVault` sealed. Raises ValueError,
+    VaultFault.
+    """
+    match value:
+        case str():
+            sealed = parse_sealed(value)
+            is_new = sealed is not None and sealed.key == _HANDED
+            return seals.seal(sealed.data.decode()) if sealed and is_new else value
+        case list():
+            return [sealed_again(item, seals) for item in value]
+        case dict():
+            return {name: sealed_again(item, seals) for name, item in value.items()}
+        case _:
+            return value
+
+
 def _mixed(tenant: str, data: bytes) -> bytes:
     """Mix the bytes; a second call with the result restores them."""
     mask = _digest(tenant.encode())
@@ -136,6 +178,10 @@ class Seals:
         text = self.vault.open(self.tenant, sealed)
         self._sealed.setdefault(text, sealed.text)
         return SecretStr(text)
+
+    def handed(self) -> dict[str, str]:
+        """Return the secrets of this call by their sealed texts, for a `HandedVault`."""
+        return {sealed: text for text, sealed in self._sealed.items()}
 
     def scrubbed(self, text: str, others: Iterable[str] = ()) -> str:
         """Return `text` without the secrets of this call, and without `others`: an exception may

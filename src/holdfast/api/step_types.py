@@ -1,6 +1,8 @@
 """The kinds of steps that a graph's document may name in `type`, beside the names of tasks.
 
 service_call, notification   the task that is called like the step's id
+compensation                 the task that is called like the step's id; it takes back the step that
+                             it depends on, if the graph does not succeed
 human_approval               a question to a role; a refusal fails the graph
 any other                    a kind that the project registers with `@step_type("…")`
 """
@@ -17,7 +19,8 @@ from holdfast.api.surface import ask
 from holdfast.api.tasks import Task, TaskError
 
 #: Kinds whose task has the name of the step's id.
-NAMED_BY_ID: Final = ("service_call", "notification")
+COMPENSATION: Final = "compensation"
+NAMED_BY_ID: Final = ("service_call", "notification", COMPENSATION)
 HUMAN_APPROVAL: Final = "human_approval"
 APPROVAL_TIMEOUT: Final = timedelta(hours=48)
 

@@ -1,11 +1,13 @@
-"""Large values in S3, by key. Keys end in the hash of the bytes, so a put may happen twice."""
+"""Large values in S3, by key, and the archive in a bucket of its own. A key follows from what is
+stored, so a put may happen twice.
+"""
 
 from __future__ import annotations
 
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
 from holdfast.aws.names import ResourceNames
-from holdfast.runtime.effects import GetBlob, PutBlob
+from holdfast.runtime.effects import Archived, GetArchive, GetBlob, PutArchive, PutBlob
 
 
 class Blobs:
@@ -26,7 +28,36 @@ class Blobs:
             answer = self._clients.get("blobs").get_object(
                 Bucket=self._names.blobs_bucket, Key=effect.key
             )
-            # The body may not have arrived yet: `read` raises its time-out.
+            # Read the body here: it may not have arrived yet, and then `read` raises a time-out.
             return bytes(answer["Body"].read())
         except Exception as error:
             raise fault("get_object", error) from error
+
+
+class Archive:
+    def __init__(self, clients: Clients, names: ResourceNames) -> None:
+        self._clients = clients
+        self._bucket = names.archive_bucket
+
+    def put(self, effect: PutArchive) -> None:
+        try:
+            self._clients.get("blobs").put_object(
+                Bucket=self._bucket, Key=effect.key, Body=effect.data
+            )
+        except Exception as error:
+            raise fault("put_object", error) from error
+
+    def get(self, effect: GetArchive) -> Archived | None:
+        if not self._bucket:
+            return None
+        try:
+            s3 = self._clients.get("blobs")
+            # In the order of keys; an execution has one object for each of its ends.
+            listed = s3.list_objects_v2(Bucket=self._bucket, Prefix=effect.prefix)
+            found = [str(one["Key"]) for one in listed.get("Contents", ())]
+            if not found:
+                return None
+            answer = s3.get_object(Bucket=self._bucket, Key=found[-1])
+            return Archived(f"s3://{self._bucket}/{found[-1]}", bytes(answer["Body"].read()))
+        except Exception as error:
+            raise fault("list_objects_v2", error) from error

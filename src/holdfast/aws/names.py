@@ -1,4 +1,4 @@
-"""The physical names of one stack's resources, as its functions find them in the environment."""
+"""The physical names of one stack's resources. Its functions read them from their environment."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ class ResourceNames:
     work_dlq_url: str = ""
     single_dlq_url: str = ""
     starts_dlq_url: str = ""
+    archive_bucket: str = ""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ResourceNames:
-        """Read the names. Only the sweeper has the dead-letter queues in its environment."""
+        """Read the names. Only the sweeper has the dead-letter queues in its environment, and only
+        a stack with an archive has its bucket.
+        """
 
         def need(variable: str) -> str:
             if not environ.get(variable):
@@ -45,6 +48,7 @@ class ResourceNames:
             work_dlq_url=environ.get(resources.ENV_WORK_DLQ_URL, ""),
             single_dlq_url=environ.get(resources.ENV_SINGLE_DLQ_URL, ""),
             starts_dlq_url=environ.get(resources.ENV_STARTS_DLQ_URL, ""),
+            archive_bucket=environ.get(resources.ENV_ARCHIVE_BUCKET, ""),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -59,6 +63,7 @@ class ResourceNames:
             resources.ENV_WORK_DLQ_URL: self.work_dlq_url,
             resources.ENV_SINGLE_DLQ_URL: self.single_dlq_url,
             resources.ENV_STARTS_DLQ_URL: self.starts_dlq_url,
+            resources.ENV_ARCHIVE_BUCKET: self.archive_bucket,
         }
 
     def table(self, name: TableName) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from holdfast.aws.blobs import Blobs
+from holdfast.aws.blobs import Archive, Blobs
 from holdfast.aws.bus import Bus
 from holdfast.aws.clients import Clients
 from holdfast.aws.messaging import DeadLetter, Queues
@@ -19,12 +19,14 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Measure,
     Pause,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -42,7 +44,7 @@ from holdfast.runtime.effects import (
 
 
 class Ports(Protocol):
-    """The effects, wherever they are performed, and the queues of the platform."""
+    """The performer of effects, on AWS or on a local machine, and the queues."""
 
     @property
     def names(self) -> ResourceNames: ...
@@ -57,10 +59,11 @@ class Ports(Protocol):
 
 
 class AwsPorts:
-    """The effects on AWS. `tasks` runs user code, `clock` gives milliseconds, `metrics` receives
-    measured values. `publish` sends an event; None: to the account's default bus.
+    """Performs effects on AWS. `tasks` runs user code, `clock` gives the time in ms, `metrics`
+    receives measured values. `publish` sends an event; None: it goes to the account's default event
+    bus.
 
-    One instance serves all threads of a process. `has_threads`: it may send reads concurrently.
+    One instance serves all threads of a process. `has_threads`: it may send reads in parallel.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class AwsPorts:
         self.names = names
         self._queues = Queues(clients, names)
         store = DynamoStore(clients, names, has_threads=has_threads)
-        blobs = Blobs(clients, names)
+        blobs, archive = Blobs(clients, names), Archive(clients, names)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
             Query: store.query,
             QueryList: store.query_list,
@@ -93,6 +96,8 @@ class AwsPorts:
             Extend: store.extend,
             PutBlob: blobs.put,
             GetBlob: blobs.get,
+            PutArchive: archive.put,
+            GetArchive: archive.get,
             Send: self._queues.send,
             RunTask: tasks,
             Publish: publish or Bus(clients).publish,

@@ -29,11 +29,13 @@ from holdfast.cli import (
     migrating,
     pausing,
     people,
+    registering,
     repairing,
     schedules,
     starting,
     telling,
     watching,
+    working,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.cli.parsing import Parser
@@ -42,11 +44,16 @@ from holdfast.local import project
 
 #: HTTP statuses by which the API says no to a request that was well formed.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
+#: What the client raises when an execution has ended badly, has rejected a request, or is not done
+#: in time.
+NEGATIVE_CODES: Final = frozenset({"HF288", "HF289", "HF564", "HF565"})
 #: The modules of commands, in the order in which `holdfast --help` lists them.
 _COMMANDS: Final = (
     creating,
     authoring,
     local,
+    working,
+    registering,
     starting,
     schedules,
     pausing,
@@ -96,6 +103,8 @@ def _fail(error: HoldfastError) -> int:
         case WorkflowError():
             return NEGATIVE
         case RequestError(status=status) if status in NEGATIVE_STATUSES:
+            return NEGATIVE
+        case HoldfastError(code=code) if code in NEGATIVE_CODES:
             return NEGATIVE
         case _:
             return WRONG_USAGE

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import EXECUTION_HELP, rate
-from holdfast.cli.console import FINE, NEGATIVE, harmless, json_argument, print_json
+from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, json_argument, print_json
 from holdfast.cli.finding import add_filters, filters_of
 from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.core.state import PAUSE_TIMERS
@@ -117,8 +117,10 @@ def _put_dry_run(arguments: argparse.Namespace, found: Any, now: datetime) -> in
     if arguments.json:
         print_json(found)
         return FINE
-    more = " or more" if "next" in found else ""
-    print(f"{arguments.action} would act on {found['matching']}{more} executions")
+    matching = counted(found["matching"], "execution")
+    if "next" in found:
+        matching = f"{found['matching']} or more executions"
+    print(f"{arguments.action} would act on {matching}")
     if found["sample"]:
         screen.put(screen.executions(found["sample"], now))
         print("nothing is changed; add --yes to do it", file=sys.stderr)

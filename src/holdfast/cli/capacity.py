@@ -11,7 +11,7 @@ from typing import Any, Final
 from holdfast.cli.arguments import rate
 from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
 from holdfast.cli.remote import client_of, remote_command
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, known_names
 from holdfast.local import project
 from holdfast.resources import WORKER
 
@@ -74,9 +74,9 @@ def _capacity(arguments: argparse.Namespace) -> int:
         print(harmless(str(error)), file=sys.stderr)
     chosen = [found for found in compiled if found.name == arguments.workflow]
     if not errors and not chosen:
-        known = ", ".join(sorted(found.name for found in compiled)) or "none"
         message = f"there is no workflow {arguments.workflow!r}"
-        raise RequestError("HF205", message, status=404, help=f"known: {known}")
+        help_ = known_names(arguments.workflow, (found.name for found in compiled))
+        raise RequestError("HF205", message, status=404, help=help_)
     seconds = _measured(arguments) if arguments.measured else {}
     seconds |= dict(arguments.seconds or [])
     load = proving.Load(arguments.starts, seconds, arguments.workers)

@@ -20,6 +20,11 @@ WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 
+def counted(number: int, what: str) -> str:
+    """Return the number with its noun, in the plural unless it is one: "1 execution"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def json_argument(text: str, option: str) -> Any:
     """Return the value of JSON itself, of `@FILE`, or of `-`, stdin. Raises RequestError HF282."""
     try:
@@ -32,7 +37,9 @@ def json_argument(text: str, option: str) -> Any:
         raise RequestError("HF282", f"{option}: {text[1:]}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise RequestError(
-            "HF282", f"{option} is not JSON: {error}", help=f'{option} \'{{"key": "value"}}\''
+            "HF282",
+            f"{option} is not JSON: {error}",
+            help=f'{option} true, or 17, or \'"text"\', or \'{{"key": "value"}}\'',
         ) from None
 
 

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.cli.console import FINE, NEGATIVE, harmless, say
+from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, say
 from holdfast.cli.finding import add_filters, filters_of
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastError
@@ -44,6 +44,8 @@ def export(arguments: argparse.Namespace) -> int:
             print(f"exported {executions}; go on with --until {oldest}", file=sys.stderr)
         raise
     told = {"executions": executions, "files": files, "unread": unread}
-    missing = f", {len(unread)} were not read" if unread else ""
-    say(arguments, told, f"exported {executions} executions in {files} files{missing}")
+    were = "was" if len(unread) == 1 else "were"
+    missing = f", {len(unread)} {were} not read" if unread else ""
+    wrote = f"{counted(executions, 'execution')} in {counted(files, 'file')}"
+    say(arguments, told, f"exported {wrote}{missing}")
     return NEGATIVE if unread else FINE

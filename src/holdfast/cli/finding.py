@@ -13,6 +13,7 @@ from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.cli.repeating import add_watch, watched
 from holdfast.core.state import STATUSES
+from holdfast.errors import RequestError
 from holdfast.remote.answers import Filters
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ _LIST_TIMES: Final = {
     "--ended-until": "ended before",
     "--older-than": "waiting since then or longer: 90min, 2d",
 }
+
+#: The ends before which finished work is undone outside of the workflow's own code.
+_STOPPED: Final = frozenset({"ABORTED", "TIMED_OUT"})
 
 
 def add(commands: Any) -> None:
@@ -40,7 +44,10 @@ def add(commands: Any) -> None:
     list_parser.add_argument(
         "--after", metavar="KEY", help="only older ones: what a list ended with"
     )
-    list_parser.add_argument("--events", action="store_true", help="events that nobody awaits yet")
+    list_parser.add_argument("--events", action="store_true", help="events that are kept")
+    list_parser.add_argument(
+        "--key", metavar="KEY", help="with --events and --name: all kept events of the two"
+    )
     add_watch(list_parser, "Ctrl-C")
     show_parser = remote_command(commands, "show", show, "Show an execution and what it waits for.")
     show_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
@@ -83,6 +90,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 def list_executions(arguments: argparse.Namespace) -> int:
     if arguments.events:
         return _list_events(arguments)
+    if arguments.key is not None:
+        raise RequestError("HF282", "--key belongs to --events")
     client = client_of(arguments)
 
     def look() -> bool:
@@ -113,13 +122,13 @@ def _list_events(arguments: argparse.Namespace) -> int:
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)
-    rows = client.events()
+    rows = client.events(arguments.name, arguments.key)
     if arguments.json:
         print_json(rows)
     elif rows:
         screen.put(screen.events(rows, now_of(arguments, client)))
     else:
-        print("every event has found its waiter")
+        print("no event is kept")
     return FINE
 
 
@@ -164,8 +173,11 @@ def show_execution(arguments: argparse.Namespace, client: Client, execution: Any
 
     if arguments.json:
         print_json(execution)
-    else:
-        screen.put_execution(execution, now_of(arguments, client))
+        return
+    if execution["status"] in _STOPPED:
+        events = client.history(execution["execution"])
+        execution = {**execution, "undone": screen.undone(events)}
+    screen.put_execution(execution, now_of(arguments, client))
 
 
 def history(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from holdfast.cli.arguments import MODULES_HELP, command, lead, span
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.remote import client_of, remote_command
-from holdfast.errors import HoldfastBug
+from holdfast.errors import HoldfastBug, RequestError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local import project
 
@@ -59,6 +59,9 @@ def _add_serve(commands: Any) -> None:
     where.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
     where.add_argument("--in-memory", action="store_true", help="forget everything at the end")
     serve.add_argument(
+        "--archive", type=Path, metavar="FOLDER", help="store executions there that have ended"
+    )
+    serve.add_argument(
         "--clock", type=lead, metavar="+SPAN", help="run the clock ahead: +90min, +36h, +3d"
     )
     serve.add_argument(
@@ -96,7 +99,12 @@ def _serve_here(arguments: argparse.Namespace) -> int:
     payload_bytes_max = None if arguments.no_payload_limit else PAYLOAD_BYTES_MAX
     data = None if arguments.in_memory else _data_file(arguments.data)
     with serve.serving(
-        deployment, arguments.port, payload_bytes_max, data=data, is_debugged=arguments.debug
+        deployment,
+        arguments.port,
+        payload_bytes_max,
+        data=data,
+        archive=_archive(arguments),
+        is_debugged=arguments.debug,
     ) as served:
         if arguments.clock is not None:
             ahead_ms = arguments.clock // timedelta(milliseconds=1) - served.clock.lead_ms
@@ -148,6 +156,17 @@ def _leave(data: Path | None) -> NoReturn:
 
 def _data_file(named: Path | None) -> Path:
     return (project.project_root() / DATA if named is None else named).absolute()
+
+
+def _archive(arguments: argparse.Namespace) -> Path | None:
+    """Return the folder of the archive. Raises RequestError HF331."""
+    if arguments.archive is not None and arguments.in_memory:
+        raise RequestError(
+            "HF331",
+            "--archive was given with --in-memory, which keeps nothing that could expire",
+            help="leave one of the two out",
+        )
+    return None if arguments.archive is None else Path(arguments.archive).absolute()
 
 
 def _interrupt(*_: Any) -> NoReturn:

@@ -7,14 +7,14 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, listed_count, rate
-from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
+from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, print_json
 from holdfast.cli.remote import client_of, local_user, remote_command
-from holdfast.errors import RequestError
+from holdfast.errors import RequestError, known_names
 from holdfast.local import project
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _LATEST: Final = "latest"
 _ALL: Final = 1_000_000_000
 #: How many executions with a reason against their move are printed.
 _SHOWN_MAX: Final = 20
+_SHOWN_HASH: Final = 12
 
 
 def add(commands: Any) -> None:
@@ -73,7 +74,7 @@ def migrate(arguments: argparse.Namespace) -> int:
         raise RequestError("HF282", "--reason is missing", help="the history keeps it")
     deployed = {row["workflow"]: row["definition"] for row in client.workflows()}
     if arguments.subject not in deployed:
-        return _migrate_one(arguments, client)
+        return _migrate_one(arguments, client, deployed)
     return _migrate_all(arguments, client, deployed[arguments.subject])
 
 
@@ -83,18 +84,29 @@ def _words(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"reason": arguments.reason, "by": arguments.by or local_user()}
 
 
-def _migrate_one(arguments: argparse.Namespace, client: Client) -> int:
+def _migrate_one(arguments: argparse.Namespace, client: Client, deployed: Iterable[str]) -> int:
     to = _BACK if arguments.undo else arguments.to
-    told = client.migrate(arguments.subject, to=to, **_words(arguments))
+    try:
+        told = client.migrate(arguments.subject, to=to, **_words(arguments))
+    except RequestError as error:
+        if error.code != "HF207":
+            raise
+        known = known_names(arguments.subject, deployed)
+        raise RequestError(
+            "HF207",
+            f"there is no workflow and no execution {arguments.subject!r}",
+            status=404,
+            help=f"a workflow ({known}), or an execution as `holdfast list` prints it",
+        ) from None
     if arguments.json:
         print_json(told)
     elif told["moves"]:
         verb = "may move" if arguments.dry_run else "was asked to move"
-        print(f"{told['execution']} {verb} to {told['to'][:12]}")
+        print(f"{told['execution']} {verb} to {told['to'][:_SHOWN_HASH]}")
     elif told["from"] == told["to"]:
-        print(f"{told['execution']} has {told['to'][:12]} already")
+        print(f"{told['execution']} has {told['to'][:_SHOWN_HASH]} already")
     else:
-        print(f"{told['execution']} may not move to {told['to'][:12]}")
+        print(f"{told['execution']} may not move to {told['to'][:_SHOWN_HASH]}")
         for one in told["obstacles"]:
             print(harmless(f"  {one['why']}{_places(one)}"))
     return FINE if told["moves"] or told["from"] == told["to"] else NEGATIVE
@@ -133,7 +145,14 @@ def _target(
     wanted = newest if arguments.to == _LATEST else arguments.to
     known = [newest, *report["definitions"]]
     full = next((one for one in known if one.startswith(wanted)), wanted)
-    return version_in(report["definitions"].get(full) or client.definition(full))
+    try:
+        return version_in(report["definitions"].get(full) or client.definition(full))
+    except RequestError as error:
+        if error.code != "HF543":
+            raise
+        in_use = ", ".join(one[:_SHOWN_HASH] for one in dict.fromkeys(known))
+        help_ = f"versions in use, the newest first: {in_use}"
+        raise RequestError("HF543", error.message, status=404, help=help_) from None
 
 
 def _ask(arguments: argparse.Namespace, client: Client, chosen: Sequence[str], to: str) -> int:
@@ -155,8 +174,10 @@ def _ask(arguments: argparse.Namespace, client: Client, chosen: Sequence[str], t
     if arguments.json:
         print_json({"to": to, "asked": asked, "refused": refused})
     else:
-        verb = "may move" if arguments.dry_run else "were asked to move"
-        print(f"{len(asked)} executions {verb}, {len(refused)} stay on their version")
+        were = "was" if len(asked) == 1 else "were"
+        verb = "may move" if arguments.dry_run else f"{were} asked to move"
+        stay = "stays on its version" if len(refused) == 1 else "stay on their version"
+        print(f"{counted(len(asked), 'execution')} {verb}, {len(refused)} {stay}")
         for why, count in Counter(refused.values()).most_common(_SHOWN_MAX):
             print(harmless(f"  {count}  {why}"))
     return FINE
@@ -212,7 +233,7 @@ def _code(arguments: argparse.Namespace) -> tuple[dict[str, Version], set[str]]:
 
 def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the positions of each workflow of the stack: also of those that this code no longer
-    has, because their executions go on.
+    has, because their executions go on. A deployment changes no registered graph.
     """
     if arguments.report is not None:
         try:
@@ -221,7 +242,7 @@ def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
             raise RequestError("HF282", f"{arguments.report}: {error}") from None
         return found
     client = client_of(arguments)
-    names = sorted(row["workflow"] for row in client.workflows())
+    names = sorted(row["workflow"] for row in client.workflows() if "version" not in row)
     reports = {name: client.positions(name) for name in names}
     return {name: report for name, report in reports.items() if report["positions"]}
 
@@ -256,7 +277,9 @@ def _summary(standings: Sequence[Standing]) -> str:
     there = sum(one.count for one in standings if one.is_there)
     lost = sum(one.count for one in standings if one.lost)
     stranded = f"; {lost} would be stranded" if lost else ""
-    return f"{moving} may move, {staying} stay on their version, {there} have it already{stranded}"
+    stay = "stays on its version" if staying == 1 else "stay on their version"
+    have = "has" if there == 1 else "have"
+    return f"{moving} may move, {staying} {stay}, {there} {have} it already{stranded}"
 
 
 def _lines(one: Standing) -> Iterator[str]:

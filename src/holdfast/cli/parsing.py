@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
+
+from holdfast.errors import nearest
 
 #: argparse's own message: "argument COMMAND: invalid choice: 'lsit' (choose from 'list', 'show')".
 _CHOICE: Final = re.compile(r"invalid choice: '([^']*)'.*\(choose from (.*)\)", re.DOTALL)
@@ -40,5 +41,5 @@ def _meant(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
 
 
 def _hint(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"\n  = help: did you mean {near[0]}?" if near else ""
+    near = nearest(word, known)
+    return "" if near is None else f"\n  = help: did you mean {near}?"

@@ -12,8 +12,9 @@ from shlex import quote
 from typing import Any, Final
 
 from holdfast.cli import tables
-from holdfast.cli.console import harmless
+from holdfast.cli.console import counted, harmless
 from holdfast.cli.tables import Column, Shown, Table, Text, plain_table
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.local.traces import Span
 from holdfast.proofs.capacity import Capacity
 from holdfast.runtime.gates.scopes import is_scope, scope_of
@@ -60,14 +61,30 @@ def counts(rows: Sequence[JsonRow], groups: Sequence[str]) -> Table:
 
 
 def _label(value: str, group: str) -> Text:
+    if group == "wait":
+        return Text(_wait_label(value))
     return Text(harmless(value), STYLES.get(value, "") if group == "status" else "")
+
+
+def _wait_label(wait: str) -> str:
+    kind, colon, target = wait.partition(":")
+    return str(harmless(colon.join(_subject(kind, target))))
+
+
+def _subject(kind: str, target: str) -> tuple[str, str]:
+    """Return the kind and the target of a wait in the words of the command line: a wait for a
+    request is stored as one for an event with a mark behind its name.
+    """
+    if kind == "event" and target.endswith(REQUEST_SUFFIX):
+        return "request", target.removesuffix(REQUEST_SUFFIX)
+    return kind, target
 
 
 def longest_wait(oldest: JsonRow, now: datetime) -> str:
     """Return one line about the execution that waits longest."""
     waited = duration(_span(oldest["since"], now))
     name = harmless(oldest["name"] or oldest["execution"])
-    wait = harmless(oldest["wait"])
+    wait = _wait_label(oldest["wait"])
     return f"longest wait: {name} ({oldest['workflow']}) for {wait}, {waited}"
 
 
@@ -83,7 +100,7 @@ def _waits(row: JsonRow, now: datetime) -> str:
     first, *others = row["waits"]
     error = f" after {first['error']}" if "error" in first else ""
     more = f" +{len(others)}" if others else ""
-    subject = f"{first['kind']} {first.get('target', '')}".rstrip()
+    subject = " ".join(_subject(first["kind"], first.get("target", ""))).rstrip()
     return f"{subject}{error}, {duration(_span(first['since'], now))}{more}"
 
 
@@ -102,10 +119,18 @@ def questions(rows: Sequence[JsonRow], now: datetime) -> Table:
 
 
 def events(rows: Sequence[JsonRow], now: datetime) -> Table:
-    table = plain_table("event", "key", "id", "kept for", "refused")
+    table = plain_table("event", "key", "id", "type", "sent", "kept for", "for", "refused")
     for row in map(_on_one_line, rows):
-        kept = duration(_span(now, row["expires"]))
-        table.add_row(row["name"], row["key"], row["event"], kept, row.get("refused", ""))
+        table.add_row(
+            row["name"],
+            row["key"],
+            row["event"],
+            row.get("type", ""),
+            ago(row["at"], now),
+            duration(_span(now, row["expires"])),
+            row.get("execution", "any"),
+            row.get("refused", ""),
+        )
     return table
 
 
@@ -127,6 +152,24 @@ def put_findings(rows: Sequence[JsonRow], now: datetime, *, is_repaired: bool) -
         if row.get("advice"):
             lines.append(f"help: {row['advice']}")
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
+
+
+def pools(rows: Sequence[JsonRow], now: datetime) -> Table:
+    """One line for each worker, and one for a pool without workers."""
+    table = plain_table(
+        "pool", "waiting", "oldest", "worker", "busy", "seen", "since", right=("waiting", "busy")
+    )
+    for row in map(harmless, rows):
+        oldest = ago(row["oldest"], now) if "oldest" in row else ""
+        pool = (row["pool"], str(row["waiting"]), oldest)
+        for worker in row["workers"]:
+            busy = f"{worker['busy']} of {worker['slots']}"
+            times = ago(worker["seen"], now), ago(worker["since"], now)
+            table.add_row(*pool, worker["worker"], busy, *times)
+            pool = ("", "", "")
+        if not row["workers"]:
+            table.add_row(*pool, Text("none is there", "red"), "", "", "")
+    return table
 
 
 def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
@@ -265,15 +308,19 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
     if "arn" in shown:
         table.add_row("ARN", shown["arn"])
     if "retries" in shown:
-        table.add_row("retried", f"{shown['retries']} times")
+        table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "archived" in shown:
+        table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
         table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
     if "forks" in shown:
         table.add_row("forks", ", ".join(shown["forks"]))
     if "started" in shown:
         table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
+    if "undone" in shown:
+        table.add_row("undone", ", ".join(shown["undone"]) or "nothing")
     if "stopped" in shown:
         took = duration(_span(shown["started"], shown["stopped"]))
         table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
@@ -317,6 +364,9 @@ def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "reason", str(wait["reason"])
     if "since" in wait:
         yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    for label in ("begun", "heartbeat"):
+        if label in wait:
+            yield label, f"{moment(wait[label])}, {ago(wait[label], now)}"
     for label in ("until", "retry_at"):
         if label in wait:
             left = duration(_span(now, wait[label]))
@@ -332,7 +382,7 @@ def _waits_for(wait: JsonRow) -> str:
         case "start":
             return "a worker that takes it up"
         case "event":
-            return f"event {wait['event']}, key {wait['key']}"
+            return f"{' '.join(_subject('event', wait['event']))}, key {wait['key']}"
         case "ask":
             return f"an answer: {wait.get('title', '')}"
         case "timer":
@@ -345,6 +395,10 @@ def _waits_for(wait: JsonRow) -> str:
             return f"the resume of {wait['scope']}, paused{by} since {since}: {wait['reason']}"
         case "paused":
             return f"its turn after the pause of {wait['scope']}"
+        case "pool":
+            where = f"a worker of the pool {wait['pool']}"
+            task = f"task {wait['task']}, attempt {wait['attempt']}"
+            return f"{task}, on {wait['worker']}" if "worker" in wait else f"{where} for {task}"
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
@@ -384,7 +438,8 @@ def _go_on(wait: JsonRow) -> str | None:
     if "token" in wait:
         return f"holdfast answer {wait['token']} --output '…'"
     if wait["kind"] == "event":
-        return f"holdfast event {wait['event']} --key {quote(wait['key'])} --data '…'"
+        words = " ".join(_subject("event", wait["event"]))
+        return f"holdfast {words} --key {quote(wait['key'])} --data '…'"
     return None
 
 
@@ -401,6 +456,22 @@ def spans(found: list[Span]) -> Table:
         took = timedelta(milliseconds=end_ms - span.start_ms)
         table.add_row(name, duration(after), duration(took), harmless(span.error or ""))
     return table
+
+
+# -- what was undone ------------------------------------------------------------------------------
+
+
+def undone(events: Sequence[JsonRow]) -> list[str]:
+    """Return the tasks that have run since the execution began to undo, in order."""
+    begun = [place for place, row in enumerate(events) if row["type"] == "ExecutionRedriven"]
+    tasks: list[str] = []
+    is_undoing = False
+    for row in events[begun[-1] if begun else 0 :]:
+        is_undoing |= row["type"] == "UndoStarted"
+        resource = row.get("taskScheduledEventDetails", {}).get("resource", "")
+        if is_undoing and resource.startswith("task:"):
+            tasks.append(resource.removeprefix("task:"))
+    return list(dict.fromkeys(tasks))
 
 
 # -- history ---------------------------------------------------------------------------------------

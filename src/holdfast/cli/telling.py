@@ -24,6 +24,14 @@ def add(commands: Any) -> None:
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
+    drop_parser = remote_command(
+        commands, "drop", drop, "Drop a kept event, or reject a kept request."
+    )
+    drop_parser.add_argument("name", help="as `holdfast list --events` shows it")
+    drop_parser.add_argument("--key", required=True, help="its business key")
+    drop_parser.add_argument("--id", required=True, help="the id of the event")
+    drop_parser.add_argument("--reason", required=True, metavar="TEXT", help="kept with the event")
+    drop_parser.add_argument("--by", help="your name; default: the user of this machine")
     request_parser = remote_command(
         commands, "request", request, "Ask an execution, and print its reply."
     )
@@ -55,9 +63,24 @@ def event(arguments: argparse.Namespace) -> int:
     told = client.event(
         arguments.name, arguments.key, data, id=arguments.id, execution=arguments.to
     )
-    waiting = told["waiting"]
-    heard = "kept until somebody waits for it" if waiting == 0 else f"awaited by {waiting}"
-    return say(arguments, told, f"event {told['event']} {heard}")
+    return say(arguments, told, f"event {told['event']} {_fate(told)}")
+
+
+def _fate(told: Any) -> str:
+    if told.get("dropped"):
+        return "was dropped before: no execution uses it"
+    if told["waiting"] == 0:
+        return "is kept until an execution waits for it"
+    return f"has woken {told['waiting']}"
+
+
+def drop(arguments: argparse.Namespace) -> int:
+    by = arguments.by or local_user()
+    told = client_of(arguments).drop_event(
+        arguments.name, arguments.key, arguments.id, arguments.reason, by=by
+    )
+    used = f"; used before by {', '.join(told['used_by'])}" if told["used_by"] else ""
+    return say(arguments, told, f"event {told['event']} is dropped{used}")
 
 
 def request(arguments: argparse.Namespace) -> int:

@@ -1,9 +1,10 @@
-"""`advance`: which events follow from a fact. Pure: time, chance and answers come in as values.
+"""`advance`: which events follow from a fact. It is a pure function: the time, the random numbers
+and the facts are arguments.
 
-The problem. Several workers may hold one execution at once, each may crash after any effect, and
-every message may arrive twice. So the decision what happens next must depend on nothing but the
-history and the offered facts: then any worker may decide it, and a decision whose commit was
-refused is simply made again on the newer history.
+The problem. Several workers may process one execution at the same time, each worker may crash after
+any effect, and every message may arrive twice. So the decision what happens next depends only on
+the history and on the offered facts. Then any worker may decide. If the commit of a decision is
+refused, because another worker committed first, the worker decides again on the newer history.
 
     facts ──► advance(program, state, facts, inputs) ──► events, and the state after them
                  │                                         │
@@ -13,29 +14,32 @@ refused is simply made again on the newer history.
                  └─ next fact
 
 Rules of this file:
-* A fact that does not fit the state leaves no trace: no event, no error. A worker may therefore
-  offer a fact again, after a lost race or a second delivery.
-* Each event goes through `apply` when it is emitted. The state in hand is always the fold of the
-  events so far.
-* After every fact the execution settles: each state that can be left without waiting is left in
-  the same record, up to a budget; then the record ends at an entered state and `has_more` holds.
-* Stops are offered first. A loop without a wait never settles, and must still end.
-* A decision that depends on time uses `now - 2 x clock error`: nothing is early on any host.
+* A fact that does not fit the state has no effect: it causes no event and no error. So a worker may
+  offer a fact again after a refused commit or a second delivery.
+* Each event is applied to the state when it is emitted. The state in hand therefore always equals
+  the fold of the events so far.
+* After every fact the execution settles: each state that can be left without waiting is left in the
+  same record, up to a budget. Past the budget the record ends at an entered state, and `has_more`
+  is true: a worker continues from there.
+* Stops are offered first. An execution that loops without a wait never settles, so a stop that was
+  offered after it would never be applied.
+* A decision that depends on time uses `now - 2 x clock error`: so no timer fires early, even if the
+  clock of this host is ahead.
 * A paused execution applies facts, but does not settle (`pausing.py`).
 
-Example. The task `reserve` has the entry 0; `ship` follows, then a wait of an hour.
+Example. The task `reserve` waits under the entry number 0; `ship` follows, then a wait of an hour.
 
     12:00:00  Started            ExecutionStarted, TaskStateEntered, TaskScheduled {entry 0}
     12:00:02  Succeeded(0, 1)    TaskStarted, TaskSucceeded, TaskStateExited, TaskStateEntered,
                                  TaskScheduled {entry 1}
     12:00:02  Succeeded(0, 1)    none: entry 0 is closed
     12:00:05  Succeeded(1, 1)    ..., WaitStateEntered, TimerSet {entry 2, due 13:00:05}
-    13:00:05  Tick               none: a clock may be ahead by its error
+    13:00:05  Tick               none: this host's clock may be ahead by its error
     13:00:06  Tick               WaitStateExited, ExecutionSucceeded
 
-The parts: `flow` enters, leaves, schedules and fails; `steps` evaluates one state; `lanes` opens
-and joins branches; `cancelling` undoes; `map_run` runs distributed Maps; `waits` says what each
-wait means.
+The parts: `flow` enters, leaves, schedules and fails states; `steps` evaluates one state; `lanes`
+starts and joins the branches of a Parallel and the iterations of a Map; `cancelling` undoes;
+`map_run` runs distributed Maps; `waits` says what each kind of wait means.
 """
 
 from __future__ import annotations
@@ -99,14 +103,14 @@ class Transition:
 def advance(
     program: Program, state: Execution | None, offered: Sequence[Fact], moment: DecisionInputs
 ) -> Transition:
-    """Return the events that the facts cause. Without facts, continue where a full record
-    stopped.
+    """Return the events that the facts cause. Without facts, continue an execution whose last
+    record reached its budget.
     """
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # Apply a stop before the rest of a full record continues: a loop without a wait never settles,
-    # and its stop would never be read.
+    # Apply a stop before the execution continues: an execution that loops without a wait never
+    # settles, so a stop offered after it would never be applied.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -122,7 +126,9 @@ def advance(
 def note(
     program: Program, state: Execution | None, fact: Fact, moment: DecisionInputs
 ) -> Transition:
-    """Return the events of the fact alone: no state is evaluated, as if the record were full."""
+    """Return the events of this fact alone. The states that it enters are left for the next
+    record.
+    """
     decision = Decision(program, state, moment)
     _offer(decision, fact)
     return Transition(tuple(decision.events), decision.state)
@@ -145,11 +151,13 @@ def _entered_frames(state: Execution) -> list[str]:
 
 def _settle(decision: Decision) -> None:
     if decision.entered and decision.state.paused is not None:
-        return  # the frames stay entered; the resume settles them
+        # While the execution is paused, entered states are not evaluated. The resume evaluates
+        # them.
+        return
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
-        # The lane's frame may be gone: another lane failed after this one was entered, or the
-        # execution has ended.
+        # The frame may be gone: after it was entered, another branch or iteration failed, or the
+        # execution ended.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
             if decision.state.last_event - decision.state.renewed_event > EVENTS_MAX:
@@ -159,8 +167,8 @@ def _settle(decision: Decision) -> None:
 
 
 def _end_endless(decision: Decision, frame: Frame) -> None:
-    """End an execution that loops without an event. No state may catch this error: the catcher
-    could be part of the loop.
+    """End an execution that loops forever without waiting. No catcher in the definition can catch
+    this error: the catcher could be part of the loop.
     """
     note_started(decision)
     cause = f"The execution has more than {EVENTS_MAX} events."
@@ -253,7 +261,7 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # In AWS's histories the entry of the first state has no previous event.
+    # As in AWS's histories, the event that enters the first state has no previous event.
     enter(decision, ROOT, start_at, fact.input, 0)
     _hold_back(decision, fact)
 
@@ -301,8 +309,8 @@ def _machine(origin: MachineOrigin) -> dict[str, str]:
 def _current(
     decision: Decision, entry: int, attempt: int
 ) -> tuple[Frame, TaskState | MapState, Attempt | Awaiting] | None:
-    """Return the frame, the state and the wait of a result. None when the entry is closed or the
-    attempt was replaced.
+    """Return the frame, the state and the wait that a result is for. None when the wait has ended
+    or a newer attempt has replaced this one.
     """
     frame = decision.state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, Attempt | Awaiting):
@@ -316,8 +324,8 @@ def _current(
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
-    # The answer may arrive before the call that requests it has returned. The worker reads the
-    # answer again after the call.
+    # The answer may arrive before the worker's call that requests it has returned. It has no effect
+    # then; the worker reads the stored answer again after the call.
     if found is None or _is_called(found[2]):
         return
     frame, state, _ = found
@@ -338,7 +346,8 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
     frame, state, _ = found
     assert isinstance(state, TaskState)
     if frame.cancelled is not None or decision.state.stopping is not None:
-        # A shielded step: the stop takes effect where the execution would go on as new.
+        # The execution is being stopped, and this step is shielded from the stop. The stop takes
+        # effect here, so the execution does not continue as new.
         _complete(decision, frame, state, None)
         return
     previous = started_event(decision, frame, state)
@@ -495,7 +504,7 @@ def _tick(decision: Decision) -> None:
         return
     for _, _, frame_id, due in sorted(overdue(decision.state, past_ms)):
         frame = decision.state.frames.get(frame_id)
-        # An earlier time-out may have closed the lane, or ended the execution.
+        # A time-out handled earlier in this loop may have removed the frame or ended the execution.
         if frame is None:
             continue
         if due is not None and due in frame.deadlines:
@@ -507,7 +516,8 @@ def _tick(decision: Decision) -> None:
 
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
-        # AWS reports a missed heartbeat like any time-out, but handlers may name it.
+        # AWS reports a missed heartbeat as States.Timeout, but a Retry or Catch may name
+        # States.HeartbeatTimeout.
         handled_as = error_names.HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
         _fail(decision, frame, frame.previous, error_names.TIMEOUT, None, handled_as=handled_as)
     else:
@@ -515,7 +525,7 @@ def _fire(decision: Decision, frame: Frame) -> None:
 
 
 def _is_heartbeat_missed(waiting: Awaiting) -> bool:
-    """For an overdue wait: return True when the heartbeat was due before the answer."""
+    """Return True when an overdue wait missed its heartbeat before its time-out passed."""
     due_ms, heartbeat_due_ms = waiting.due_ms, waiting.heartbeat_due_ms
     return heartbeat_due_ms is not None and (due_ms is None or heartbeat_due_ms < due_ms)
 
@@ -529,7 +539,7 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     frame, state, waiting = found[0], found[1], found[2]
     if decision.state.paused is not None and not fact.is_handed:
-        return  # During a pause no worker takes over the attempt of a lost worker
+        return  # During a pause no worker takes over the attempt of a crashed worker.
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -555,8 +565,8 @@ def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
 
 
 def _refused(decision: Decision, fact: facts.Refused) -> None:
-    """Release the lease of an attempt that a gate has refused: the attempt waits. An attempt that
-    already waits at that gate stays there.
+    """Record that a gate (a limit) refused an attempt: release its lease, so that the attempt waits
+    at the gate. An attempt that already waits at that gate stays there.
     """
     own = _place(decision, fact.entry, fact)
     frame = decision.state.frame_of(fact.entry)
@@ -573,7 +583,7 @@ def _refused(decision: Decision, fact: facts.Refused) -> None:
 
 
 def _place(decision: Decision, entry: int, fact: facts.Refused) -> dict[str, Any]:
-    """Return the fields of an event that puts something into a queue."""
+    """Return the fields of an event that records a wait in a gate's queue."""
     queued = fact.queued
     own: dict[str, Any] = {"entry": entry, "gate": queued.gate}
     if fact.reason:
@@ -590,8 +600,8 @@ def _place(decision: Decision, entry: int, fact: facts.Refused) -> dict[str, Any
 
 
 def _granted(decision: Decision, fact: facts.Granted) -> None:
-    """Let a queued execution or attempt begin. Of two wakes only the first counts: it ends the wait
-    or takes the lease.
+    """Let a queued execution or attempt begin. If the gate wakes it twice, only the first wake
+    counts: that wake ends the wait or takes the lease.
     """
     frame = decision.state.frame_of(fact.entry)
     if frame is not None and isinstance(frame.waiting, Admission):
@@ -620,11 +630,12 @@ def _children_stopped(decision: Decision, fact: facts.ChildrenStopped) -> None:
 
 
 def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
-    """A stop counts once, however often it is stored.
+    """Return True when the stop changes the execution. A stop counts once, however often it is
+    stored.
 
-    A caller repeats a stop when its answer was lost, and a stopped parent repeats it, too. If the
-    second stop counted, it would cut the undo that the first one began. Only a stop with `now` ends
-    the execution before the undo is over.
+    A caller repeats a stop when the response to it was lost, and a parent execution that was
+    stopped repeats it, too. If the second stop counted, it would end the undo that the first one
+    began. Only a stop with `now` ends the execution before the undo has finished.
     """
     before = state.stopping
     is_asked_for = (
@@ -634,8 +645,8 @@ def is_stopped_by(state: Execution, fact: facts.StopRequested) -> bool:
 
 
 def is_skipped_by(state: Execution, fact: facts.SkipRequested) -> bool:
-    """Return True when the step is open, or would be open again after a redrive of the ended
-    execution.
+    """Return True when the step is open, or when the failed execution would open it again at a
+    redrive.
     """
     if fact.control_id <= state.last_control or skipping.step_of(state, fact) is None:
         return False
@@ -648,13 +659,16 @@ def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
     if decision.state.is_ended:
         _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
         if decision.state.is_ended:
-            return  # The same record already ends the execution again; see `_redrive`
+            return  # The record in hand already ends the execution again (see `_redrive`).
     skipping.skip(decision, fact)
 
 
 def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRequested) -> bool:
-    """A redrive is for the present end. A request that came while the execution ran, or for an
-    earlier end, does not wait for the next end. Ids of control messages begin with their time.
+    """Return True when the request applies to the present end of the execution.
+
+    A request that was stored while the execution still ran, or before an earlier end, is ignored:
+    its requester has not seen the present end. Ids of control messages begin with their time, so an
+    older request has a smaller id.
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
@@ -663,11 +677,12 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRe
 
 
 def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
-    """Continue an ended execution. AWS allows it only for an execution that has not succeeded; the
-    time-out counts from now.
+    """Continue an ended execution. As on AWS, only an execution that has not succeeded can
+    continue, and its time-out counts from now.
 
-    The redrive begins its record. If an end were in the same record, that end would have no
-    follow-ups, its entry in the list would stay, and the requester has not seen that end.
+    A redrive must be the first fact of its record. If an end came before it in the same record, the
+    commands that follow that end would never be carried out: the execution's entry in the list
+    would stay as it was. The requester also cannot have seen that end.
     """
     state = decision.state
     if decision.events or not is_redriven_by(state, fact):

@@ -1,4 +1,4 @@
-"""The value of one argument as text: the key of a limit, of a turn, of a queue."""
+"""The value of one argument as text, for example as the key of a limit or a queue."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Search attributes: the typed values by which people find an execution.
 
-A workflow declares them, computes some from its input, and changes them while it runs. They are a
+A workflow declares them, computes some from its input, and changes them while it runs. They are
 part of the state: the event `Noted` sets one. `runtime/search_rows.py` indexes them.
 
-An attribute without a value is absent. So `None` removes it.
+An attribute without a value is not stored: setting an attribute to `None` removes it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from holdfast.asl.program import Json
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.state import Attribute
 
-#: A longer text is found by its beginning of this length.
+#: Text is stored and searched up to this length; the rest is cut.
 TEXT_CHARACTERS_MAX: Final = 128
 
 
 def attribute_of(kind: str, value: Json) -> Attribute | None:
-    """Return the attribute that has this value. None: the value has another type."""
+    """Return the attribute with this value; None when the value does not have the declared type."""
     match kind:
         case "str" if isinstance(value, str):
             return Attribute("str", value[:TEXT_CHARACTERS_MAX])
@@ -34,8 +34,8 @@ def attribute_of(kind: str, value: Json) -> Attribute | None:
 
 
 def instant_ms(text: str) -> int | None:
-    """Return the milliseconds of a time. One without a zone is read as UTC. None: the text is not a
-    time.
+    """Return the time in ms since 1970. A time without a zone is read as UTC. None when the text is
+    not a time.
     """
     nanos = nanos_of(text)
     nanos = nanos_of(f"{text}Z") if nanos is None else nanos

@@ -1,19 +1,22 @@
-"""Cancelling lines of control: what is open is undone from the inside, then the line is over.
+"""Cancelling a line of control (the execution's main line, a branch or an iteration): its finished
+work is undone from the inside out, then the line ends.
 
 Rules of this file (in full: docs/reference/extensions.md):
-* A cancelled line does nothing more of its own: it runs the undos that its position lies in, the
-  innermost first, and no handler sees it.
-* In a shielded part, and in an undo, it goes on; it is cancelled at the next step outside.
-* A Parallel or Map waits until the last of its lines is over: then comes what `Closing` says.
+* A cancelled line evaluates no further state of its own. It runs the undo blocks around its
+  position, the innermost first. No Retry or Catch sees the cancellation.
+* Inside a shielded part, and inside an undo, the line continues. It is cancelled at the next step
+  outside of that part.
+* A Parallel or Map waits until the last of its lines has ended. Then the field `then` of `Closing`
+  says what follows.
 
-A line whose position lies in two undos, when the execution is stopped:
+Example: the position of a line lies in two undo blocks when the execution is stopped.
 
     book ── pay ── ship          Cancelled {reason}
       ▲      ▲      ▲            UndoStarted (pay) ─► its steps ─► UndoStarted (book) ─► its steps
       └─undo─┴─undo─┘ here       ExecutionAborted
 
-The steps of an undo are ordinary states. They may wait, fail and be retried; the end of an undo is
-the state that its rule names, and there the line unwinds further.
+The steps of an undo are ordinary states: they may wait, fail and be retried. The undo ends at the
+state that its rule names; from there the next outer undo starts.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from holdfast.core.decision import Decision, note_started, whole_seconds
 from holdfast.core.facts import StopRequested
 from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
 
-#: The error names that undo steps receive.
+#: The error names that undo steps receive as the reason for the undo.
 STOPPED: Final = "Holdfast.Stopped"
 CANCELLED: Final = "Holdfast.Cancelled"
 BLOCK_TIMEOUT: Final = "BlockTimeout"
@@ -51,9 +54,9 @@ _WHOLE_LINE: Final[CancelReason] = {"error": CANCELLED, "cause": ""}
 def stop(decision: Decision, fact: StopRequested) -> None:
     """Stop the execution. Finished work is undone first; with `now` the execution ends at once.
 
-    A stop may arrive during the undo of a time-out, or of a stop from a parent. The undo then
-    finishes, and the new stop decides the final status. A stop that repeats another is filtered
-    earlier (`is_stopped_by`).
+    A stop may arrive while the work is being undone after a time-out or after a stop from a parent.
+    The undo then finishes, and the new stop decides the final status. `is_stopped_by` has already
+    filtered out a stop that repeats another one.
     """
     texts = {"error": fact.error, "cause": fact.cause}
     details = {key: text for key, text in texts.items() if text is not None}
@@ -73,7 +76,7 @@ def stop(decision: Decision, fact: StopRequested) -> None:
 
 
 def time_out(decision: Decision) -> None:
-    """End the execution at its own time-out, after the undo of its finished work."""
+    """End the execution because its own time-out has passed. Finished work is undone first."""
     if not _has_to_unwind(decision, decision.frame(ROOT)):
         note_started(decision)
         decision.emit("ExecutionTimedOut")
@@ -98,10 +101,12 @@ def _texts_of(stopping: Stopping) -> dict[str, Any]:
 
 
 def begin_block(decision: Decision, frame: Frame) -> None:
-    """Start the clock of the block that the line enters, if it enters one. Raises StateError."""
+    """Start the clock of the block that begins at the frame's state, if there is one. Raises
+    StateError.
+    """
     for number, deadline in enumerate(decision.program.deadlines):
-        # When a retry or redrive enters the block's first state again, the block's deadline is
-        # already set.
+        # When a retry or redrive enters the block's first state again, the deadline is already set.
+        # It must not move.
         is_set = any(due.number == number for due in frame.deadlines)
         if deadline.begin == frame.position and not is_set:
             value = decision.evaluate(deadline.seconds, frame)
@@ -126,7 +131,9 @@ def pass_deadline(decision: Decision, frame: Frame, due: OpenDeadline) -> None:
 
 
 def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
-    """Leave a block whose work is undone: raise the error at the place of the block."""
+    """Leave a block whose deadline has passed and whose work is undone: raise the time-out error at
+    the place of the block.
+    """
     deadline = decision.program.deadlines[number]
     error: Json = {"Error": BLOCK_TIMEOUT, "Cause": ""}
     assigned = _assigned(decision, frame, deadline, error) or {}
@@ -142,8 +149,8 @@ def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
 
 
 def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | None = None) -> bool:
-    """Cancel the lanes of `owner`. Return False when no lane has anything to undo, so all may be
-    dropped at once. `failed` is the lane that has ended already.
+    """Cancel the lanes (branches or iterations) of `owner`. Return False when no lane has anything
+    to undo: the caller may then drop them all at once. `failed` is the lane that has already ended.
     """
     over_id = None if failed is None else failed.id
     open_lanes = [lane for lane in _lanes_of(decision, owner) if lane.id != over_id]
@@ -155,8 +162,8 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     reason = _WHOLE_LINE
     if closing["then"] == "cancel" and owner.cancelled is not None:
         reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
-    # End the lanes without undo first: the last lane that unwinds may settle the owner and all its
-    # lanes.
+    # End the lanes without undo first. The last lane that finishes its undo may continue the owner,
+    # and then all lanes are gone.
     for lane in open_lanes:
         if lane not in unwinding:
             flow.abort_lane(decision, owner, lane)
@@ -167,7 +174,7 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
 
 
 def is_over(decision: Decision, frame: Frame) -> bool:
-    """Handle the end of a cancelled frame in a shielded part or an undo, where its result is
+    """Handle the end of a cancelled frame inside a shielded part or an undo. The frame's result is
     dropped.
 
     When only the deadline of a block has passed, the result ends that block.
@@ -184,8 +191,11 @@ def is_over(decision: Decision, frame: Frame) -> bool:
 
 
 def has_failed(decision: Decision, frame: Frame) -> bool:
-    """Handle the failure of a cancelled frame inside a shield, before its next step. That step
-    never runs, and finished work is still undone.
+    """Return True, and cancel the frame, when it fails inside a shield although a cancellation
+    waits.
+
+    The next step would have been cancelled, so the failure replaces it; finished work is still
+    undone.
     """
     frame = decision.frame(frame.id)
     if frame.cancelled is None or _is_shielded(decision, frame, frame.cancelled):
@@ -195,8 +205,8 @@ def has_failed(decision: Decision, frame: Frame) -> bool:
 
 
 def is_late(decision: Decision, frame_id: str, name: str) -> bool:
-    """Return True, and leave the block, when its deadline passed while a shield protected this
-    line.
+    """Return True, and leave the block, when its deadline passed while a shield delayed the
+    cancellation of this frame.
     """
     frame = decision.state.frames.get(frame_id)
     if frame is None or frame.cancelled is None or "deadline" not in frame.cancelled:
@@ -209,11 +219,11 @@ def is_late(decision: Decision, frame_id: str, name: str) -> bool:
 
 
 def is_taken(decision: Decision, frame: Frame) -> bool:
-    """Return True when the cancelled frame does not run the state that it has entered, but unwinds
-    further.
+    """Return True when the cancelled frame must not run the state that it has entered, but
+    continues its undo.
 
-    The cancellation takes effect at once at the end of one of its undos, and otherwise at the next
-    step: a coroutine cannot be cancelled while it computes without waiting either.
+    At the end of an undo the cancellation takes effect at once. Elsewhere it takes effect at the
+    next state that waits: in Python, too, a coroutine can be cancelled only where it waits.
     """
     assert frame.cancelled is not None
     if _is_shielded(decision, frame, frame.cancelled):
@@ -229,8 +239,8 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 def _cancel(
     decision: Decision, frame: Frame, reason: CancelReason, over: Sequence[int] = ()
 ) -> None:
-    """Cancel a line. `over`: the deadline that has passed, also when the line is cancelled
-    already.
+    """Cancel a line. `over` is the deadline that has passed; the line may already be cancelled for
+    another reason.
     """
     held = frame.cancelled
     noted = _among(decision, frame, held, reason)
@@ -246,9 +256,10 @@ def _cancel(
 def _among(
     decision: Decision, frame: Frame, held: CancelReason | None, reason: CancelReason
 ) -> CancelReason:
-    """Return the reasons in force, the innermost first. An outer reason stays in force only behind
-    a shield. Without a shield the outer reason alone counts, because its cancellation includes the
-    inner part.
+    """Return the reasons for the cancellation that are in force, the innermost first.
+
+    If a shield delays the outer reason, both stay in force. Without a shield only the outer reason
+    counts, because the part that it cancels includes the inner part.
     """
     if held is None:
         return reason
@@ -291,7 +302,8 @@ def _unwind(decision: Decision, frame: Frame) -> None:
     assigned = _assigned(decision, frame, undo, error)
     decision.emit("UndoStarted", frame=frame.id, undo=number, assigned=assigned or {})
     if assigned is None:
-        # Compiled expressions do not fail; if one does, this part cannot be undone.
+        # Compiled expressions do not fail. If one does, skip this undo and continue with the next
+        # one.
         _unwind(decision, decision.frame(frame.id))
     else:
         flow.enter(decision, frame.id, undo.begin, frame.input, frame.previous)
@@ -300,8 +312,8 @@ def _unwind(decision: Decision, frame: Frame) -> None:
 def _next_undo(
     decision: Decision, frame: Frame, reason: CancelReason
 ) -> tuple[int, UndoRule] | None:
-    """Return the innermost undo around the frame's position that has not run. For a block's
-    deadline, only undos inside the block count.
+    """Return the innermost undo around the frame's position that has not run. If the deadline of a
+    block is the reason, only undos inside that block count.
     """
     within = None
     if "deadline" in reason:
@@ -316,8 +328,8 @@ def _next_undo(
 def _assigned(
     decision: Decision, frame: Frame, part: UndoRule | BlockDeadline, error: Json
 ) -> dict[str, Json] | None:
-    """Return the variables that the part assigns at its beginning; None when their expressions
-    fail.
+    """Return the variables that an undo or block assigns at its beginning; None when their
+    expressions fail.
     """
     if part.assign is None:
         return {}
@@ -364,7 +376,9 @@ def _lanes_of(decision: Decision, owner: Frame) -> list[Frame]:
 
 
 def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
-    """Return True when an undo, or a shielded part, must run before the cancelled frame ends."""
+    """Return True when the cancelled frame must run an undo, or finish a shielded part, before it
+    ends.
+    """
     return (
         frame.cancelled is not None
         or any(frame.position in undo.states for undo in decision.program.undos)
@@ -378,9 +392,11 @@ def _is_shielded(decision: Decision, frame: Frame, reason: CancelReason) -> bool
 
 
 def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[frozenset[str]]:
-    """Return the sets of states of the shields around the frame. A shield delays a cancellation
-    from outside of it. It does not delay the deadline of a block inside it, or the end of a
-    Parallel or Map inside it, which cancels their lanes.
+    """Return the sets of states of the shields around the frame.
+
+    A shield delays a cancellation that comes from outside of the shield. It does not delay the
+    deadline of a block inside the shield, and it does not delay the closing of a Parallel or Map
+    inside the shield, which cancels that state's lanes.
     """
     program = decision.program
     inside = [] if frame.owner is None else [decision.frame(frame.owner).position]
@@ -391,8 +407,8 @@ def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[fro
 
 
 def _is_step(decision: Decision, frame: Frame) -> bool:
-    """Return True when the state waits for something. A Parallel whose branches only compute is no
-    step.
+    """Return True when the state waits for something outside. A Parallel whose branches only
+    compute does not count: it ends without a wait.
     """
     match decision.state_of(frame):
         case TaskState() | WaitState() | MapState():

@@ -1,7 +1,9 @@
-"""The commands of an execution to its surroundings: one class for each kind.
+"""The commands: the work outside of the log that the state of an execution requires, such as a
+timer or the run of a task. One class for each kind.
 
 `holdfast.core.waits` says which commands a wait needs and collects them for a whole execution.
-`holdfast.runtime.follow_ups` carries them out. A command may be carried out twice.
+`holdfast.runtime.follow_ups` carries them out. A worker may crash and repeat a command, so each
+command is safe to carry out twice.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ class StartTimer:
 
 @dataclass(frozen=True, slots=True)
 class RegisterForEvent:
-    """Register the execution for the entry's event, then read the events that are stored."""
+    """Register the execution for the event that the entry waits for, then read the stored
+    events.
+    """
 
     entry: int
     attempt: int
@@ -38,7 +42,9 @@ class RegisterForEvent:
 
 @dataclass(frozen=True, slots=True)
 class StartChild:
-    """Start the execution that is one lane of a distributed Map; it may have begun already."""
+    """Start the child execution of one lane of a distributed Map. It may have been started
+    already.
+    """
 
     entry: int
     lane: int
@@ -46,7 +52,9 @@ class StartChild:
 
 @dataclass(frozen=True, slots=True)
 class StopChild:
-    """Stop a child that no wait needs. `number` is that of `state.ChildNumber`."""
+    """Stop a child execution that no wait needs. `entry` and `number` identify it
+    (`state.ChildNumber`).
+    """
 
     entry: int
     number: int
@@ -62,7 +70,9 @@ class OfferActivity:
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """Read an answer that may have been stored before the call that requested it returned."""
+    """Read the answer to a call. It may have been stored before the call returned, when no wait
+    read it.
+    """
 
     entry: int
     attempt: int
@@ -70,8 +80,8 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """Put the question into the inbox of its assignee. The worker removes the question when its
-    wait ends.
+    """Put the question into the inbox of its assignee. A worker removes the question when the wait
+    ends.
     """
 
     entry: int
@@ -84,10 +94,11 @@ class OpenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class JoinQueue:
-    """Put the attempt into the queue of a gate, and see that the gate's queue is served.
+    """Put the attempt into the queue of a gate (a limit), and make sure that a worker serves the
+    queue.
 
-    `priority` and `started_ms` are the execution's: they are its place in the queue.
-    `run_seconds` is how long the attempt may hold a permit.
+    `priority` and `started_ms` are those of the execution: they decide the attempt's place in the
+    queue. `run_seconds` is how long the attempt may hold a permit.
     """
 
     entry: int

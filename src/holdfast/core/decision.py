@@ -1,7 +1,8 @@
-"""A decision in the making: the events so far, and the state that they give.
+"""One decision while it is made: the events so far, and the state that they give.
 
-Every change goes through `emit`, and so through `apply`: the state in hand is the fold of what will
-be in the log. Below it is what the events of a task have in common, and the bounds of values.
+Every change goes through `emit`, and so through `apply`: the state always equals the fold of the
+events that will be in the log. Below the class are helpers for the events of tasks, and the size
+limits of values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
 from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 _SERVICE_PREFIX: Final = ":states:::"
-# One encoder for all values: `json.dumps` with these options creates an encoder for each call.
+# Shared by all calls: `json.dumps` with these options would create an encoder for each call.
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry: AWS counts retries only there.
@@ -32,8 +33,8 @@ _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
 class Decision:
-    """The work of one call of `advance`. Mutable; dropped after the call. `state` is set once the
-    execution has started.
+    """The work of one call of `advance`. It is mutable and is dropped after the call. `state` is
+    set when the execution has started.
     """
 
     def __init__(self, program: Program, state: Execution | None, moment: DecisionInputs) -> None:
@@ -49,7 +50,7 @@ class Decision:
         self._moment = jsonata.EvaluationMoment(moment.now_ms, moment.draw)
 
     def go_on_with(self, program: Program) -> None:
-        """Decide by another definition from here on; the execution has another input."""
+        """Use another definition from here on: the execution continues as new, with a new input."""
         self.program = program
         self.__dict__.pop("_around", None)
 
@@ -85,7 +86,7 @@ class Decision:
         return event_id
 
     def replay(self, event: Event) -> None:
-        """Append an event of another execution's history as it is."""
+        """Append and apply an event that was copied from another execution's history."""
         self.state = apply(self.state if self.is_started else None, event)
         self.is_started = True
         self.events.append(event)
@@ -103,8 +104,8 @@ class Decision:
     ) -> Json:
         """Evaluate a template. Raises StateError.
 
-        `extra` adds to `$states`: result or errorOutput. `token` is the callback token of the task
-        that is scheduled, `item` the Map.Item of one that is begun.
+        `extra` adds to `$states`: `result` or `errorOutput`. `token` is the callback token of the
+        task that is being scheduled. `item` is the Map.Item of the iteration that is being started.
         """
         context = self._context(frame)
         if token is not None:
@@ -171,13 +172,15 @@ class Decision:
 
 
 def event_type(state: TaskState, what: str) -> str:
-    """ "Scheduled" -> "TaskScheduled", "LambdaFunctionScheduled" or "ActivityScheduled"."""
+    """Return the event type of a task: for "Scheduled", "TaskScheduled" or
+    "LambdaFunctionScheduled".
+    """
     return f"{TASK_EVENTS.get(state.kind, 'Task')}{what}"
 
 
 def resource_of(state: TaskState) -> dict[str, Any]:
-    """Return the resource type and name that every Task… event repeats. Events of Lambda and
-    activities have neither.
+    """Return the resource type and name that each Task… event repeats. The events of Lambda tasks
+    and activities have neither, so the result is empty for them.
     """
     if state.kind in TASK_EVENTS:
         return {}
@@ -187,7 +190,9 @@ def resource_of(state: TaskState) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=1_024)
 def _split(resource: str) -> tuple[str, str]:
-    """arn:aws:states:::aws-sdk:s3:getObject -> aws-sdk:s3, getObject; holdfast:task:x -> …"""
+    """Return service and action: arn:aws:states:::aws-sdk:s3:getObject gives (aws-sdk:s3,
+    getObject).
+    """
     _, is_service, action = resource.partition(_SERVICE_PREFIX)
     if not is_service:
         resource_type, _, name = resource.partition(":")
@@ -200,8 +205,8 @@ def _split(resource: str) -> tuple[str, str]:
 
 
 def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
-    """Write the task's start event and return its id. An inline task's start is written together
-    with its end.
+    """Write the start event of a task that a worker runs, and return its id. It is written together
+    with the end of the task, to save a commit. For other tasks return the id of the event before.
     """
     if not isinstance(frame.waiting, Attempt):
         return frame.previous
@@ -210,8 +215,8 @@ def started_event(decision: Decision, frame: Frame, state: TaskState) -> int:
 
 
 def note_started(decision: Decision, *frames: Frame) -> None:
-    """Write the start event of running attempts that are about to end; without `frames`, of all
-    running attempts.
+    """Write the start events of the running attempts that are about to end: those of `frames`, or
+    of all frames.
     """
     for frame in frames or tuple(decision.state.frames.values()):
         state = decision.program.states.get(frame.position)
@@ -224,9 +229,10 @@ def note_started(decision: Decision, *frames: Frame) -> None:
 
 
 def oversize(decision: Decision, what: str, value: Json) -> StateError | None:
-    """AWS's quota on data between states, for state machines; a workflow has none.
+    """Return the error for a value above AWS's quota on data between states; None when it fits.
 
-    Source: AWS docs, "Step Functions service quotas"; the words were seen in recordings.
+    The quota holds for state machines, not for workflows. Source: AWS docs, "Step Functions service
+    quotas"; the text of the error is taken from recorded histories.
     """
     origin = decision.state.origin
     if origin is None or origin.get("is_unbounded", False) or not _is_over(value):
@@ -242,21 +248,24 @@ def _is_over(value: Json) -> bool:
     if not isinstance(value, dict | list | str):
         return False
     text = _COMPACT.encode(value)
-    # No character is longer than four bytes: most values need not be encoded to be measured.
+    # A character has at most four bytes in UTF-8, so a short text fits. Most values need no
+    # encoding to be measured.
     if len(text) * 4 <= PAYLOAD_BYTES_MAX:
         return False
     return len(text.encode(errors="surrogatepass")) > PAYLOAD_BYTES_MAX
 
 
 def result_name(state: TaskState, waiting: Attempt | Awaiting) -> str:
-    """Return the name that AWS gives to a task whose result is too large: the function's ARN, or
-    the service.
+    """Return the name that AWS's error text gives to a task whose result is too large: the
+    function's ARN, or the service.
     """
     return waiting.target if state.kind in TASK_EVENTS else _split(state.resource)[0]
 
 
 def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
-    """Return the value as `whole_number` does, and refuse more seconds than AWS allows anywhere."""
+    """Return the value as `whole_number` does. Raises EvaluationError for more seconds than AWS
+    allows.
+    """
     seconds = whole_number(value, where, least=least)
     if seconds > STATE_SECONDS_MAX:
         raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
@@ -264,7 +273,7 @@ def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
 
 
 def whole_number(value: Json, where: str, *, least: int = 0) -> int:
-    """Return the value as an int. Raises EvaluationError unless it is whole and at least
+    """Return the value as an int. Raises EvaluationError unless it is a whole number and at least
     `least`.
     """
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
@@ -275,10 +284,11 @@ def whole_number(value: Json, where: str, *, least: int = 0) -> int:
 
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
-    """Return UTC with milliseconds, as the context object writes it: 2026-01-02T03:04:05.678Z.
+    """Return the time in UTC with milliseconds, in the format of the context object:
+    2026-01-02T03:04:05.678Z.
 
-    A time after the year 9999 is shown as the end of that year. A definition may wait for
-    9999-12-31T23:59:59-18:00, and readers of such a text expect a year of four digits.
+    A time after the year 9999 is shown as the end of that year, because readers of the text expect
+    a year of four digits. Such a time is possible: a Wait until 9999-12-31T23:59:59-18:00.
     """
     at_ms = min(at_ms, _LAST_MS)
     at = dt.datetime.fromtimestamp(at_ms / 1_000, tz=dt.UTC)

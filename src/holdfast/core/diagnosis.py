@@ -1,9 +1,11 @@
-"""The diagnosis of an execution that should have moved by now, from its state alone.
+"""Find out from the state of an execution whether it should have continued by now.
 
-An execution rests, or it should move. It should move once something in it is due: a wake was sent,
-or will be, and without a worker that follows it the execution is stuck. The inbox is not read here:
-`holdfast.runtime.maintenance.doctor` reads it. A paused execution is due for nothing, except for
-the timers that its pause leaves running. `next_dues` says when time changes something next.
+An execution either waits as intended, or something in it is due and a worker should act. If no
+worker acts on something that is due, the execution is stuck: its wake message was lost or never
+sent. A paused execution is due for nothing, except for timers that its pause lets run. `next_dues`
+gives the next times at which an execution changes because of the time alone.
+
+This module does not read the inbox; `holdfast.runtime.maintenance.doctor` does.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from holdfast.limits import CLOCK_ERROR_MS
 
 
 class OverdueReason(StrEnum):
-    """The reason why an execution should continue by now. The value is the text that `doctor`
+    """The reason why an execution should have continued by now. The value is the text that `doctor`
     prints.
     """
 
@@ -34,7 +36,7 @@ class OverdueReason(StrEnum):
     EXECUTION_TIMED_OUT = "the execution is past its own time-out"
 
 
-#: What `doctor` reports when a due has passed and no worker has acted.
+#: The reason that `doctor` reports for each kind of due time that has passed without an action.
 OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
     DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
     DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,
@@ -47,11 +49,11 @@ OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One event that should have happened. `frame` and `state` give the place; "" is the execution
-    itself.
+    """One event that should have happened. `frame` and `state` give the place; both are "" for the
+    execution itself.
 
-    `since_ms` is the first moment at which every worker would act, allowing for the largest clock
-    error.
+    `since_ms` is the first moment at which any worker would act, even one whose clock is behind by
+    the largest allowed error.
     """
 
     reason: OverdueReason
@@ -69,7 +71,7 @@ def diagnose(state: Execution, now_ms: int) -> tuple[Diagnosis, ...]:
 
 
 def should_move_since(state: Execution, now_ms: int) -> int | None:
-    """Return the time since which the execution is overdue; None while it may rest."""
+    """Return the time since which a worker should have acted; None while nothing is overdue."""
     return min((one.since_ms for one in diagnose(state, now_ms)), default=None)
 
 
@@ -85,8 +87,8 @@ def _asked_for(state: Execution) -> Iterator[Diagnosis]:
 
 
 def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason, int]]:
-    """Yield each event that time causes in the frame without any message, and the time from which
-    its absence is a fault.
+    """Yield each event that the time alone causes in the frame, with the time from which it is
+    overdue.
     """
     for deadline in frame.deadlines:
         yield OverdueReason.DEADLINE_PASSED, deadline.due_ms + 2 * CLOCK_ERROR_MS
@@ -98,8 +100,8 @@ def _of_frame(frame: Frame, pause: Pause | None) -> Iterator[tuple[OverdueReason
 
 
 def next_dues(state: Execution) -> Iterator[int]:
-    """Yield, for each frame and for the execution itself, the next time at which time alone changes
-    it.
+    """Yield the next time at which the time alone changes something: for each frame, and for the
+    execution itself.
     """
     pause = state.paused
     if pause is not None and pause.is_frozen:
@@ -113,9 +115,9 @@ def next_dues(state: Execution) -> Iterator[int]:
 
 
 def next_due_ms(frame: Frame, pause: Pause | None = None) -> int | None:
-    """Return the time at which time alone next changes the frame, or None.
+    """Return the next time at which the time alone changes the frame, or None.
 
-    The lapse of a lease is not counted, because it changes no state: the sweeper finds it.
+    The end of a lease is not included: it changes no state. The sweeper finds expired leases.
     """
     if pause is not None and pause.is_frozen:
         return None

@@ -1,8 +1,10 @@
 """Events: the history of an execution, in AWS's event names, fields, ids and predecessors.
 
-`details` are AWS's own, with values as JSON instead of text. `holdfast` has the data that AWS does
-not record: due time, attempt, claim, lane. Events of our own have no id; the AWS view leaves both
-out. A record stores events in order, and ids are dense, so ids are counted and not stored.
+`details` holds AWS's own fields, with values as JSON instead of text. `holdfast` holds the data
+that AWS does not record, such as due time, attempt, lease and lane (branch or iteration). Events
+that AWS does not have get no id. The view that shows a history as AWS does leaves both out. A
+record stores its events in order, and their ids have no gaps, so the ids are counted when a record
+is read and are not stored.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ OWN_EVENTS: Final = frozenset(
 )
 #: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
-#: A durable step: a committed result of an attempt, an event or answer applied, a timer fired.
+#: Events that count as a durable step: the result of an attempt, an event or answer that was
+#: applied, a timer that fired.
 DURABLE_EVENTS: Final = frozenset(
     {"WaitStateExited"}
     | {
@@ -43,7 +46,7 @@ class Event(NamedTuple):
     """One event of the history. `id` is 0 for an event that AWS does not have. `previous` is AWS's
     previousEventId.
 
-    A named tuple, because two are made for each transition and a dataclass takes twice as long.
+    Each transition creates two events. A named tuple is created in half the time of a dataclass.
     """
 
     type: str

@@ -1,8 +1,8 @@
-"""Facts: the input of the core from outside the log, offered by the worker that observed it.
+"""Facts: what happened outside of the log, such as a result or a passed timer. The worker that
+observed a fact offers it to `advance`.
 
-A fact is offered, not imposed: one that does not fit the state (its entry was closed, its attempt
-is not the current one) leaves no trace. That is what makes it safe to offer it again after a lost
-race.
+A fact that does not fit the state (its wait has ended, or its attempt was replaced) has no effect.
+So a worker may safely offer it again after a refused commit.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from holdfast.errors import HoldfastBug
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The start message: every worker reads the same values in it.
+    """The start message. Every worker that reads it sees the same values.
 
-    `refused`: a limit of the workflow or a pause did not let the execution begin.
+    `refused`: a limit of the workflow, or a pause, does not let the execution begin yet.
     """
 
     run: str
@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The workflow goes on as new: the newest definition, and the input for it."""
+    """The workflow continues as new: with the newest definition, and this input."""
 
     entry: int
     attempt: int
@@ -57,10 +57,10 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """The start message of an execution that begins with the history of another one.
+    """The start message of an execution that begins with a copy of another execution's history.
 
-    `events`: those of the origin, up to the one with which it entered the state. `data`: the input
-    in place of the origin's, or None. `variables` replace those of the origin.
+    `events` are those of the origin, up to the one that entered the state. `data` replaces the
+    origin's input; None keeps it. `variables` replace the origin's variables of the same names.
     """
 
     started: Started
@@ -73,7 +73,9 @@ class Forked:
 
     @property
     def input(self) -> Json:
-        """The input of the new execution. An origin that is a fork may have had its own."""
+        """Return the input of the new execution. If the origin is a fork, too, its own input
+        counts, and not that of the first execution.
+        """
         if self.data is not None:
             return self.data[0]
         given = [
@@ -87,8 +89,8 @@ class Forked:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """An attempt's result, or the answer to a callback or a person's task. `by`: the author of an
-    answer, "" for none.
+    """The result of an attempt, or the answer to a callback or a person's task. `by` is the author
+    of an answer, "" for none.
     """
 
     entry: int
@@ -99,7 +101,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The call of a task has returned, and its answer arrives later (callback or job)."""
+    """The call of a task has returned, but its result arrives later (callback or job)."""
 
     entry: int
     attempt: int
@@ -135,7 +137,9 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class FailedWith:
-    """An attempt's error. `traceback`: the author's frames, which only the history shows."""
+    """The error of an attempt. `traceback` holds the frames of the workflow author's code; only the
+    history shows it.
+    """
 
     entry: int
     attempt: int
@@ -168,13 +172,13 @@ class HeartbeatSeen:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed: every event that is due by `now_ms` less the clock error happens."""
+    """Time has passed: everything that is due by `now_ms` minus the clock error happens."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """A worker takes over the lease of an attempt whose worker is lost or, with `is_handed`, handed
-    the attempt over.
+    """A worker takes over the lease of an attempt. The previous worker has crashed or, with
+    `is_handed`, has handed the attempt over.
     """
 
     entry: int
@@ -184,7 +188,7 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class TaskUnknown:
-    """The worker's code has no function of the attempt's name."""
+    """The code of the worker has no function with the attempt's name."""
 
     entry: int
     attempt: int
@@ -192,12 +196,11 @@ class TaskUnknown:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A limit did not let the attempt begin, or its dependency asked to be called later: the
-    attempt waits at the gate that `queued` names. It keeps its number and counts no retry.
-    Attempt 0 is an execution that has not begun.
+    """An attempt may not begin yet: a limit refused it, or its dependency asked to be called later.
 
-    `reason` and `by` are those of the operator whose pause holds the attempt back; only the history
-    shows them.
+    The attempt waits at the gate that `queued` names. It keeps its number, and no retry is counted.
+    Attempt 0 stands for a whole execution that may not begin. `reason` and `by` are those of the
+    operator whose pause holds the attempt back; only the history shows them.
     """
 
     entry: int
@@ -209,7 +212,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The gate `gate` has let a waiting attempt begin: the worker takes its lease."""
+    """The gate `gate` lets a waiting attempt begin: the worker takes its lease."""
 
     entry: int
     attempt: int
@@ -218,8 +221,8 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """Control message: end as ABORTED. `control_id` orders control messages and makes each count
-    once.
+    """Control message: end as ABORTED. `control_id` orders the control messages, and makes a
+    message that is stored twice count once.
 
     `by_parent`: the parent execution has stopped waiting. `now`: the execution ends without further
     undo steps.
@@ -236,8 +239,7 @@ class StopRequested:
 class RedriveRequested:
     """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `reason` and `by`: the reason, and the verified identity of the caller; only the history shows
-    them.
+    `by` is the verified identity of the caller. Only the history shows `reason` and `by`.
     """
 
     control_id: str
@@ -248,7 +250,7 @@ class RedriveRequested:
 @dataclass(frozen=True, slots=True)
 class PauseRequested:
     """Control message: nothing new begins until a resume. `by` is the operator's name as the client
-    gave it; `timers` as in `state.Pause`.
+    gave it; for `timers` see `state.Pause`.
     """
 
     control_id: str
@@ -268,8 +270,8 @@ class ResumeRequested:
 
 @dataclass(frozen=True, slots=True)
 class PriorityRequested:
-    """Control message: the execution gets another priority, from 0, the first, to 9. Attempts that
-    wait at a limit change their place in its queue.
+    """Control message: the execution gets another priority, from 0 (first) to 9 (last). Its
+    attempts that wait at a limit move in the queue.
     """
 
     control_id: str
@@ -280,11 +282,11 @@ class PriorityRequested:
 
 @dataclass(frozen=True, slots=True)
 class SkipRequested:
-    """Control message: an operator gives the result of a step that is open, or that has failed and
-    ended its execution.
+    """Control message: an operator gives the result of a step that is open, or whose failure has
+    ended the execution.
 
-    `frame` and `entered_event` name one visit of a state: a loop that enters the same state again
-    has another event. `output` is None for a timer, which has no result.
+    `frame` and `entered_event` name one visit of a state. In a loop, a later visit of the same
+    state has another event. `output` is None for a timer, which has no result.
     """
 
     control_id: str
@@ -297,11 +299,11 @@ class SkipRequested:
 
 @dataclass(frozen=True, slots=True)
 class MigrateRequested:
-    """Control message: the execution goes on with another definition, from where it stands.
+    """Control message: the execution continues with another definition, from its present place.
 
-    `source` and `target` are the hashes of the definitions. `visits`: each frame, and the event
-    that entered its state, when the move was proven. `plan` says how the state is carried over
-    (`migration/model.py`). `program`: of the target; the worker adds it.
+    `source` and `target` are the hashes of the two definitions. `visits` maps each frame to the
+    event that had entered its state when the migration was proven safe. `plan` says how the state
+    is carried over (`migration/model.py`). `program` is that of the target; the worker adds it.
     """
 
     control_id: str
@@ -316,16 +318,15 @@ class MigrateRequested:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenStopped:
-    """A worker has sent stops to children that no wait needs."""
+    """A worker has sent stops to these child executions, which no wait needs."""
 
     children: tuple[ChildNumber, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The execution is watched and listed from the record `sequence` on; no message guards it.
-
-    A later one moves its place in the list to a younger record.
+    """From the record `sequence` on, a watchdog row and a list entry protect the execution, and its
+    start message may be deleted. A later `Opened` moves its place in the list to a younger record.
     """
 
     sequence: int
@@ -380,9 +381,10 @@ def _no_token(entry: int, attempt: int) -> str:
 class DecisionInputs:
     """Time, random numbers, leases and tokens of one decision.
 
-    `draw()` is in [0, 1), a function of run and record. `claim` makes the lease of an attempt that
-    is scheduled now, from its time-out in seconds; None leaves the attempt to another delivery.
-    `token` makes the callback token of an entry and attempt.
+    `draw()` returns a number in [0, 1) that depends only on the execution and the record. `claim`
+    creates the lease of an attempt that is scheduled now, from its time-out in seconds; if it
+    returns None, another worker runs the attempt. `token` creates the callback token of an entry
+    and attempt.
     """
 
     now_ms: int

@@ -1,15 +1,16 @@
 """The flow of control: entering and leaving states, scheduling tasks, failing.
 
-Each function takes the decision in the making and a frame as it stands, and appends events.
-The order of events and their predecessors are AWS's, as its recorded histories show them.
+Each function takes the decision and a frame, and appends events. The order of events and their
+predecessors are those of AWS's recorded histories.
 
     enter ──► (settle: steps.run) ──► schedule ──► a result ──► leave ──► enter
                                           │                        └────► the end of the lane
                                           └──► a failure ──► retry, catcher, or the owner's failure
 
-`flow`, `lanes` and `cancelling` call each other. A failure may end a lane, the end of a lane may
-cancel its siblings, and the last of these lets the owner continue. Each call emits its events
-before it calls on, so every function must read a frame anew after it has called another.
+`flow`, `lanes` and `cancelling` call each other. A lane is a branch of a Parallel or an iteration
+of a Map; its owner is that Parallel or Map. A failure may end a lane, the end of a lane may cancel
+the other lanes, and the last of them lets the owner continue. So any call may change other frames:
+a function must read a frame again after it has called one of these modules.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def enter(decision: Decision, frame_id: str, name: str, data: Json, previous: in
 
 
 def _deadlines_over(decision: Decision, frame_id: str, name: str) -> dict[str, Any]:
-    """Return `over`: the deadlines of the blocks that the line leaves by entering the state
+    """Return the field `over`: the deadlines of the blocks that the frame leaves by entering
     `name`.
     """
     frame = decision.state.frames.get(frame_id)
@@ -85,8 +86,9 @@ def leave(
 ) -> None:
     """Evaluate Assign and Output, exit the state, and continue at `target` (None: the end).
 
-    `default` is the state's output when it has no Output; `extra` adds to `$states`. A catcher
-    whose own Output fails (`is_caught`) is not used again: it would fail for ever.
+    `default` is the state's output when it has no Output; `extra` adds to `$states`. `is_caught`: a
+    catcher continues the state. If the catcher's own Output fails, the same catcher is not used
+    again, because it would fail without end.
     """
     assign, output = results
     try:
@@ -145,8 +147,8 @@ def schedule(
     due_ms: int | None = None,
     retrier: int | None = None,
 ) -> None:
-    """Schedule an attempt. If `due_ms` is in the future, the attempt begins no earlier and gets no
-    lease yet.
+    """Schedule an attempt. If `due_ms` is in the future, the attempt begins then and gets its lease
+    then.
     """
     own: dict[str, Any] = {"entry": decision.state.next_entry, "attempt": 1}
     if retrier is not None:
@@ -159,13 +161,13 @@ def schedule(
     try:
         details = _scheduled_details(decision, frame, state, token)
     except StateError as error:
-        # Only this error ends the retries. After any other the retry would repeat for ever, with no
-        # event in between.
+        # Here no event is in the log before the failure, so a retry at once would loop without an
+        # event. Only States.Runtime is allowed here, because no Retry takes it.
         has_event, is_final = isinstance(error, EvaluationError), error.error == error_names.RUNTIME
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    # An attempt with a lease begins at once, so an attempt gets no lease during a pause.
+    # An attempt that gets a lease here begins at once. During a pause no attempt may begin.
     is_paused = decision.state.paused is not None
     is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
     if not is_due:
@@ -181,7 +183,8 @@ def schedule(
         details=details,
         **own,
     )
-    # A task that a worker runs gets its start event with its end; an activity gets it at its poll.
+    # An attempt that a worker runs gets its TaskStarted event together with its end, and an
+    # activity's task when a poller takes it.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
 
@@ -189,7 +192,9 @@ def schedule(
 def _scheduled_details(
     decision: Decision, frame: Frame, state: TaskState, token: str | None
 ) -> dict[str, Any]:
-    """Return the details of the task's Scheduled event. Raises StateError."""
+    """Return the details of the task's Scheduled event. Raises StateError when a field of the task
+    cannot be evaluated.
+    """
     named, arguments = resource_of(state), frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
@@ -234,8 +239,8 @@ def _seconds(decision: Decision, frame: Frame, template: Template | None, where:
 def fail_state(
     decision: Decision, frame: Frame, error: StateError, *, is_caught: bool = False
 ) -> None:
-    """Fail a state whose field cannot be evaluated. Only a JSONata field's failure has an event of
-    its own.
+    """Fail a state, one field of which cannot be evaluated. As on AWS, only the failure of a
+    JSONata field is an event of its own.
     """
     cause = error.cause
     if not error.is_whole:
@@ -248,19 +253,20 @@ def fail_state(
         details = {
             "error": error.error,
             "cause": cause,
-            # AWS names no field when the error is in the state's input itself.
+            # AWS names no field when the error is in the input of the state itself.
             **({"location": error.location} if error.location else {}),
             "state": frame.position,
         }
-        # In AWS's histories a failure right after the entry has the same previous event as the
-        # entry.
+        # As in AWS's histories, a failure right after the entry has the same previous event as the
+        # entry itself.
         is_at_entry = frame.previous == frame.entered_event and not error.is_late
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     has_entered = decision.frame(frame.id).position != ""
     if is_caught or not has_entered or error.error == error_names.RUNTIME:
-        # An iteration whose selector failed has entered no state that could handle it. A runtime
-        # error is never handled. AWS writes no failure of the state in both cases.
+        # An iteration whose ItemSelector failed has not entered any state that could handle the
+        # error, and States.Runtime is never handled. AWS writes no failure of the state in both
+        # cases.
         pass_on(decision, decision.frame(frame.id), error.error, cause)
     else:
         handle_failure(decision, frame.id, error.error, cause)
@@ -275,10 +281,10 @@ def handle_failure(
     *,
     handled_as: str | None = None,
 ) -> None:
-    """The failure is in the log: now the state retries, catches, or passes it on.
+    """Handle a failure that is in the log: retry the state, catch the error, or pass it on.
 
-    `failed` is the lane of a Parallel or Map in which it happened. `handled_as` is the name by
-    which retriers and catchers are found, where it differs from the recorded one.
+    `failed` is the lane of a Parallel or Map in which the failure happened. `handled_as` is the
+    error name that Retry and Catch compare, where it differs from the recorded name.
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
@@ -303,7 +309,7 @@ def settle_failure(
     *,
     handled_as: str | None = None,
 ) -> None:
-    """Retry, catch or pass on a failure. No state below this one is open."""
+    """Retry, catch or pass on a failure, when all lanes below this state have ended."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState | ParallelState | MapState)
     name = handled_as or error or ""
@@ -318,7 +324,7 @@ def settle_failure(
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return
-    # In AWS a time-out has no cause; a Catch receives an empty text as its cause.
+    # As on AWS, a time-out has no cause, but a Catch receives an empty text as its cause.
     caught: Json = {
         "Error": error,
         "Cause": "" if error == error_names.TIMEOUT and cause is None else cause,
@@ -335,9 +341,10 @@ def settle_failure(
 
 
 def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
-    """Emit "…StateAborted" for each open state that ends with its Parallel or Map.
+    """Emit "…StateAborted" for each open state that ends together with its Parallel or Map.
 
-    Seen in recordings. The iteration that `failed` has an event of its own; a branch has none.
+    The order is that of recorded AWS histories. The failed iteration of a Map gets an event of its
+    own; a failed branch of a Parallel gets none.
     """
     for lane in [lane for lane in decision.state.frames.values() if lane.owner == owner.id]:
         has_failed = failed is not None and lane.id == failed.id
@@ -357,7 +364,7 @@ def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
 
 def abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
-    if isinstance(lane.waiting, Lanes):  # an aborted lane's own lanes have ended with it
+    if isinstance(lane.waiting, Lanes):  # The lanes of a lane end with it, too.
         abort_lanes(decision, lane, None)
     if isinstance(state, TaskState | WaitState | ParallelState | MapState):
         note_started(decision, lane)
@@ -377,12 +384,12 @@ def _retry(
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, TaskState) and _has_attempt(frame):
-        # The arguments of a retry see its number in State.RetryCount.
+        # Count the retry before the arguments are evaluated: they may read State.RetryCount.
         counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
         schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
     else:
-        # A task whose own expressions failed is retried here too: the retry evaluates them again
-        # and counts.
+        # Delay the retry of a Parallel or Map, or of a task whose own expressions failed. The retry
+        # enters the state's work again and counts.
         decision.emit(
             "RetryDelayed",
             frame=frame.id,
@@ -398,8 +405,8 @@ def _has_attempt(frame: Frame) -> bool:
 
 
 def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
-    """Pass on a failure that no handler takes: a lane fails its owner, the root fails the
-    execution.
+    """Pass on a failure that no Retry or Catch handles: a failed lane fails its owner, and a failed
+    main line fails the execution.
     """
     if cancelling.has_failed(decision, frame):
         return

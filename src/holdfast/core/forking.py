@@ -1,12 +1,13 @@
-"""Forks: a new execution that begins with the history of another one, up to a step.
+"""Forks: a new execution that begins with a copy of another execution's history, up to a step.
 
 Rules of this file (docs/explanation/repair.md shows them):
-* The events of the origin are copied as they are. So the results of its steps, its variables and
-  the ids of its events are those of the fork.
-* `ExecutionForked` follows them and makes the execution a new one: its time counts from now, blocks
-  around the step get their time anew, and no child, pause or request of the origin is its own.
-* A fork begins at a step of the main line. There no branch is open, so nothing else of the origin
-  was under way.
+* The events of the origin are copied unchanged. So the fork has the origin's step results,
+  variables and event ids.
+* `ExecutionForked` follows the copied events and makes the execution a new one: its time-out counts
+  from now, the deadlines of the blocks around the step start again, and children, pauses and
+  requests of the origin do not belong to it.
+* A fork begins at a step of the main line, outside of every Parallel and Map. So no branch of the
+  origin is open there, and nothing else was running.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _OWN: Final = frozenset({"run", "name", "parent", "due"})
 
 
 def entries(events: Sequence[Event]) -> dict[str, int]:
-    """Return the places in the main line at which a fork may begin: for each state, the index of
-    the event that entered it last.
+    """Return the states of the main line at which a fork may begin, each with the index of the
+    event that entered it last.
     """
     return {
         event.details["name"]: place
@@ -37,11 +38,11 @@ def entries(events: Sequence[Event]) -> dict[str, int]:
 
 
 def begin_of(events: Sequence[Event], event_id: int) -> int | None:
-    """Return the index of the last event that a fork at a step copies; None without such a step.
-    `event_id`: of the event that entered it.
+    """Return the index of the last event that a fork at a step copies; None when there is no such
+    step. `event_id` is the id of the event that entered the step.
 
-    In an execution that has begun as a fork at that step, `ExecutionForked` and the deadlines that
-    follow belong to it: they hold the input and the variables that were given, and the blocks
+    If the execution itself began as a fork at that step, `ExecutionForked` and the deadlines after
+    it are copied, too: they hold the input and variables that the fork was given, and the blocks
     around the step.
     """
     found, is_forked = None, False
@@ -89,6 +90,6 @@ def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
     named = {} if started.name is None else {"name": started.name}
     yield first._replace(holdfast={**kept, "run": started.run, **named})
     for event in events[1:]:
-        # `Opened` gives the origin's list entry, and the fork has its own
+        # `Opened` belongs to the list entry of the origin; the fork gets its own.
         if event.type != "Opened":
             yield event

@@ -1,13 +1,16 @@
-"""The branches of a Parallel and the iterations of an inline Map: opened, ended, joined.
+"""The branches of a Parallel and the iterations of an inline Map: started, ended, joined. This code
+calls both of them lanes.
 
-The state that opens lanes waits as `Lanes`, which counts them. Each lane is a frame of its own,
-`<entry>.<number>`. A lane that ends leaves its result with its owner, and its frame goes:
+The state that starts lanes is their owner. It waits as `Lanes`, which counts them. Each lane has a
+frame of its own, with the id `<entry>.<number>`. When a lane ends, its result is stored with the
+owner and its frame is removed:
 
     start ──► as many lanes as may run ──► a lane ends ──► enough have succeeded ──► join
                        ▲                        │
                        └──── the next one ◄─────┴──► it failed: tolerated, or the owner fails
 
-A lane is counted in `started` once, and in `results` once, so no order of ends joins twice.
+A lane is counted once in `started` and once in `results`. So the join happens once, whatever the
+order in which the lanes end.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 
 
 def start(decision: Decision, frame: Frame, state: ParallelState | MapState) -> None:
-    """Opens the branches of a Parallel, or as many iterations of a Map as may run at once."""
+    """Start the branches of a Parallel, or as many iterations of a Map as may run at once."""
     try:
         match state:
             case ParallelState():
@@ -77,8 +80,8 @@ def _quorum(decision: Decision, frame: Frame, quorum: Quorum | None) -> dict[str
 
 
 def _require_room(count: int) -> None:
-    """Refuse too many lanes: each lane costs more the more lanes there are, and one state must not
-    occupy a worker for minutes.
+    """Fail a state with too many lanes. The cost of each lane grows with the number of lanes, so
+    one such state could occupy a worker for minutes.
     """
     if count > LANES_MAX:
         cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed."
@@ -116,8 +119,8 @@ def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None
 def _fill(decision: Decision, owner: Frame, state: MapState, previous: int) -> None:
     """Start as many iterations as may run.
 
-    An iteration whose selector fails ends the Map before the others begin or, if it is tolerated,
-    makes room for the next one.
+    If the ItemSelector of an iteration fails, the Map fails before further iterations begin. If the
+    Map tolerates that failure, the next iteration takes the place of the failed one.
     """
     assert isinstance(owner.waiting, Lanes)
     entry, found = owner.waiting.entry, decision.state.frames.get(owner.id)
@@ -147,8 +150,8 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     data = lanes.items[index]
     frame = decision.frame(frame_id)
     if state.item_selector is not None:
-        # The selector sees the Map's own input and position, and the item through the context
-        # object.
+        # The selector is evaluated with the input and the position of the Map; it reads the item
+        # from the context object.
         selecting = frame._replace(
             input=owner.input,
             position=owner.position,
@@ -172,8 +175,8 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
     previous = decision.frame(lane.id).previous
     decision.emit("LaneFailed", frame=lane.id)
     owner = decision.frame(owner.id)
-    # Skip an iteration that has entered no state: `_fill`, which opened it, continues with the next
-    # one.
+    # An iteration without a position failed in its ItemSelector. `_fill` started it and continues
+    # with the next one itself.
     if not _is_joined(decision, owner) and lane.position:
         _start_next(decision, owner, previous)
     return True
@@ -181,7 +184,7 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
 
 def ended(decision: Decision, owner: Frame, exited: int) -> None:
     """Handle the end of a lane: join when enough lanes have succeeded, else start the lanes that
-    waited for it.
+    waited for this one.
     """
     if not _is_joined(decision, owner):
         _start_next(decision, owner, exited)
@@ -242,5 +245,6 @@ def join(decision: Decision, owner: Frame) -> None:
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        previous=previous,  # As in AWS's histories: the exit has the success's previous event
+        # As in AWS's histories, the exit has the same previous event as the success
+        previous=previous,
     )

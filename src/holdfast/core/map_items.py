@@ -14,16 +14,16 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
-#: Map.Item.Source of items that come from the state's input, without an ItemReader.
+#: Map.Item.Source of items that come from the state's input and not from an ItemReader.
 STATE_DATA: Final = "STATE_DATA"
 
-#: Map.Item of the context object: Index, Value, Source, and Key where the items are fields.
+#: One item as `Map.Item` in the context object: Index, Value, Source, and Key for a field.
 MapItem: TypeAlias = dict[str, Json]
 
 
 def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> list[MapItem]:
-    """Return the items as the context object shows them. The fields of an object are items with a
-    key.
+    """Return the items as the context object shows them. If the items are the fields of an object,
+    each item has the field's name as its Key.
     """
     if isinstance(items, dict):
         fields = enumerate(zip(items.items(), sources, strict=True))
@@ -38,14 +38,14 @@ def described(items: list[Json] | dict[str, Json], sources: Iterable[str]) -> li
 
 
 def default_input(item: MapItem) -> Json:
-    """Return the input of a child without an ItemSelector."""
+    """Return the input of a child execution when the Map has no ItemSelector."""
     return {"Key": item["Key"], "Value": item["Value"]} if "Key" in item else item["Value"]
 
 
 def batched(
     decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
 ) -> tuple[list[Json], list[int]]:
-    """Return the children's inputs, and how many items are in each."""
+    """Return the inputs of the child executions, and the number of items in each."""
     if batcher is None:
         return list(items), [1] * len(items)
     items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
@@ -54,7 +54,7 @@ def batched(
     if batcher.input is not None:
         common = decision.evaluate(batcher.input, frame)
     around: dict[str, Json] = {} if common is None else {"BatchInput": common}
-    # Add a comma's length: the first item of a batch needs none, and each item is counted with one.
+    # Each item below is counted with a comma, but the first item of a batch needs none: add one.
     room = (bytes_max or PAYLOAD_BYTES_MAX) - _bytes({**around, "Items": []}) + len(",")
     batches = list(_split(items, items_max or len(items), room))
     return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
@@ -95,7 +95,7 @@ def _said_by(text: str) -> float | None:
 
 
 def a_number(value: Json, where: str, kind: str) -> float:
-    """Return a number from a number, or from a text with a number in it: AWS accepts both."""
+    """Return a number from a number or from a text that holds a number: AWS accepts both."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     found = _said_by(value) if isinstance(value, str) else None

@@ -1,10 +1,11 @@
-"""The result of a distributed Map from the ends of its children: outputs, or records of executions.
+"""The result of a distributed Map, made from the results of its child executions.
 
     NONE     a record for each child: DescribeExecution, in PascalCase
     COMPACT  the children's outputs
-    FLATTEN  the same, and the items of outputs that are lists
+    FLATTEN  the same, and an output that is a list is replaced by its items
 
-A child that did not succeed is its record in all of them. Source: AWS docs, "ResultWriter (Map)".
+A child that did not succeed gives its record in each of these forms. Source: AWS docs,
+"ResultWriter (Map)".
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _INCLUDED: Final = {"Included": True}
 
 @dataclass(frozen=True, slots=True)
 class MapChild:
-    """One lane. `result` is a state.ChildResult. None for an aborted child that was never started:
-    only its status is known. `is_express` decides which redrives are possible.
+    """One child execution of the Map. `result` is a `state.ChildResult`.
+
+    It is None for a child that was aborted before it started: only its status is known.
+    `is_express` decides which redrives are possible.
     """
 
     name: str
@@ -100,8 +103,8 @@ def _redrive(child: MapChild) -> dict[str, Json]:
 
 
 def _arn(child: MapChild, kind: str, ending: str) -> str:
-    """Return the ARN with another kind: mapRun:NAME/LABEL:UUID gives execution:NAME/LABEL:CHILD, or
-    stateMachine:NAME/LABEL.
+    """Return the ARN of another kind. For example, mapRun:NAME/LABEL:UUID gives
+    execution:NAME/LABEL:CHILD or stateMachine:NAME/LABEL.
     """
     labelled = child.map_run_arn.rpartition(":")[0]
     return labelled.replace(":mapRun:", f":{kind}:") + ending

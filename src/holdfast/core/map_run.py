@@ -1,10 +1,12 @@
-"""A distributed Map: its items are read, run as executions of their own, and their results written.
+"""A distributed Map: its items are read, each item or batch runs as a child execution, and the
+results are written.
 
     MapStateStarted, MapRunStarted ─► items (read by an attempt, when there is an ItemReader)
-        ─► selected, batched ─► children, as many at once as may be ─► notices
+        ─► selected, batched ─► children, as many at once as may be ─► notices of their ends
         ─► results (written by an attempt, when a ResultWriter exports them) ─► MapRunSucceeded …
 
-Each child has its own history. The parent's holds the inputs, and how each child ended.
+Each child has its own history. The history of the parent holds the children's inputs, and how each
+child ended.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid,
 from holdfast.core.state import Attempt, ChildExecutions, Frame
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
-#: The attempt numbers inside the Map's own entry: reading comes first, writing last.
+#: The numbers of the Map's attempts: the first one reads the items, the last one writes the
+#: results.
 READING: Final = 1
 WRITING: Final = 2
 
@@ -73,8 +76,8 @@ def _begin(decision: Decision, frame: Frame, state: MapState) -> None:
 
 
 def _require_depth(decision: Decision, frame: Frame) -> None:
-    """Fail a Map whose children would be nested too deeply, before the first child is started: its
-    id is decided here.
+    """Fail a Map whose children would be nested too deeply. This happens before the first child
+    starts: an execution id holds the ids of all its parents, and its length is limited.
     """
     lane = child_run(decision.state.run, decision.state.next_entry, 0)
     cause = too_deep(lane, frame.position)
@@ -88,11 +91,12 @@ def _run_of(state: MapState) -> DistributedMap:
 
 
 def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
-    """Return the ARN of the map run, the same on every worker, because it is made of data in the
-    log.
+    """Return the ARN of the map run. It is made of data in the log, so each worker computes the
+    same one.
     """
     origin = decision.state.origin
-    # The children have an origin, whatever their parent has: theirs is made of this name.
+    # Each child needs the ARN of a state machine. For a parent that is a Python workflow, which has
+    # none, it is made of the workflow's name.
     own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
     machine = own if origin is None else origin["state_machine_arn"]
     number = map_run_uuid(decision.state.run, entry)
@@ -190,8 +194,8 @@ def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) ->
 
 
 def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]:
-    """Return concurrency (0 when absent) and the tolerated failures, as numbers; None for an absent
-    bound.
+    """Return the concurrency (0 when absent) and the tolerated failures as numbers; None for a
+    bound that the definition does not have.
     """
     run = _run_of(state)
     concurrency = 0
@@ -209,8 +213,8 @@ def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]
 
 
 def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
-    """Return how many items may fail: the smaller of both bounds; 0 when the definition
-    has none.
+    """Return how many items may fail: the smaller of both bounds, or 0 when the definition has
+    none.
     """
     allowed = [] if bounds["count"] is None else [bounds["count"]]
     if bounds["percentage"] is not None:
@@ -246,9 +250,7 @@ def _is_over_threshold(children: ChildExecutions) -> bool:
 
 
 def _finish(decision: Decision, frame_id: str) -> None:
-    """Finish the Map after every child has ended and no more children have failed than it
-    tolerates.
-    """
+    """Finish the Map when every child has ended and not too many have failed."""
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
     assert isinstance(state, MapState)
@@ -264,9 +266,10 @@ def _finish(decision: Decision, frame_id: str) -> None:
 
 
 def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
-    """Fail the Map because too many children failed: write the results of the children first.
+    """Fail the Map because too many children failed. If it has a ResultWriter, the results are
+    written first.
 
-    `started` does not count the lane that the last failure has made room for.
+    `started` does not count the child that may start because the last failed one has ended.
     """
     frame = decision.frame(frame_id)
     state, children = decision.state_of(frame), frame.waiting
@@ -286,8 +289,8 @@ def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
 
 
 def _exports(writer: ResultWriter | None) -> bool:
-    """Return True when the writer has arguments and writes files. Without arguments it only formats
-    the state's output.
+    """Return True when the writer writes files. A writer without arguments only formats the output
+    of the state.
     """
     return writer is not None and writer.arguments is not None
 
@@ -354,7 +357,7 @@ def _result(children: ChildExecutions, lane: int) -> Json:
 
 
 def attempt_succeeded(decision: Decision, frame: Frame, state: MapState, output: Json) -> None:
-    """Continue with the reader's items, or with the writer's report about the results."""
+    """Continue with the items from the reader, or with the report of the writer."""
     attempt = frame.waiting
     assert isinstance(attempt, Attempt)
     if attempt.kind == "read":
@@ -380,7 +383,7 @@ def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        # In AWS's histories the exit has the same previous event as the run's success
+        # As in AWS's histories, the exit has the same previous event as the success of the map run.
         previous=previous,
     )
 

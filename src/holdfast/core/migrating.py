@@ -1,12 +1,12 @@
-"""Migration of one execution: it goes on with another definition, from where it stands.
+"""Migration of one execution: it continues with another definition, from its present place.
 
 Rules of this file (docs/explanation/migration.md shows them):
-* The proof is made before the request is stored, because it reads two whole definitions. The
-  request names the visits of states that the proof was made for. If one of them has ended since,
-  the request leaves no trace: the execution stays whole on the definition it has.
-* One event moves the whole execution, or nothing does.
-* The event opens and closes no wait. Entries, due times and tokens stay, so every registration,
-  timer, question and lease that was made before is still the one that the state asks for.
+* The proof that the migration is safe reads two whole definitions, so it is made before the request
+  is stored. The request names the visits of states that the proof is about. If one of these visits
+  has ended in the meantime, the request has no effect, and the execution keeps its definition.
+* One event moves the whole execution. So no execution is ever moved in part.
+* The event neither starts nor ends a wait. Entry numbers, due times and tokens stay, so existing
+  registrations, timers, questions and leases still belong to the waits that need them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from holdfast.core.waits import pending_commands
 
 
 def is_open(state: Execution, fact: MigrateRequested) -> bool:
-    """Return True when the execution still stands where the proof was made."""
+    """Return True when each frame is still in the visit of a state that the proof is about."""
     if state.is_ended or fact.control_id <= state.last_control or state.stopping is not None:
         return False
     return state.definition == fact.source and visits(state) == fact.visits
 
 
 def visits(state: Execution) -> dict[str, int]:
-    """Return the event that entered the state of each frame."""
+    """Return for each frame the id of the event that entered its state."""
     return {frame.id: frame.entered_event for frame in state.frames.values()}
 
 
@@ -51,11 +51,13 @@ def migrate(decision: Decision, fact: MigrateRequested) -> None:
 
 
 def carried_out(state: Execution | None, events: Sequence[Event]) -> list[Command]:
-    """Return the pending commands of the state, as the migrations among the events rename them.
+    """Return the pending commands of the state before these events, with the names that migrations
+    among the events have changed.
 
-    A worker carries out the commands that are not among these. The renamed task of a waiting retry
-    would otherwise count as a new command, and its second wake would run the retry twice. A command
-    that the same events asked for before the migration is not among these: it is new.
+    A worker carries out only commands that are not in this list. Without the renaming, the renamed
+    task of a waiting retry would count as a new command, and its second wake would run the retry
+    twice. A command that one of these events added before the migration is not in this list, so it
+    is carried out.
     """
     known = [] if state is None else pending_commands(state)
     start = 0
@@ -71,16 +73,16 @@ def carried_out(state: Execution | None, events: Sequence[Event]) -> list[Comman
 
 
 def _place(command: Command) -> Command | int:
-    """Return what a migration leaves of the command: the entry of an attempt, whose task may get
-    another name, or the command itself.
+    """Return what identifies the command after a migration: the entry number of an attempt, because
+    the task may get another name; for other commands the command itself.
     """
     return command.attempt.entry if isinstance(command, RunAttempt) else command
 
 
 def keeps_key(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return True when an execution of one definition may go on with the other, by the keys in
-    their source maps: the events that are addressed to it and its place among the executions of
-    its key must stay its own.
+    """Return True when both definitions, by their source maps, take the execution's key from the
+    same input. Otherwise the execution would miss events for its key, and lose its turn among the
+    executions of that key.
     """
     before, after = old.get("keyed"), new.get("keyed")
     if before is None:

@@ -1,6 +1,6 @@
-"""The answer of a finished execution to its parent: DescribeExecution, in PascalCase.
+"""The result that a finished child execution gives to its parent: DescribeExecution, in PascalCase.
 
-Seen in recordings of `states:startExecution.sync` and `.sync:2`.
+The format is that of recorded results of `states:startExecution.sync` and `.sync:2`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from holdfast.core.state import Execution
 
 
 def finished_output(state: Execution, *, as_json: bool) -> Json:
-    """Return the nested task's output. `as_json` (`.sync:2`): input and output as JSON,
-    not text.
+    """Return the output of the nested task. `as_json` (`.sync:2`): input and output are JSON, not
+    text.
     """
     return _description(state, as_json=as_json)
 
 
 def finished_error(state: Execution, *, as_json: bool) -> tuple[str, str]:
-    """Return error and cause of the nested task: the cause is the whole description as text."""
+    """Return error and cause of the nested task. The cause is the whole description as text."""
     return error_names.TASK_FAILED, _text(_description(state, as_json=as_json))
 
 

@@ -1,12 +1,12 @@
-"""Pause and resume of one execution, as the operator asks for them.
+"""Pause and resume of one execution, at an operator's request.
 
 Rules of this file (docs/explanation/waits.md shows them with times):
-* A paused execution applies facts, evaluates no state and asks for no command that begins
-  something. A result that arrives is recorded; the state after it is entered, and rests there.
-* A stop lifts the pause: what is open has to be undone. So does the execution's own time-out, where
-  the pause lets the timers run.
-* A request that does not fit leaves no trace: a second pause, a resume of an execution that is not
-  paused, a pause of one that is being stopped or has ended.
+* A paused execution applies facts. It evaluates no state and requests no command that begins
+  something. An arriving result is recorded and the next state is entered, but not evaluated.
+* A stop ends the pause, because the open work must be undone. The execution's own time-out ends it,
+  too, if the pause lets the timers run.
+* A request that does not fit has no effect: a second pause, a resume of an execution that is not
+  paused, a pause of an execution that is being stopped or has ended.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from holdfast.core.decision import Decision
 from holdfast.core.facts import PauseRequested, ResumeRequested
 from holdfast.core.state import Execution
 
-#: `by` and `reason` of a resume that the engine itself causes, without an operator.
+#: `by` of a resume that Holdfast itself causes, and the two possible values of its `reason`.
 BY_ENGINE = "holdfast"
 STOPPED = "the execution is stopped"
 TIMED_OUT = "the time of the execution is over"
 
 
 def may_pause(state: Execution) -> bool:
-    """Return True unless an undo has begun: its steps belong to a stop that an operator has already
-    requested.
+    """Return False when an undo has begun: it belongs to a stop that was already requested and must
+    finish.
     """
     return not state.is_ended and state.paused is None and state.stopping is None
 
@@ -45,16 +45,18 @@ def resume(decision: Decision, fact: ResumeRequested) -> None:
 
 
 def lift(decision: Decision, reason: str) -> None:
-    """Ends a pause, if there is one, because the execution is about to end."""
+    """End the pause, if there is one, because the execution is about to end."""
     if decision.state.paused is not None:
         _resume(decision, {"reason": reason, "by": BY_ENGINE})
 
 
 def _resume(decision: Decision, own: dict[str, Any]) -> None:
-    """The paused time is measured with two clocks, so it may be too short by twice their error.
+    """End the pause and move the due times by the paused time.
 
-    With that added no timer fires early. At least one millisecond is added, too: a wake for the old
-    due of a retry then never fits the new due, and the attempt is not run by both wakes.
+    The paused time is the difference of two hosts' clocks, so it may be too short by twice the
+    clock error. That error is added, so that no timer fires early. At least one millisecond is
+    added, so that the due time of a retry changes: otherwise an old wake and the new one would both
+    run the attempt.
     """
     pause, moment = decision.state.paused, decision.moment
     assert pause is not None

@@ -12,11 +12,12 @@ from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
-    """Return True when an `ErrorEquals` list takes the error.
+    """Return True when an `ErrorEquals` list contains the error, or a name that includes it.
 
-    States.Runtime is never handled. States.ALL takes all others, States.DataLimitExceeded too (seen
-    in recordings, in contrast to AWS's documentation). States.TaskFailed takes every error of a
-    task except a time-out, States.Timeout also a missed heartbeat.
+    States.Runtime is never handled. States.ALL includes all other errors, also
+    States.DataLimitExceeded (as recordings show, in contrast to AWS's documentation).
+    States.TaskFailed includes every error of a task except a time-out. States.Timeout includes a
+    missed heartbeat.
     """
     if error == error_names.RUNTIME:
         return False
@@ -32,8 +33,8 @@ def matches(errors: Sequence[str], error: str) -> bool:
 def find_retrier(
     retriers: Sequence[Retrier], error: str, used: Mapping[int, int]
 ) -> tuple[int, Retrier] | None:
-    """Return the first retrier that matches the error, and its number; None when it has no retries
-    left.
+    """Return the first retrier that matches the error, with its number. None when no retrier
+    matches, or the one that matches has no retries left.
     """
     for number, retrier in enumerate(retriers):
         if matches(retrier.errors, error):
@@ -46,7 +47,9 @@ def find_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
 
 
 def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
-    """Return the delay: interval x rate^retries, capped; with FULL jitter a random part of it."""
+    """Return the delay: interval x rate^retries, at most the maximum; with FULL jitter a random
+    part of it.
+    """
     cap = retrier.delay_seconds_max
     seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
     if cap is not None:
@@ -63,7 +66,7 @@ def _power(rate: float, retries: int) -> float:
 
 
 def poll_seconds(polls: int) -> int:
-    """Return the seconds until the next poll of a job, after this many polls: 1 s, 2 s, 4 s … a
-    minute.
+    """Return the seconds until the next poll of a job after this many polls: 1, 2, 4 … at most
+    60.
     """
     return min(1 << min(polls, POLL_SECONDS_MAX), POLL_SECONDS_MAX)

@@ -1,8 +1,9 @@
-"""Run ids in the notation of UUIDs, which AWS's names are: no row has to map one to the other.
+"""Ids of executions ("runs"), and how they are written as UUIDs, the form of AWS's names. Each form
+can be computed from the other, so no table has to map one to the other.
 
-a run            time, 50 bits (48 used)   chance, 60 bits   MAC, 20 bits
-its UUID         time, 48                  chance, 60        MAC, 20
-its map runs'    time, 48                  chance, 60        entry, 20
+a run            time, 50 bits (48 used)   random, 60 bits   MAC, 20 bits
+its UUID         time, 48                  random, 60        MAC, 20
+its map runs'    time, 48                  random, 60        entry, 20
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def digits(value: int, count: int) -> str:
 
 
 def number(text: str) -> int:
-    """Return the value of the digits."""
+    """Return the value of the digits, in the alphabet of run ids."""
     value = 0
     for character in text:
         value = value * 32 + ALPHABET.index(character)
@@ -44,12 +45,14 @@ def number(text: str) -> int:
 
 
 def uuid_of(run: str) -> str:
-    """Return the minted id as a UUID: the name of an execution that was given none."""
+    """Return the id as a UUID. It is the name of an execution that was started without a name."""
     return _uuid(run, number(run[-MAC_CHARACTERS:]))
 
 
 def run_of_uuid(text: str) -> str | None:
-    """Return the execution id in the UUID, None for other text. The MAC proves minted ids."""
+    """Return the execution id in the UUID; None for other text. The MAC in the id proves that the
+    id was created here.
+    """
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -57,9 +60,11 @@ def run_of_uuid(text: str) -> str | None:
 
 
 def map_run_uuid(run: str, entry: int) -> str:
-    """Return the name of a distributed Map's run: the entry that it was opened as.
+    """Return the name of the run of a distributed Map, from the execution and the Map's entry
+    number.
 
-    That of a child's own Map cannot be read back: its id is longer than a UUID.
+    It can be converted back only for the Map of a root execution: the id of a child execution is
+    longer than a UUID.
     """
     if not _MINTED.fullmatch(run) or entry >= _MAC_RANGE:
         return as_uuid(hashlib.sha256(f"{run}/{entry}".encode()).hexdigest())
@@ -67,7 +72,7 @@ def map_run_uuid(run: str, entry: int) -> str:
 
 
 def run_of_map_run(text: str) -> tuple[str, int] | None:
-    """Return the run without its MAC, and the entry; None for other text."""
+    """Return the execution id without its MAC, and the entry number; None for other text."""
     if not _UUID.fullmatch(text):
         return None
     value = int(text.replace("-", ""), 16)
@@ -75,8 +80,8 @@ def run_of_map_run(text: str) -> tuple[str, int] | None:
 
 
 def child_run(run: str, entry: int, number: int) -> str:
-    """Return the id of a child: `number` is the lane of a distributed Map, or the attempt of a
-    task.
+    """Return the id of a child execution: `number` is its lane in a distributed Map, or the attempt
+    of the task that starts it.
     """
     return f"{run}.{entry}.{number}"
 
@@ -92,11 +97,12 @@ def child_depth(run: str) -> int:
 
 
 def too_deep(run: str, what: str) -> str | None:
-    """Return why an execution with this id may not be started, None when it may. `what` names, for
-    the message, what the execution runs.
+    """Return why no execution with this id may be started; None when it may. `what` names in the
+    message what the execution would run.
 
-    An execution's id holds those of all its parents, and ids are keys of bounded length: a start
-    whose id no worker can read is lost, and all its parents would wait for ever.
+    The id of an execution holds the ids of all its parents, and its length as a key is limited. No
+    worker could store an execution with a longer id, and its parents would wait for its end for
+    ever.
     """
     if child_depth(run) <= CHILD_DEPTH_MAX:
         return None
@@ -109,7 +115,7 @@ def child_name(run: str) -> str:
 
 
 def as_uuid(hexadecimal: str) -> str:
-    """Return the first 32 hexadecimal digits in groups."""
+    """Return the first 32 hexadecimal digits in the groups of a UUID."""
     places = (0, 8, 12, 16, 20, 32)
     return "-".join(hexadecimal[start:end] for start, end in pairwise(places))
 

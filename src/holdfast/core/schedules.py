@@ -1,19 +1,19 @@
-"""Schedules: nominal times, and what to do when one is due. Pure: the caller gives the time.
+"""Schedules: nominal times, and what to start when one is due. The functions are pure: the time is
+an argument.
 
 A *nominal time* is an instant at which a schedule should start an execution. A cron expression
-names local times; this module turns each into an instant, and says what daylight saving time does
-to it:
+gives local times; this module converts each to an instant. Daylight saving time has these effects:
 
     Europe/Berlin, 29 March 2026: 01:59 is followed by 03:00
         30 2 * * *   missing="shift" ─► 03:30 local   missing="skip" ─► no execution on that day
     Europe/Berlin, 25 October 2026: 02:59 is followed by 02:00
         30 2 * * *   repeated="first" ─► 02:30 summer time   repeated="last" ─► 02:30 winter time
 
-Each local time gives one instant at most, so an expression for every hour has no second run in a
-repeated hour. `every` counts from the epoch, and knows no local time.
+Each local time gives at most one instant, so an expression for every hour has no second execution
+in a repeated hour. A period (`every`) counts from 1970-01-01 UTC and does not depend on local time.
 
-Local times are not in the order of their instants near such a change. So the search looks at more
-local times there: at all within the size of the change.
+Near such a change the order of the local times differs from the order of their instants. So for the
+next instant the search compares all local times within the size of the change.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ MINUTE_MS: Final = 60_000
 LATE_MS: Final = 5 * MINUTE_MS
 #: The number of nominal times that may wait for a running execution.
 QUEUED_MAX: Final = 1_000
-#: The number of skipped nominal times that are counted one by one; after them the search jumps
-#: ahead.
+#: More skipped nominal times than this are not counted: the search continues at the present time.
 _COUNTED_MAX: Final = 1_000
-#: The distance around a time in which a change of the zone's offset is searched. The largest known
+#: A change of the zone's offset is searched this far on both sides of a time. The largest known
 #: change is one day.
 _AROUND: Final = timedelta(hours=26)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,7 +62,9 @@ class Rule:
 
 
 def next_after(rule: Rule, after_ms: int) -> int | None:
-    """Return the first nominal time after `after_ms`; None when the rule has none for decades."""
+    """Return the first nominal time after `after_ms`; None when there is none in the coming
+    decades.
+    """
     if rule.every_ms:
         return (after_ms // rule.every_ms + 1) * rule.every_ms
     return _next_of_cron(rule, after_ms)
@@ -88,7 +89,9 @@ def _next_of_cron(rule: Rule, after_ms: int) -> int | None:
 
 
 def instant_of(rule: Rule, local: datetime) -> int | None:
-    """Return the instant of a local time without zone; None when it is missing and is skipped."""
+    """Return the instant of a local time; None when the clock skips that local time and the rule
+    says "skip".
+    """
     zone = _zone(rule.zone)
     first = local.replace(tzinfo=zone, fold=0)
     last = local.replace(tzinfo=zone, fold=1)
@@ -96,7 +99,8 @@ def instant_of(rule: Rule, local: datetime) -> int | None:
         return _ms(first)
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == local:
         return _ms(first if rule.repeated == "first" else last)
-    # PEP 495: fold=0 uses the offset before the change, so the missing time moves on by the gap.
+    # With fold=0 Python uses the offset before the change (PEP 495), so a local time that the clock
+    # skips becomes later by the size of the gap.
     return _ms(first) if rule.missing == "shift" else None
 
 
@@ -108,7 +112,7 @@ def _local_times(cron: str, begin: datetime) -> Iterator[datetime]:
 
 
 def _spread(zone: ZoneInfo, at: datetime) -> timedelta:
-    """Return by how much the offset of the zone changes around an instant."""
+    """Return by how much the offset of the zone changes near this instant."""
     offsets = [
         (at + distance).astimezone(zone).utcoffset() or timedelta()
         for distance in (-_AROUND, timedelta(), _AROUND)
@@ -131,7 +135,7 @@ def _ms(at: datetime) -> int:
 
 
 def fault_in(rule: Rule) -> str | None:
-    """Return what is wrong with the expression or the zone; None when both can be read."""
+    """Return what is wrong with the expression or the zone; None when both are valid."""
     from zoneinfo import ZoneInfoNotFoundError  # noqa: PLC0415
 
     from cronsim import CronSimError  # noqa: PLC0415
@@ -155,8 +159,8 @@ _CRON_FIELDS: Final = 5
 
 
 def due_ms(rule: Rule, schedule: str, nominal_ms: int) -> int:
-    """Return when the execution of a nominal time starts: after its jitter, which is always the
-    same.
+    """Return the start time of the execution for a nominal time. Its jitter is computed from
+    schedule and nominal time, so it is the same each time.
     """
     if not rule.jitter_ms:
         return nominal_ms
@@ -165,7 +169,9 @@ def due_ms(rule: Rule, schedule: str, nominal_ms: int) -> int:
 
 
 def execution_name(schedule: str, nominal_ms: int) -> str:
-    """Return the name of the execution of a nominal time. The name makes it happen once."""
+    """Return the name of the execution for a nominal time. A second start with the same name starts
+    nothing, so a nominal time has only one execution.
+    """
     return f"{schedule}-{_instant(nominal_ms):%Y%m%dT%H%MZ}"
 
 
@@ -174,8 +180,8 @@ def execution_name(schedule: str, nominal_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a schedule handles overlaps and late times. `catch_up_ms`: older nominal times are
-    skipped. `burst_max`: the starts of one decision, in a minute.
+    """How a schedule handles overlaps and late times. Nominal times that are older than
+    `catch_up_ms` are skipped. `burst_max` is the largest number of starts of one decision.
     """
 
     overlap: Overlap
@@ -185,12 +191,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a schedule has come.
+    """How far a schedule has been processed.
 
-    `next_ms`: the first nominal time that is not decided yet. `queued`: nominal times that wait for
-    the end of a running execution. `backfill`: the last nominal time that is made up for, and the
-    end of the range. `open`: the executions that ran when they were last looked at. `skipped` by
-    overlap, `missed` as too old, `late` starts, `refused` starts with `fault`.
+    * `next_ms`: the first nominal time that is not decided yet.
+    * `queued`: nominal times that wait for the end of a running execution.
+    * `backfill`: the past range that is being made up for: the last nominal time that was started,
+      and the end of the range.
+    * `open`: the executions that were running at the last check.
+    * `skipped`, `missed`, `late`, `refused`: numbers of nominal times that were skipped because of
+      an overlap, that were too old, that started late, and whose start was refused with `fault`.
     """
 
     next_ms: int | None
@@ -208,8 +217,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The starts of one decision. `starts`: nominal times, in order. `stops_others`: stop running
-    executions first, and those of the times in `replaced`.
+    """The nominal times to start now, in order. `stops_others`: first stop the running executions,
+    and those of the nominal times in `replaced`.
     """
 
     starts: tuple[int, ...]
@@ -221,8 +230,9 @@ class Decision:
 def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms: int) -> Decision:
     """Return what to start now. `progress.open` holds the executions that run now.
 
-    The same progress gives the same starts at any time in which nothing more is due. So a worker
-    that repeats a decision after a crash starts the same executions, by the same names.
+    Until another nominal time is due, the same progress gives the same starts. So a worker that
+    repeats a decision after a crash starts the same executions with the same names, which has no
+    second effect.
     """
     if progress.is_paused:
         return Decision((), progress)
@@ -244,7 +254,7 @@ def decide(rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms
 def _due(
     rule: Rule, policy: Policy, schedule: str, progress: Progress, now_ms: int
 ) -> tuple[list[int], Progress]:
-    """Return the nominal times that are due, at most a burst of them, and the progress after."""
+    """Return the nominal times that are due, at most `burst_max`, and the progress after them."""
     oldest_ms = now_ms - policy.catch_up_ms
     due, missed, at_ms = list[int](), 0, progress.next_ms
     while at_ms is not None and due_ms(rule, schedule, at_ms) <= now_ms:
@@ -286,8 +296,8 @@ class _Choice:
             case "allow":
                 self.starts.append(nominal_ms)
             case "cancel-other":
-                # An earlier start of this decision would be stopped at once, so count it as
-                # skipped.
+                # This policy stops running executions, so an earlier start of this decision would
+                # be stopped at once. Count it as skipped instead.
                 self.progress = replace(progress, skipped=progress.skipped + len(self.starts))
                 self.replaced += self.starts
                 self.starts[:] = [nominal_ms]
@@ -302,7 +312,9 @@ class _Choice:
                 self.progress = replace(progress, skipped=progress.skipped + 1)
 
     def take_backfill(self, rule: Rule) -> None:
-        """Make up for past times, one after another; in bursts where executions may overlap."""
+        """Start nominal times of a past range: one after another, or several at once if executions
+        may overlap.
+        """
         while self.progress.backfill is not None and self._has_room:
             reached_ms, end_ms = self.progress.backfill
             at_ms = next_after(rule, reached_ms)

@@ -1,12 +1,12 @@
-"""Skip of one step: an operator gives its result, and the execution goes on after it.
+"""Skip of one step: an operator gives its result, and the execution continues after it.
 
 Rules of this file (docs/explanation/repair.md shows them):
-* A step is a task or a wait. A block of branches is skipped by skipping its open steps.
-* The result takes the place of the step's own: the state is left with its Assign and Output.
+* A step is a task or a wait. To skip a block of branches, the operator skips its open steps.
+* The operator's result replaces the step's own. The state is left with its Assign and Output.
 * A step of an ended execution is skipped by continuing the execution, as a retry does. Other steps
   that were open at the end run again.
-* The request names one visit of the state. If the step ended meanwhile, the request leaves no
-  trace: no second result takes the place of the first.
+* The request names one visit of the state. If the step has ended in the meantime, the request has
+  no effect. Without this, it could replace the result of a later visit in a loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.core.state import Admission, Execution, Frame
 
 
 def frames_to_skip(program: Program, state: Execution) -> list[Frame]:
-    """Return the frames whose step can be skipped now."""
+    """Return the frames that are at a step which an operator can skip now."""
     frames = _open_frames(state).values()
     return [frame for frame in frames if may_skip(program, frame)]
 
@@ -40,7 +40,7 @@ def step_of(state: Execution, fact: SkipRequested) -> Frame | None:
 
 
 def _open_frames(state: Execution) -> Mapping[str, Frame]:
-    """Return the open frames; for an ended execution, the frames that a retry would open again."""
+    """Return the open frames; for an ended execution the frames that a retry would open again."""
     if not state.is_ended:
         return state.frames
     if not state.resting or state.is_undone:

@@ -1,12 +1,13 @@
-"""The state of one execution: a tree of frames, frozen, as plain as JSON.
+"""The state of one execution: a tree of frames. It is immutable, and is stored as JSON.
 
-A frame is one line of control: the root, a branch of a Parallel, an iteration of a Map. It has a
-position, variables, the data that flows (`input`), and what it waits for. Frames are kept flat by
-id: "" is the root, "<entry>.<lane>" a branch or iteration of the lanes that the entry opened.
+A frame is one line of control: the root, a branch of a Parallel, or an iteration of a Map. It has a
+position (a state of the definition), variables, data (`input`), and one thing that it waits for.
+The frames are stored flat, by id: "" is the root, "<entry>.<lane>" a branch or iteration. `entry`
+is the number of the waiting place of its Parallel or Map, `lane` counts within it.
 
-`Execution` is what folding the history gives. Nothing in it comes from anywhere else. It, `Frame`
-and `Lanes` change with every event and are named tuples: copying a frozen dataclass costs six
-times as much, and that would be half of what the engine does.
+`Execution` is what folding the history gives, and contains nothing else. `Execution`, `Frame` and
+`Lanes` change with every event. They are named tuples, because copying a frozen dataclass takes six
+times as long, which would be half of the time of a decision.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
-#: Tasks that begin with a call by a worker. The other kinds wait for an external answer from the
-#: start.
+#: Kinds of tasks that a worker begins with a call. Tasks of other kinds only wait for an answer.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync", "command"}
 )
@@ -40,7 +40,9 @@ ANSWERED_LATER: Final[frozenset[TaskKind]] = frozenset({"callback", "sync"})
 
 
 def is_told(target: str) -> bool:
-    """A "sync" task begins an execution, which reports its end, or a job, which is polled."""
+    """Return True when a "sync" task starts an execution, whose end is reported to it; False when
+    it starts a job, which is polled.
+    """
     return target == _NESTED_EXECUTION or target.startswith(CHILD_WORKFLOW)
 
 
@@ -49,10 +51,10 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 
 class Parent(TypedDict):
-    """The waiting place of the parent execution, to which the end is reported.
+    """The waiting place of the parent execution, to which this execution reports its end.
 
-    `lane` is a distributed Map's, absent for an execution that a task has begun. `as_json`: the
-    result of a state machine's execution is reported as JSON (`.sync:2`), not as text.
+    `lane` is set for a child of a distributed Map, and absent for an execution that a task has
+    started. `as_json`: the result is reported as JSON (`.sync:2`), not as text.
     """
 
     run: str
@@ -70,10 +72,10 @@ class Attribute(NamedTuple):
 
 
 class MachineOrigin(TypedDict):
-    """The state machine that an execution is one of, as the API knows it.
+    """The state machine that an execution belongs to, with the data that the Step Functions API
+    shows.
 
-    `start_at` belongs to an execution that is one item of a distributed Map: where its processor
-    starts.
+    `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
     """
 
     execution_arn: str
@@ -91,10 +93,11 @@ class MachineOrigin(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The owner of an attempt. It prevents double work; the log prevents double results.
+    """The right of one worker to run an attempt. The lease prevents that two workers do the work;
+    only the log prevents that two results count.
 
-    `message` is the id of the queue message the owner works for, `receive_count` which of its
-    deliveries. Past `until_ms` a recovering worker may take the attempt over.
+    `message` is the id of the queue message that the owner processes, `receive_count` the number of
+    its delivery. After `until_ms` another worker may take the attempt over.
     """
 
     owner: str
@@ -103,18 +106,18 @@ class Lease:
     until_ms: int
 
 
-#: The prefix of a batch task's gate name. No limit's name begins with it.
+#: A batch task waits at a gate whose name has this prefix. Names of limits never begin with it.
 BATCH_PREFIX: Final = "batch:"
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """The place of an attempt that waits at a gate until a limit lets it begin.
+    """The place of an attempt that waits at a gate (a limit) until it may begin.
 
-    `gate` is the gate's id (`core/gates.py`), `since_ms` when the attempt began to wait there.
-    `fair` is the text that the limit takes turns by, "" without one. `kept` are the permits that
-    the attempt holds while it waits: pairs of gate and owner. An attempt that holds permits waits
-    in front of all others, so that two full gates cannot pass attempts to and fro.
+    `gate` is the gate's id, `since_ms` the time at which the wait began. `fair` is the text by
+    which the limit takes turns, "" without one. `kept` are permits that the attempt holds while it
+    waits: pairs of gate and owner. An attempt that holds permits goes first. Otherwise two
+    attempts, each holding a permit that the other needs, could wait for each other for ever.
     """
 
     gate: str
@@ -125,7 +128,7 @@ class Queued:
 
     @property
     def is_batch(self) -> bool:
-        """Return True when the attempt waits to run in a batch; its result then arrives as an
+        """Return True when the attempt waits to run in a batch. Its result then arrives as an
         answer.
         """
         return self.gate.startswith(BATCH_PREFIX)
@@ -133,8 +136,8 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The wait of an execution that may not begin yet, because its workflow's limit has no free
-    place.
+    """The wait of an execution that may not begin yet, because the limit of its workflow is
+    reached.
     """
 
     entry: int
@@ -153,11 +156,12 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class FailedState:
-    """The state failed; the same record has its retry, its catcher, or the failure of its owner.
+    """The state failed. A later event of the same record retries it, catches the error, or fails
+    the owner.
 
-    `entry` and `attempt` are those of the task that failed, None and 0 when it was no task. `lanes`
-    are those of a Parallel or Map: if the execution ends with this failure, a redrive opens them
-    again.
+    `entry` and `attempt` are those of the failed task; None and 0 when the state is no task.
+    `lanes` are those of a Parallel or Map: if the execution ends with this failure, a redrive
+    continues them.
     """
 
     entry: int | None
@@ -167,12 +171,15 @@ class FailedState:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A task that runs in a worker. `attempt` counts from 1; `due_ms` is when it may begin.
+    """A task that a worker runs. `attempt` counts from 1; `due_ms` is the earliest time of its
+    begin.
 
-    `takeovers` counts the owners that were lost. `is_unknown`: a worker met it that does not know
-    the function; the execution is parked until one comes that does. `heartbeat_seconds` counts
-    from the end of a call that is answered later; `credentials` is the role that the call takes.
-    `queued`: a limit refused the attempt, so it has no lease and waits for its turn.
+    * `takeovers`: how many owners were lost, so that another worker took the attempt over.
+    * `is_unknown`: a worker without the task's function received it. The execution waits for a
+      worker that has the function.
+    * `heartbeat_seconds`: for a call that is answered later, counted from the end of the call.
+    * `credentials`: the role that the call uses.
+    * `queued`: a limit refused the attempt. It has no lease and waits for its turn.
     """
 
     entry: int
@@ -192,15 +199,17 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Awaiting:
-    """A wait for something outside: an event by business key, a person's answer, a callback, a
-    child.
+    """A wait for something outside: an event by business key, a person's answer, a callback, the
+    end of a child execution or a job.
 
-    `due_ms` is the time of its time-out, `heartbeat_due_ms` the time at which a heartbeat is
-    missed. `target` is the activity's ARN, or the action whose end is awaited; `submitted` is the
-    response of the call. `is_begun`: a poller has taken the activity's task. `poll_due_ms` is the
-    time of the next poll of a job, None where the end is reported; `polls` counts the polls so far.
-    `credentials` is the role of its call. `timeout_seconds` is an activity's: its time-out and its
-    heartbeat count from the moment when a poller takes the task, so both dues are None before.
+    * `due_ms`: when the time-out passes. `heartbeat_due_ms`: when a heartbeat counts as missed.
+    * `target`: the activity's ARN, or the action whose end is awaited.
+    * `submitted`: the response to the call that began the action. `credentials`: the call's role.
+    * `is_begun`: a poller has taken the activity's task.
+    * `poll_due_ms`: the next poll of a job; None where the end is reported. `polls` counts the
+      polls.
+    * `timeout_seconds`: of an activity. Its time-out and its heartbeat count from the moment when a
+      poller takes the task; before that, both due times are None.
     """
 
     entry: int
@@ -228,7 +237,7 @@ class Awaiting:
         return self.text("key")
 
     def text(self, name: str) -> str:
-        """Return one of the arguments; "" when there is none of that name."""
+        """Return the argument of that name as text; "" when there is none."""
         return str(self.arguments.get(name, "")) if isinstance(self.arguments, dict) else ""
 
 
@@ -249,12 +258,12 @@ class Delay:
 
 
 class Closing(TypedDict):
-    """The reason why the open lanes of a Parallel or Map are cancelled, and the next step after
+    """The reason why the open lanes of a Parallel or Map are cancelled, and what follows after
     them.
 
-    "join": enough lanes have succeeded. "fail": a lane has failed with this error; the next event
-    follows the event `previous`. "cancel": the frame that opened the lanes is cancelled itself.
-    `undone`: something was undone in one of the ended lanes.
+    `then` is "join" when enough lanes have succeeded; "fail" when a lane has failed with this
+    error, where the next event follows the event `previous`; and "cancel" when the frame that
+    started the lanes is cancelled itself. `undone`: an ended lane has undone something.
     """
 
     then: Literal["join", "fail", "cancel"]
@@ -264,17 +273,19 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
-#: "freeze": the timers and time-outs of a paused execution stand still. "run": they pass.
+#: "freeze": timers and time-outs of a paused execution stop, and continue at the resume. "run":
+#: they are not affected by the pause.
 PauseTimers: TypeAlias = Literal["freeze", "run"]
 PAUSE_TIMERS: Final[tuple[PauseTimers, ...]] = get_args(PauseTimers)
 
 
 class CancelReason(TypedDict):
-    """The reason why a frame is cancelled, as its undo sees it.
+    """The reason why a frame is cancelled, as its undo steps receive it.
 
-    `deadline` is the number of the block whose time is over: the frame unwinds to that block and no
-    further. `outer` is the reason in force outside that block, when the block lies in a shielded
-    part of a cancelled frame. `undone` are the numbers of the undos that have begun.
+    `deadline` is the number of the block whose time is over: the frame undoes its work up to that
+    block and no further. `outer` is a second reason, for a part outside of that block: it waits
+    because the block lies in a shielded part. `undone` are the numbers of the undos that have
+    begun.
     """
 
     error: str
@@ -285,7 +296,9 @@ class CancelReason(TypedDict):
 
 
 class OpenDeadline(NamedTuple):
-    """A block's deadline, by its number in the program; `entry` is its timer's."""
+    """The deadline of a block. `number` is the block's number in the program, `entry` that of its
+    timer.
+    """
 
     number: int
     entry: int
@@ -294,11 +307,13 @@ class OpenDeadline(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The open branches of a Parallel or iterations of a Map. `results` by lane number.
+    """The open branches of a Parallel or iterations of a Map. `results` maps lane numbers to
+    results.
 
     `items` is None for a Parallel: each of its branches gets `branch_input`. `needed` lanes must
-    succeed (None: all that do not fail). Up to `tolerated` lanes may fail, and `failed` lanes have;
-    the result of a failed lane is None. `after`: for each branch, the branches that must end first.
+    succeed (None: all that do not fail). Up to `tolerated` lanes may fail; `failed` counts those
+    that have failed, and their results are None. `after` gives for each branch the branches that
+    must end before it starts.
     """
 
     entry: int
@@ -321,10 +336,11 @@ class Lanes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChildExecutions:
-    """A distributed Map: every item, or batch of items, is an execution of its own.
+    """A distributed Map: every item, or batch of items, runs as a child execution.
 
-    `inputs` by lane number, `items` how many items are in each; `results` of the lanes that have
-    ended. Lanes up to `started` without a result are open. `failures_max` counts items.
+    `inputs` are by lane number; `items` says how many items are in each. `results` are those of the
+    lanes that have ended. Lanes up to `started` that have no result are running. `failures_max`
+    counts items, not children.
     """
 
     entry: int
@@ -342,7 +358,9 @@ class ChildExecutions:
 
 
 class ChildResult(TypedDict):
-    """The notice of a child's end, with the data of DescribeExecution. Times are UTC ms."""
+    """The notice of a child execution's end, with the fields of DescribeExecution. Times are UTC
+    ms.
+    """
 
     status: Status
     started_ms: int
@@ -352,8 +370,8 @@ class ChildResult(TypedDict):
     cause: NotRequired[str | None]
 
 
-#: A child, by the entry that it was begun for and its number there: the lane of a distributed Map,
-#: or the attempt of a task.
+#: Identifies a child execution: the entry number that it was started for, and a number: the lane of
+#: a distributed Map or the attempt of a task.
 ChildNumber: TypeAlias = tuple[int, int]
 
 WaitingFor: TypeAlias = (
@@ -373,10 +391,12 @@ WaitingFor: TypeAlias = (
 class Frame(NamedTuple):
     """One line of control: the root, a branch or an iteration.
 
-    `previous` is the id of the branch's last event, `entry_previous` the id before the entry of the
-    state; `retries` counts by retrier number. `deadlines` are those of the blocks around the
-    frame's state. `cancelled` is the reason of its cancellation, None while it runs. `error` is the
-    error with which the state failed last: it is set while the state is tried again.
+    * `previous`: the id of the last event of this line; the next event follows it.
+    * `entry_previous`: the id of the event before the one that entered the state.
+    * `retries`: how often each retrier was used, by its number.
+    * `deadlines`: those of the blocks around the state.
+    * `cancelled`: the reason of the cancellation; None while the line is not cancelled.
+    * `error`: the last error of the state, while the state is tried again.
     """
 
     id: str
@@ -400,7 +420,7 @@ class Frame(NamedTuple):
 
 
 def lanes_of(frame: Frame) -> Lanes | None:
-    """Return the lanes that the frame's state has open, or had when it failed."""
+    """Return the lanes that the frame's state has open, or had open when it failed."""
     waiting = frame.waiting
     if isinstance(waiting, FailedState):
         return waiting.lanes
@@ -408,7 +428,7 @@ def lanes_of(frame: Frame) -> Lanes | None:
 
 
 def is_undone(frame: Frame) -> bool:
-    """The undo of the cancelled line has begun, in itself or in its lanes."""
+    """Return True when the frame, or a lane below it, has begun to undo its work."""
     lanes = lanes_of(frame)
     closing = None if lanes is None else lanes.closing
     return bool(
@@ -417,8 +437,8 @@ def is_undone(frame: Frame) -> bool:
 
 
 class Stopping(TypedDict):
-    """The end that the execution reaches after its undo: that of a stop, or of its own time-out.
-    `by_parent`: its parent execution has stopped waiting, and no operator has stopped it.
+    """The final status of an execution that is undoing its work, after a stop or its own time-out.
+    `by_parent`: the stop came from a parent that has stopped waiting, and not from an operator.
     """
 
     status: Literal["ABORTED", "TIMED_OUT"]
@@ -431,8 +451,8 @@ class Stopping(TypedDict):
 class Pause:
     """An operator has paused the execution: it evaluates no state and begins nothing.
 
-    `since_ms` is the time of the event `Paused`. `timers`: "freeze" moves every due by the paused
-    time at the resume, "run" lets timers and time-outs pass during the pause. `by` is the
+    `since_ms` is the time of the event `Paused`. `timers`: with "freeze" the resume moves every due
+    time by the paused time; with "run" timers and time-outs pass during the pause. `by` is the
     operator's name as the client gave it, "" without one.
     """
 
@@ -447,8 +467,8 @@ class Pause:
 
 
 class ForkOrigin(TypedDict):
-    """The execution that a fork began as a copy of: its id, the event with which it entered the
-    state `step`, and that state.
+    """The execution that a fork is a copy of: its id, the event that entered the state `step`, and
+    that state's name.
     """
 
     run: str
@@ -464,35 +484,26 @@ PRIORITY_LAST: Final = 9
 class Execution(NamedTuple):
     """The state of one execution, folded from its log. Times are UTC ms.
 
-    `next_entry` numbers waiting places, `last_event` the events that AWS has.
-
-    `opened_at` is the sequence number of the record with which the watchdog row and the list entry
-    began, `opened_ms` the time of that record. `opened_at` is None while the start message still
-    guards the execution.
-
-    `origin` is None for a workflow. `parent` is None when no other execution waits for this one.
-    `redrives` counts the retries after an end. `resting` holds the frames of an execution that
-    ended without success: a retry continues from them. `stopping` is the end that follows after the
-    undo. `children` are the executions that this one has started, without a known end and without a
-    stop (`core/waits.py`).
-
-    `paused` is the pause in force; None in an execution that has ended. `priority` orders its
-    attempts among those that wait at a gate: from 0, the first, to 9, the last.
-
-    `renewed_event` is the last event before the execution went on as new, 0 before the first time.
-
-    `migrated_from` is the definition that the last migration left, "" without one: a migration
-    back leads there.
-
-    `published` are the values that the workflow makes readable from outside, by name.
-
-    `attributes` are the search attributes, by name. `notes` counts the changes of them since the
-    execution was opened.
-
-    `fork_of` is None unless the execution began as a copy of another one.
-
-    `used_events` maps the ids of consumed, unexpired events to their expiry: an event is used at
-    most once per execution.
+    * `next_entry`: the number of the next waiting place. `last_event`: the last id of an AWS event.
+    * `opened_at`: the sequence number of the record from which the execution has a watchdog row and
+      a list entry; None before, while the start message protects it. `opened_ms`: the record's
+      time.
+    * `origin`: None for a workflow. `parent`: None when no other execution waits for this one.
+    * `redrives`: the number of continuations after an end. `resting`: the frames of an execution
+      that ended without success, from which a retry continues.
+    * `stopping`: the end that follows after the undo.
+    * `children`: the executions that this one has started, and of which neither an end is known nor
+      a stop was sent (`core/waits.py`).
+    * `paused`: the present pause; None in an execution that has ended.
+    * `priority`: orders its attempts that wait at a gate, from 0 (first) to 9 (last).
+    * `renewed_event`: the last event before the execution continued as new, 0 if it never did.
+    * `migrated_from`: the definition before the last migration, "" without one. A migration back
+      leads to it.
+    * `published`: the values that the workflow lets others read, by name.
+    * `attributes`: the search attributes, by name. `notes` counts their changes since `opened_at`.
+    * `fork_of`: None unless the execution began as a copy of another one.
+    * `used_events`: the ids of events that were used, with the time at which each event expires. An
+      event is used at most once in an execution.
     """
 
     run: str
@@ -537,8 +548,8 @@ class Execution(NamedTuple):
     def is_undone(self) -> bool:
         """True when the execution has ended and had begun to undo its work: it cannot continue.
 
-        This holds for a lane too. The other lanes would begin again with it, and lanes that had
-        succeeded would do their work twice.
+        An undo in a single lane counts, too. A redrive would start that lane's siblings again, and
+        the ones that had succeeded would do their work twice.
         """
         return any(is_undone(frame) for frame in self.resting.values())
 
@@ -547,14 +558,14 @@ class Execution(NamedTuple):
         return self.opened_at is not None
 
     def frame_of(self, entry: int) -> Frame | None:
-        """Return the frame whose waiting place the entry is, or None when it was closed."""
+        """Return the frame that waits under this entry number; None when that wait has ended."""
         for frame in self.frames.values():
             if getattr(frame.waiting, "entry", None) == entry:
                 return frame
         return None
 
     def is_open(self, entry: int) -> bool:
-        """Return True when a waiting place or a block's deadline has this entry number."""
+        """Return True when a wait, or the deadline of a block, has this entry number."""
         dues = (due.entry for frame in self.frames.values() for due in frame.deadlines)
         return entry in dues or self.frame_of(entry) is not None
 

@@ -44,7 +44,9 @@ _WAITING: Final[Mapping[str, type[Any]]] = {
 
 
 def _name_of(waiting: WaitingFor) -> str:
-    """Return the kind's name in a snapshot. Stored names never change, class names may."""
+    """Return the name of the wait's kind in a snapshot. Class names may change, stored names never
+    do.
+    """
     match waiting:
         case Entered():
             return "Entered"
@@ -71,15 +73,15 @@ def _name_of(waiting: WaitingFor) -> str:
 
 
 class UnknownState(Exception):  # noqa: N818
-    """A snapshot of other code: it has fields that this state lacks, or lacks some that it has."""
+    """A snapshot that another release wrote: its fields differ from those of this state."""
 
 
 def to_json(state: Execution) -> dict[str, Any]:
     """Return the state as JSON, for a snapshot. `from_json` gives back an equal state.
 
-    A new field needs the default that is right for every older snapshot.
+    A new field needs a default that is right for every older snapshot, which lacks the field.
     """
-    # Omit an absent pause, priority, published values or attributes: an earlier release can then
+    # Omit a field that is absent or has its default: releases that do not know the field can then
     # read the snapshot.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
@@ -117,13 +119,16 @@ def to_json(state: Execution) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> Execution:
-    """Return the state in a snapshot. Raises UnknownState for a state of another form."""
+    """Return the state in a snapshot. Raises UnknownState when another release wrote other
+    fields.
+    """
     frames = {
         name: {frame.id: frame for frame in map(_frame_from_json, document.get(name, []))}
         for name in ("frames", "resting")
     }
     children = document.get("children")
-    if children is None:  # an older snapshot: only the children that frames wait for are known
+    # An older snapshot has no list of children: only those that frames wait for are known
+    if children is None:
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
     parts: dict[str, Any] = {**frames, "children": children}
@@ -150,22 +155,21 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
     if isinstance(frame.waiting, Attempt):
-        # Omit the queue of an attempt that no limit holds: an earlier release can then read the
-        # snapshot.
+        # Omit an absent queue: releases that do not know the field can then read the snapshot.
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Admission):
         waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
-        # The previous release does not know this field, and would fold the whole log instead of the
-        # snapshot.
+        # Releases that do not know this field could not read the snapshot. They would have to fold
+        # the whole log instead.
         del waiting["timeout_seconds"]
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
-    # Omit an absent error: an earlier release can then read the snapshot.
+    # Omit an absent error: releases that do not know the field can then read the snapshot.
     error = {} if frame.error is None else {"error": frame.error}
     return {
         **_fields(frame, ("waiting", "retries", "deadlines", "error")),
@@ -212,8 +216,8 @@ def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:
-    """Return a mapping as pairs: JSON has no numbers as keys, and pairs keep the numbers and the
-    order.
+    """Return a mapping as a list of pairs. JSON objects have no numbers as keys; pairs keep the
+    numbers and their order.
     """
     return [[number, value] for number, value in numbered.items()]
 

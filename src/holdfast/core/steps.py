@@ -1,4 +1,4 @@
-"""The eight state types: their work on entry, and when their wait is over."""
+"""The eight types of states: what each does on entry, and when its wait ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
 
 def run(decision: Decision, frame: Frame) -> None:
-    """Evaluate the state that the frame has entered, up to its first wait."""
+    """Evaluate the state that the frame has entered, up to the first wait."""
     if frame.cancelled is not None and cancelling.is_taken(decision, frame):
         return
     if decision.program.deadlines:
@@ -57,8 +57,8 @@ def run(decision: Decision, frame: Frame) -> None:
 
 
 def _begin_block(decision: Decision, frame: Frame) -> bool:
-    """Start the clock of a block. Return False when its time could not be computed: the state has
-    then failed.
+    """Start the clock of a block. Return False when its time-out could not be computed; the state
+    has then failed.
     """
     try:
         cancelling.begin_block(decision, frame)
@@ -92,8 +92,9 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
 
 
 def _note(decision: Decision, frame: Frame, template: Template) -> None:
-    """Set search attributes. A value that is already set causes no event."""
-    # Most workflows have no search attributes, and each module lengthens a cold start.
+    """Set search attributes. An attribute that already has the value causes no event."""
+    # Imported here because most workflows have no search attributes: each module that is imported
+    # makes the start of a Lambda function slower.
     from holdfast.core.attributes import attribute_of  # noqa: PLC0415
 
     values = decision.evaluate(template, frame)
@@ -141,7 +142,7 @@ def _text(
 def _choose(decision: Decision, frame: Frame, state: ChoiceState) -> None:
     try:
         for rule in state.rules:
-            # always a boolean: the template refuses other values
+            # The result is a boolean: `evaluate` refuses other values for a condition.
             if decision.evaluate(rule.condition, frame):
                 results = (rule.assign, rule.output)
                 leave(decision, frame, rule.next, results, default=frame.input)
@@ -171,8 +172,8 @@ def _wait(decision: Decision, frame: Frame, state: WaitState) -> None:
 
 
 def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]:
-    """Return the end of the wait, and True when it has passed. The clock of this host may be ahead
-    of the others.
+    """Return the end of the wait, and True when it has passed on every clock: the clock of this
+    host may be ahead of the others.
     """
     now_ms, margin_ms = decision.moment.now_ms, 2 * decision.moment.clock_error_ms
     if state.seconds is not None:
@@ -184,8 +185,8 @@ def _due(decision: Decision, frame: Frame, state: WaitState) -> tuple[int, bool]
 
 
 def _parse_timestamp(value: Any) -> int:
-    """Return the time in an RFC 3339 text with an offset, as ASL requires. AWS was seen to refuse
-    other forms.
+    """Return the time in an RFC 3339 text with an offset, as ASL requires. AWS refuses other
+    forms.
     """
     nanos = nanos_of(value) if isinstance(value, str) else None
     if nanos is None:

@@ -1,10 +1,11 @@
-"""The subjects of waits: what an open execution waits for, in the words by which it is searched.
+"""The subjects of waits: what an open execution waits for, in the words by which users search for
+it.
 
 A subject is a kind and a target: `event` and the event's name, `ask` and the assignee, `retry` and
 the task. `core/waits.py` says what a wait means to the engine; this module says what it means to a
-person who looks for executions. `runtime/wait_rows.py` keeps the subjects in an index.
+person. `runtime/wait_rows.py` keeps the subjects in an index.
 
-    frame waits as                       kind       target
+    the frame waits as                   kind       target
     Attempt                              task       the function, or the action of a service
     Attempt after a failure, Delay       retry      the same; the state's name for a Delay
     Attempt or Admission at a gate       limit      the limit
@@ -46,10 +47,10 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import dues_of
 
-#: A wait that ends by itself within this time is not written to the index: the write costs more
-#: than it tells.
+#: A wait that ends by itself within this time is not written to the index: the write would cost
+#: more than the entry is worth.
 SHORT_WAIT_MS: Final = 5_000
-#: Longer targets and errors are cut: the subjects of an execution have to fit one write unit.
+#: Longer targets and errors are cut, so that all subjects of an execution fit into one write unit.
 TARGET_CHARACTERS_MAX: Final = 100
 ERROR_CHARACTERS_MAX: Final = 80
 
@@ -87,14 +88,14 @@ def subjects_of(state: Execution) -> list[Subject]:
 
 
 def lasting_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return the lasting subjects: without attempts that a worker runs, and without waits that time
-    ends within `SHORT_WAIT_MS`.
+    """Return the subjects that last: not attempts that a worker runs, and not waits that end by
+    themselves within `SHORT_WAIT_MS`.
     """
     return _of_frames(frame for frame in state.frames.values() if _lasts(frame.waiting, now_ms))
 
 
 def indexed_subjects(state: Execution, now_ms: int) -> list[Subject]:
-    """Return the subjects for the index: the lasting subjects, or all subjects when none lasts."""
+    """Return the subjects for the index: those that last, or all when none lasts."""
     return lasting_subjects(state, now_ms) or subjects_of(state)
 
 
@@ -106,7 +107,9 @@ def _lasts(waiting: WaitingFor, now_ms: int) -> bool:
 
 
 def _of_frames(frames: Iterable[Frame]) -> list[Subject]:
-    """Return one subject for all frames that wait for the same thing: that of the longest wait."""
+    """Return one subject for all frames that wait for the same thing. It has the data of the
+    longest wait.
+    """
     found: dict[tuple[WaitKind, str], Subject] = {}
     for subject in sorted(filter(None, map(_subject_of, frames)), key=_age):
         found.setdefault((subject.kind, subject.target), subject)
@@ -133,7 +136,8 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            return None  # The frame continues at once, or each of its lanes has a frame of its own
+            # The frame continues at once, or its lanes wait: each of them has a frame of its own
+            return None
         case _:
             assert_never(waiting)
     error = None if frame.error is None else frame.error[:ERROR_CHARACTERS_MAX]
@@ -171,5 +175,5 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
 
 
 def _limit_of(queued: Queued) -> str:
-    """Return the name of the gate's limit: a gate's id is that name, "#", the key and the shard."""
+    """Return the name of the gate's limit. A gate's id is that name, "#", the key and the shard."""
     return queued.gate.rpartition("#")[0]

@@ -1,32 +1,33 @@
 """The meaning of each kind of waiting, stated once.
 
-An execution that has not ended rests in frames, and each frame waits for one thing. Many parts need
-to know what such a wait means: the worker sends its wake, the sweeper looks after it, `doctor`
-reports it, `holdfast show` prints it, a pause freezes it. This module answers for every kind of
-wait, one function for each question:
+An execution that has not ended consists of frames (lines of control), and each frame waits for one
+thing. Many parts need to know what such a wait means: the worker sends its wake, the sweeper checks
+it, `doctor` reports it, `holdfast show` prints it, a pause freezes it. This module answers for
+every kind of wait, with one function for each question:
 
     question                                       function        read by
-    which moments does time bring?                 dues_of         overdue, diagnosis, watchdog
+    at which times does it change by itself?       dues_of         overdue, diagnosis, watchdog
     which commands does it need?                   commands_of     pending commands, recovery
     which inbox messages does it read?             inbox_of        time-outs, sweeper, doctor
     which answer may be stored for it?             takes_answer    API
     is it moving, held or parked?                  standing_of     watchdog
     may it have news that no state shows?          may_have_news   sweeper
-    which entry do its commands name?              place_of        recovery
+    which entry number do its commands have?       place_of        recovery
     which child executions does it wait for?       children_of     stops of children
     what does a pause leave of a command, a due?   stays_asked, runs_on
 
-The last part collects the answers of all frames of an execution: its pending commands, what is
-overdue, which children it has abandoned. The pending commands are a function of the state, so
-nothing else records them. After a commit the worker carries out the commands that the new state
-asks for and the old one did not; a recovering worker carries out all of them again.
+The last part of the file collects the answers of all frames of an execution: its pending commands,
+what is overdue, which child executions no wait needs. The pending commands are a function of the
+state, so they are recorded nowhere else. After a commit the worker carries out the commands that
+the new state requires and the old one did not. A worker that recovers an execution carries out all
+of them again.
 
 Rules of this file:
 * Each `match` names every kind and ends in `assert_never`. A new kind of wait, a new `kind` of
   `Awaiting` or a new command is a type error here until each question has its answer.
 * The answers depend on the wait alone: on no clock but the `now_ms` that is passed in, on no
   history, on no program.
-* A due is the moment by a correct clock. A worker acts at due + 2 x clock error, never before.
+* A due time is by a correct clock. A worker acts at the due time + 2 x clock error, never before.
 
 Example. A state waits for the event `paid` for an hour, from 12:00:00, and a block around it has a
 deadline at 12:30:00:
@@ -34,8 +35,8 @@ deadline at 12:30:00:
     12:00:00  commands_of   RegisterForEvent, StartTimer(13:00:00), StartTimer(12:30:00)
               inbox_of      InboxSource.EVENT
               standing_of   Standing.PARKED: nothing is to be done, and no worker is at it
-    12:10:00  pause         RegisterForEvent and the timers are no longer asked for
-    12:25:00  resume        all dues move by 15 minutes, all commands are asked for again:
+    12:10:00  pause         RegisterForEvent and the timers are not required during the pause
+    12:25:00  resume        all dues move by 15 minutes, all commands are required again:
                             RegisterForEvent, StartTimer(13:15:00), StartTimer(12:45:00)
     12:45:02  dues          the deadline has passed on every clock: the line is cancelled
 
@@ -43,7 +44,7 @@ A pause is a property of the execution, not a kind of wait: each frame keeps its
 execution is paused, `pending_commands` filters with `stays_asked` and the dues with `runs_on`.
 After the resume every filtered command is new again, so the commit of the resume carries it out.
 docs/explanation/waits.md shows this at length; docs/how-to/add-a-wait.md lists each place that a
-new kind of wait has to visit.
+new kind of wait changes.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ from holdfast.core.state import (
 
 
 class DueKind(StrEnum):
-    """The kinds of events that a passed due causes."""
+    """The kinds of events that happen when a due time has passed."""
 
     TIMER = "a Wait state, or the delay of a retried Parallel or Map, is over"
     BEGIN = "an attempt may begin"
@@ -101,13 +102,13 @@ class DueKind(StrEnum):
     POLL = "a job is asked for its end"
 
 
-#: The kind of an event that time causes, and the time from which it is due.
+#: An event that the time alone causes: its kind, and the time from which it is due.
 Due: TypeAlias = tuple[DueKind, int]
 
 
 def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
-    """Return the times at which time alone changes the wait. The deadlines of blocks belong to the
-    frame, not to the wait.
+    """Return the times at which the time alone changes the wait. The deadlines of blocks belong to
+    the frame and are not included.
     """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
@@ -115,8 +116,8 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
         case Attempt(claim=claim):
             if claim is not None:
                 return ((DueKind.LEASE, claim.until_ms),)
-            # A parked attempt waits for a worker that knows its function, or for its turn at a
-            # gate, not for a time.
+            # Such an attempt waits for a worker that has its function, or for its turn at a limit.
+            # No due time changes that.
             is_parked = waiting.is_unknown or waiting.queued is not None
             return () if is_parked else ((DueKind.BEGIN, waiting.due_ms),)
         case Awaiting():
@@ -133,9 +134,10 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
 
 
 def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
-    """Return the dues that put an event into the history; hot, so apart from `dues_of`.
+    """Return the due times that put an event into the history. The function is called very often,
+    so it does not use `dues_of`.
 
-    The begin of an attempt, the lapse of a lease and a poll are no events by themselves.
+    The begin of an attempt, the end of a lease and a poll are not events by themselves.
     """
     match waiting:
         case Timer(_, due_ms) | Delay(_, due_ms):
@@ -157,8 +159,8 @@ def event_dues(waiting: WaitingFor) -> tuple[int, ...]:
 
 
 def runs_on(kind: DueKind, pause: Pause | None) -> bool:
-    """Return True when a due time of this kind counts during the pause. Without a pause every due
-    time counts.
+    """Return True when a due time of this kind takes effect during the pause. Without a pause all
+    do.
     """
     if pause is None:
         return True
@@ -175,7 +177,7 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
 
 
 def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
-    """Yield every command that the frame requests, the timers of its blocks' deadlines first."""
+    """Yield every command that the frame requires. The timers of its block deadlines come first."""
     for deadline in frame.deadlines:
         yield StartTimer(deadline.entry, deadline.due_ms)
     waiting = frame.waiting
@@ -223,13 +225,13 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
         case "token":
             return  # The API gives out the token of a callback; the answer sends its own wake
         case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
-            return  # a worker runs these kinds itself: their frames wait as an Attempt
+            return  # A worker runs tasks of these kinds itself: their frames wait as an Attempt
         case _:
             assert_never(awaiting.kind)
 
 
 def opened_by(awaiting: Awaiting) -> OpenQuestion:
-    """Return the command of a question to a person."""
+    """Return the command that puts a question to a person into the person's inbox."""
     title, assignee = awaiting.text("title"), awaiting.text("assignee")
     return OpenQuestion(
         awaiting.entry, awaiting.attempt, title, assignee, awaiting.since_ms, awaiting.due_ms
@@ -242,7 +244,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            # a worker runs the attempt: it finishes, and its lease stays valid
+            # A worker has a lease on the attempt and runs it to its end
             return attempt.claim is not None
         case StopChild() | OpenQuestion():
             return True  # these commands begin no new work
@@ -292,8 +294,8 @@ def inbox_of(waiting: WaitingFor) -> InboxSource:
 def takes_answer(waiting: WaitingFor, attempt: int) -> bool:
     """Return True when an answer to this attempt may be stored now.
 
-    The answer may come during the call that passes the token on: a worker reads it when the call
-    has returned.
+    An answer may arrive while the call that passes on the token still runs. It is stored, too; a
+    worker reads it when the call has returned.
     """
     match waiting:
         case Awaiting():
@@ -319,7 +321,7 @@ def may_have_news(waiting: WaitingFor) -> bool:
     """Return True when something may have arrived that the state does not show. The sweeper then
     wakes a worker.
 
-    Examples: an inbox message or a queue whose wake was lost, and a deployment that has the missing
+    Examples: the wake for an inbox message or a queue was lost; a new deployment has the missing
     function.
     """
     if isinstance(waiting, Admission):
@@ -333,7 +335,7 @@ def may_have_news(waiting: WaitingFor) -> bool:
 
 
 class Standing(StrEnum):
-    """The condition of a frame between two records."""
+    """What a frame does between two records: it is being worked on, or it waits."""
 
     MOVING = "the record was full: a worker continues at once"
     HELD = "a worker has an attempt in hand, or should have"
@@ -347,10 +349,9 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
         case Admission():
             return Standing.HELD
         case Attempt():
-            # An unknown function may have been reported by a worker whose clock is ahead of
-            # `now_ms`: without that test the execution would rest for an hour, not for minutes. An
-            # attempt that waits at a gate is checked as often, because a lost message may stop its
-            # queue.
+            # Check such an execution within minutes, not after an hour. An unknown function: the
+            # worker that reported it may have a clock that is ahead. A gate: a lost message may
+            # stop its queue.
             is_in_hand = (
                 waiting.claim is not None
                 or waiting.is_unknown
@@ -365,7 +366,7 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
 
 
 def place_of(waiting: WaitingFor) -> int | None:
-    """Return the entry that the wait's commands name; None for a wait without commands."""
+    """Return the entry number that the wait's commands have; None for a wait without commands."""
     match waiting:
         case Timer() | Delay() | Admission() | Attempt() | Awaiting() | ChildExecutions():
             return waiting.entry
@@ -376,9 +377,9 @@ def place_of(waiting: WaitingFor) -> int | None:
 
 
 def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """Yield the child executions whose ends are awaited, whether they have begun or not.
+    """Yield the child executions whose ends are awaited, whether they have started or not.
 
-    A call that is under way may begin one, so an attempt of such a call counts.
+    An attempt of a task that starts an execution counts: its call may be starting the child now.
     """
     match waiting:
         case ChildExecutions():
@@ -407,9 +408,10 @@ def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
 
 
 def has_more(state: Execution) -> bool:
-    """A record ended before the execution settled: the next worker continues from here first.
+    """Return True when the last record reached its budget, so that a worker must continue the
+    execution.
 
-    A paused execution evaluates no state.
+    A paused execution evaluates no state, so the result is False.
     """
     if state.paused is not None:
         return False
@@ -417,7 +419,7 @@ def has_more(state: Execution) -> bool:
 
 
 def pending_commands(state: Execution) -> list[Command]:
-    """Return every command that the state requests, in the order of the entries."""
+    """Return every command that the state requires, in the order of the entries."""
     found: list[Command] = []
     if state.due_ms is not None and not state.is_ended:
         found.append(StartTimer(WHOLE_EXECUTION, state.due_ms))
@@ -433,9 +435,9 @@ def pending_commands(state: Execution) -> list[Command]:
 
 
 def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Command]:
-    """Return the commands that a worker carries out now because they were not among those `before`.
+    """Return the commands that a worker carries out now: those that were not among `before`.
 
-    An attempt that a worker has in hand is run and not carried out: it needs no wake.
+    An attempt that a worker already runs is left out, because it needs no wake.
     """
     return [
         command
@@ -446,14 +448,15 @@ def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Co
 
 
 def needs_wake(attempt: Attempt) -> bool:
-    """Return True when no worker has a lease on the attempt. An attempt of an unknown function
-    waits for a worker with that function, and not for a time.
+    """Return True when a worker must be woken for the attempt, because no worker has a lease on it.
+
+    An attempt of an unknown function needs no wake: it waits for a worker that has the function.
     """
     return attempt.claim is None and not attempt.is_unknown
 
 
 def attempts_of(state: Execution) -> list[Attempt]:
-    """Return the attempts that the pending commands ask workers to run."""
+    """Return the attempts that the pending commands require workers to run."""
     return [
         command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
     ]
@@ -468,9 +471,9 @@ def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
 def abandoned(state: Execution) -> list[ChildNumber]:
     """Return the children that may still run although no open wait needs them and no stop was sent.
 
-    A child runs from the event that requests it until the event of its end. In between it is
-    abandoned as soon as no wait for it is open, whatever closed the wait. A worker must then stop
-    it; it stays abandoned until the event `ChildrenStopped` names it.
+    A child counts as running from the event that requests it to the event of its end. When the wait
+    for it has ended for another reason, such as a time-out, the child is abandoned, and a worker
+    must stop it. It stays abandoned until the event `ChildrenStopped` names it.
     """
     if not state.children:
         return []
@@ -478,11 +481,11 @@ def abandoned(state: Execution) -> list[ChildNumber]:
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:
-    """Yield each event that time has caused by `past_ms`: (time, order, frame, block deadline or
-    None).
+    """Yield each event that the time has caused by `past_ms`: (time, order, frame, block deadline
+    or None).
 
-    At the same time a block's deadline comes before the waits inside it, and an outer deadline
-    before an inner one. A pause that freezes the timers causes no event.
+    At the same time, the deadline of a block comes before the waits inside it, and an outer
+    deadline before an inner one. While a pause freezes the timers there is no such event.
     """
     if is_frozen(state):
         return
@@ -496,13 +499,14 @@ def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, Ope
 
 
 def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
-    """Return the frames with an overdue wait or block deadline at `past_ms`, and all lanes below
-    them.
+    """Return the frames with a wait or a block deadline that is overdue at `past_ms`, and all
+    frames below them.
     """
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}
-    for frame in state.frames.values():  # a frame that opened lanes stands before its lanes
+    # A Parallel or Map stands before its branches or iterations
+    for frame in state.frames.values():
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):
             found[frame.id] = frame
@@ -510,7 +514,7 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
 
 
 def is_due(state: Execution, past_ms: int) -> bool:
-    """Return True when a frame of the execution is overdue at `past_ms`, or its own time-out has
+    """Return True when a frame is overdue at `past_ms`, or the time-out of the whole execution has
     passed.
     """
     if is_frozen(state):

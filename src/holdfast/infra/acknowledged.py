@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Acknowledgment, CfnElement, Stack, Validations
@@ -20,8 +21,8 @@ _NO_ROTATION: Final = (
     "a schedule that writes a new random text would make every open token worthless."
 )
 _ALL_OBJECTS: Final = (
-    "Keys are content hashes under a tenant and an execution, so they cannot be listed; the bucket "
-    "is the stack's own and holds nothing else."
+    "Keys name a tenant and an execution, so they cannot be listed; the bucket is the stack's own "
+    "and holds nothing else."
 )
 _RUNTIME_CHOSEN: Final = (
     "The Python version is a setting, `python` in cdk.json: the asset's libraries are built for it."
@@ -32,17 +33,19 @@ _SIGNED_LINK: Final = (
 _NETWORK: Final = "Lambda's rights on network interfaces in a VPC can name no resource."
 
 
-def acknowledge_storage(bucket: s3.Bucket, secret: IConstruct) -> None:
-    _acknowledge(bucket, "AwsSolutions-S1", _NO_ACCESS_LOG)
+def acknowledge_storage(buckets: Sequence[s3.Bucket], secret: IConstruct) -> None:
+    for bucket in buckets:
+        _acknowledge(bucket, "AwsSolutions-S1", _NO_ACCESS_LOG)
     _acknowledge(secret, "AwsSolutions-SMG4", _NO_ROTATION)
 
 
-def acknowledge_function(function: Construct, bucket: s3.Bucket) -> None:
-    """`function` with its role, which may read or write the objects of `bucket`."""
-    resource = bucket.node.default_child
-    assert isinstance(resource, CfnElement)
-    bucket_id = Stack.of(bucket).get_logical_id(resource)
-    _acknowledge(function, f"AwsSolutions-IAM5[Resource::<{bucket_id}.Arn>/*]", _ALL_OBJECTS)
+def acknowledge_function(function: Construct, buckets: Sequence[s3.Bucket]) -> None:
+    """`function` with its role, which may read or write the objects of the buckets."""
+    for bucket in buckets:
+        resource = bucket.node.default_child
+        assert isinstance(resource, CfnElement)
+        bucket_id = Stack.of(bucket).get_logical_id(resource)
+        _acknowledge(function, f"AwsSolutions-IAM5[Resource::<{bucket_id}.Arn>/*]", _ALL_OBJECTS)
     _acknowledge(function, "AwsSolutions-L1", _RUNTIME_CHOSEN)
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -46,6 +47,7 @@ class Alarms(Construct):
         topic_arn: str | None,
         bounds: AlarmBounds,
         billed: Billed,
+        groups: Mapping[str, lambda_.IFunction],
     ) -> None:
         super().__init__(scope, construct_id)
         self._name = name
@@ -53,6 +55,8 @@ class Alarms(Construct):
         self._on_queues(queues, dead_letters)
         self._on_engine()
         self._on_bounds(bounds, billed)
+        for group, function in groups.items():
+            self._on_group(group, function)
 
     def _on_queues(
         self, queues: Mapping[str, sqs.IQueue], dead_letters: Mapping[str, sqs.IQueue]
@@ -117,6 +121,17 @@ class Alarms(Construct):
             minutes=3,
             # A sweeper that never finishes a sweep reports no lag, so missing data must alarm.
             missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _on_group(self, name: str, function: lambda_.IFunction) -> None:
+        words = "".join(word.capitalize() for word in name.split("-"))
+        self._alarm(
+            f"Group{words}Throttled",
+            f"attempts of the group {name} wait for a place in its function, and workers with them",
+            "Group throttled",
+            function.metric_throttles(period=_MINUTE, statistic=cloudwatch.Stats.SUM),
+            threshold=0,
+            minutes=5,
         )
 
     def _on_bounds(self, bounds: AlarmBounds, billed: Billed) -> None:

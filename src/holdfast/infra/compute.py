@@ -121,7 +121,7 @@ class HoldfastFunction(Construct):
             timeout=Duration.seconds(sized.timeout_seconds),
             memory_size=sized.memory_mb,
             reserved_concurrent_executions=(
-                sized.reserved_concurrency if settings.caps_concurrency else None
+                (sized.reserved_concurrency or None) if settings.caps_concurrency else None
             ),
             # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,

@@ -19,6 +19,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -33,8 +34,19 @@ from .alarms import Alarms, engine_metric
 from .api import Api
 from .bounds import AlarmBounds
 from .bundle import build_asset, compile_workflows
-from .compute import HoldfastFunction, Network, TaskRuntime
+from .compute import HoldfastFunction, TaskRuntime, allow
 from .dashboard import Dashboard, Watched
+from .groups import (
+    FoundGroup,
+    Group,
+    GroupFunction,
+    Parts,
+    find_groups,
+    group_shapes,
+    network_of,
+    require_groups,
+    unknown_group,
+)
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
 from .names import UNNAMED, default_bus_arn, name_of
@@ -79,6 +91,7 @@ class Holdfast(Construct):
         environment: Mapping[str, str] | None = None,
         secrets: Mapping[str, secretsmanager.ISecret] | None = None,
         functions: Mapping[FunctionName, Size] | None = None,
+        groups: Mapping[str, Group] | None = None,
         reserved_concurrency: bool = True,
         work_batch: int = resources.WORK.batch_size,
         start_concurrency: int | None = None,
@@ -99,6 +112,7 @@ class Holdfast(Construct):
         payload_limit: bool = True,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
+        archive: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self._name = name_of(self)
@@ -119,6 +133,7 @@ class Holdfast(Construct):
                 limits_payloads=payload_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
+                has_archive=archive,
                 functions=read_sizes(
                     {name: size.changes() for name, size in (functions or {}).items()}
                 ),
@@ -128,14 +143,27 @@ class Holdfast(Construct):
                 alarm_bounds=AlarmBounds() if alarm_bounds is None else alarm_bounds,
                 environment={**(environment or {}), **variables},
             )
+            wanted = groups or {}
+            # The modules beside a ready-made asset cannot be imported here.
+            found = {name: FoundGroup(self._settings.modules) for name in wanted}
             if asset is None:
                 asset = Path(directory)
                 self._build(asset, root, may_add_key=secrets_key is None)
+                found = find_groups(self._settings.modules)
+            self._groups = require_groups(wanted, found, self.node.path)
+            self._group_modules = {name: one.modules for name, one in found.items()}
+            shapes = {**self._settings.functions, **group_shapes(self._groups)}
+            self._settings = replace(self._settings, functions=shapes)
             self._runtime = TaskRuntime(
                 policy_arns=self._settings.task_policies,
                 layers=tuple(layers),
                 snap_start=_require_snap_start(python) if snap_start else False,
-                network=self._network(vpc, vpc_subnets, security_groups),
+                network=network_of(
+                    self,
+                    Group(vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups),
+                    "Tasks",
+                    "vpc",
+                ),
             )
             self._make(lambda_.Code.from_asset(str(asset)))
         for secret in (secrets or {}).values():
@@ -151,6 +179,15 @@ class Holdfast(Construct):
         `database.connections.allow_default_port_from(flows.tasks)`.
         """
         return self._tasks
+
+    def group(self, name: str) -> Tasks:
+        """What the tasks of one group may do, and may be reached by: as `tasks`, which does not
+        hold for them. Raises HoldfastError HF424.
+        """
+        with plain_errors(self.node.path):
+            if name not in self._group_functions:
+                raise unknown_group(name, self._group_functions, self.node.path)
+            return self._group_functions[name].tasks
 
     @property
     def api_url(self) -> str:
@@ -168,6 +205,11 @@ class Holdfast(Construct):
     @property
     def executions_table(self) -> dynamodb.ITable:
         return self._storage.executions
+
+    @property
+    def archive_bucket(self) -> s3.IBucket | None:
+        """The bucket of what has ended, for Athena; None without `archive`."""
+        return self._storage.archive
 
     @property
     def inbox_table(self) -> dynamodb.ITable:
@@ -192,6 +234,12 @@ class Holdfast(Construct):
             *("GET /questions", "GET /questions/*"),
             *("POST /answers", "POST /questions/*"),
         )
+
+    def grant_work(self, grantee: iam.IGrantable, pool: str) -> iam.Grant:
+        """Allow a machine to work for a pool: to poll for its tasks, and to tell their ends. The
+        machine needs no right to the tables, queues and keys of the stack.
+        """
+        return self._grant_routes(grantee, f"POST /pools/{pool}/*")
 
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""
@@ -261,41 +309,31 @@ class Holdfast(Construct):
         require_key(self._settings, secrets)
         build_asset(directory, project=project, settings=self._settings, compiled=compiled)
 
-    def _network(
-        self,
-        vpc: ec2.IVpc | None,
-        subnets: ec2.SubnetSelection | None,
-        groups: Sequence[ec2.ISecurityGroup],
-    ) -> Network | None:
-        if vpc is None:
-            if subnets is not None or groups:
-                key = "vpc_subnets" if subnets is not None else "security_groups"
-                raise Unfit("vpc", None, f"the VPC, since `{key}` is given")
-            return None
-        made = groups or [
-            ec2.SecurityGroup(self, "TasksGroup", vpc=vpc, description="Holdfast: tasks")
-        ]
-        return Network(vpc=vpc, subnets=subnets, security_groups=tuple(made))
-
     def _make(self, code: lambda_.Code) -> None:
         settings = self._settings
         self._code = code
         self._secrets = SecretsKey(self, "Secrets") if settings.seals_secrets else None
         self._at_rest = StorageKey(self, "AtRest") if settings.owns_key else None
         self._key = None if self._at_rest is None else self._at_rest.key
-        self._storage = Storage(self, "Storage", key=self._key)
+        self._storage = Storage(self, "Storage", key=self._key, has_archive=settings.has_archive)
         self._messaging = Messaging(self, "Messaging", name=self._name, key=self._key)
         self._rights = Rights(
             storage=self._storage,
             messaging=self._messaging,
             default_bus_arn=default_bus_arn(self) if settings.publishes else None,
         )
+        parts = Parts(code, settings, self._key, self._name)
+        self._group_functions = {
+            name: GroupFunction(self, name, group, self._group_modules[name], parts)
+            for name, group in self._groups.items()
+        }
         workers = [self._worker(), self._worker_single()]
         others = [self._events(), self._sweeper()]
         handler = self._function(resources.API, self._rights.of_api())
         run_tasks = [*workers, handler]
-        self._made = [*run_tasks, *others]
-        role = self._tasks_role(run_tasks, others)
+        grouped = [one.made for one in self._group_functions.values()]
+        self._made = [*run_tasks, *others, *grouped]
+        role = self._tasks_role(run_tasks, [*others, *grouped])
         network = self._runtime.network
         groups = () if network is None else network.security_groups
         self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
@@ -358,7 +396,11 @@ class Holdfast(Construct):
             policy_arns=self._settings.task_policies,
             barred={
                 "dynamodb": [*tables, storage.list_arn],
-                "s3": [storage.blobs.bucket_arn, storage.blobs.arn_for_objects("*")],
+                "s3": [
+                    arn
+                    for bucket in storage.buckets
+                    for arn in (bucket.bucket_arn, bucket.arn_for_objects("*"))
+                ],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
                 # The API's function trusts the caller's identity in its event, so only the gateway
@@ -386,11 +428,11 @@ class Holdfast(Construct):
             settings=self._settings,
             key=self._key,
             environment=self._environment(shape),
-            rights=[*rights, *self._key_rights(shape)],
+            rights=[*rights, *self._key_rights(shape), *self._group_rights(shape)],
             runtime=runtime,
             failed_events=failed_events,
         )
-        acknowledge_function(made, self._storage.blobs)
+        acknowledge_function(made, self._storage.buckets)
         if runtime.network is not None:
             acknowledge_network(made)
         return made
@@ -400,6 +442,12 @@ class Holdfast(Construct):
         if self._secrets is not None and shape in _SEAL:
             rights.append(self._secrets.rights(may_open=shape in _WORKERS))
         return rights
+
+    def _group_rights(self, shape: resources.LambdaFunction) -> list[iam.PolicyStatement]:
+        arns = [one.arn for one in self._group_functions.values()]
+        if not arns or shape not in _RUN_TASKS:
+            return []
+        return [allow("lambda:InvokeFunction", on=arns)]
 
     def _environment(self, shape: resources.LambdaFunction) -> dict[str, str]:
         storage, messaging = self._storage, self._messaging
@@ -414,6 +462,8 @@ class Holdfast(Construct):
             resources.ENV_MODULES: ",".join(self._settings.modules),
             resources.ENV_STACK: self._name,
         }
+        if storage.archive is not None and shape is not resources.EVENTS:
+            names[resources.ENV_ARCHIVE_BUCKET] = storage.archive.bucket_name
         if shape is resources.SWEEPER:
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
@@ -423,6 +473,10 @@ class Holdfast(Construct):
         if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
             names[resources.ENV_ACCOUNT] = Stack.of(self).account
+        if shape in _RUN_TASKS and self._group_functions:
+            names[resources.ENV_GROUP_FUNCTIONS] = ",".join(
+                f"{name}={one.arn}" for name, one in self._group_functions.items()
+            )
         if shape in _RUN_TASKS and not self._settings.limits_payloads:
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
         if shape in _WORKERS and self._settings.tells_status:
@@ -450,6 +504,7 @@ class Holdfast(Construct):
             topic_arn=self._settings.alarm_topic_arn,
             bounds=self._settings.alarm_bounds,
             billed=billed,
+            groups={name: one.made.function for name, one in self._group_functions.items()},
         )
         log_groups = {made.name: made.log_group for made in self._made}
         watched = Watched(queues, dead_letters, functions, log_groups, billed)
@@ -461,6 +516,8 @@ class Holdfast(Construct):
         self._output("ExecutionsTable", self._storage.executions.table_name)
         self._output("MailTable", self._storage.mail.table_name)
         self._output("BlobsBucket", self._storage.blobs.bucket_name)
+        if self._storage.archive is not None:
+            self._output("ArchiveBucket", self._storage.archive.bucket_name)
         self._output("SigningSecret", self._storage.secret_arn)
         self._output("EventsDeadLetters", self._messaging.events_dead.queue_url)
         if self._secrets is not None:
@@ -472,6 +529,8 @@ class Holdfast(Construct):
         self._output("TasksRole", tasks.arn)
         roles = ",".join(made.role.role_arn for made in run_tasks)
         self._output("PythonTaskRoles", roles)
+        for one in self._group_functions.values():
+            self._output(f"{one.made.node.id.removesuffix('Function')}Role", one.made.role.role_arn)
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)

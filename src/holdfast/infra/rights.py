@@ -53,6 +53,7 @@ class Rights:
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
+            *self._archive("s3:PutObject"),
             # Work that killed its workers goes to a queue where no other work can die with the next
             # one.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
@@ -138,6 +139,8 @@ class Rights:
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
+            # To show executions that have expired.
+            *self._archive("s3:GetObject", lists=True),
             # An execution that is taken out of quarantine runs alone in its batch.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
@@ -152,6 +155,13 @@ class Rights:
             allow(*actions, on=[blobs.arn_for_objects("*")]),
             allow("s3:ListBucket", on=[blobs.bucket_arn]),
         ]
+
+    def _archive(self, action: str, *, lists: bool = False) -> list[iam.PolicyStatement]:
+        bucket = self.storage.archive
+        if bucket is None:
+            return []
+        listing = [allow("s3:ListBucket", on=[bucket.bucket_arn])] if lists else []
+        return [allow(action, on=[bucket.arn_for_objects("*")]), *listing]
 
     def _publish(self) -> list[iam.PolicyStatement]:
         if self.default_bus_arn is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self, get_args
 
@@ -66,10 +66,11 @@ class Settings:
     when a question to a person opens.
     `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
     has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
-    with a key of the stack's own, not with AWS's. `functions` has each function of
-    `resources.FUNCTIONS` by name, with its memory, time-out and concurrency. `work_batch` is how
-    many messages one worker takes at once. `environment` has the user's variables of all functions.
-    Above `alarm_bounds` alarms go off.
+    with a key of the stack's own, not with AWS's. `has_archive`: what has ended is stored in a
+    bucket of its own before it expires. `functions` has each function of `resources.FUNCTIONS` by
+    name, and that of each group, with its memory, time-out and concurrency. `work_batch` is how
+    many messages one worker takes at once. `environment` has the user's variables of all functions
+    but those of groups. Above `alarm_bounds` alarms go off.
 
     Raises Unfit when a value cannot be.
     """
@@ -87,6 +88,7 @@ class Settings:
     limits_payloads: bool = True
     seals_secrets: bool = False
     owns_key: bool = False
+    has_archive: bool = False
     functions: Mapping[str, LambdaFunction] = field(default_factory=lambda: read_sizes(None))
     work_batch: int = WORK.batch_size
     #: The concurrency of starts; None: a third of the worker's concurrency.
@@ -115,10 +117,7 @@ class Settings:
             expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"
             raise Unfit("log_retention_days", self.log_retention_days, expected)
         require_bounds(self.alarm_bounds)
-        for name in self.environment:
-            if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
-                expected = f"names of letters, digits and _ that do not begin with {_RESERVED}"
-                raise Unfit("environment", name, expected)
+        require_variables("environment", self.environment)
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
@@ -146,6 +145,7 @@ class Settings:
                 limits_payloads=switch("payload_limit"),
                 seals_secrets=switch("secrets"),
                 owns_key=switch("customer_managed_key"),
+                has_archive=switch("archive"),
                 functions=read_sizes(context("functions")),
                 work_batch=_number(text("work_batch"), WORK.batch_size),
                 start_concurrency=_number(text("start_concurrency"), None),
@@ -190,6 +190,14 @@ def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> Non
             help="set context `secrets` to on, in cdk.json or with `cdk deploy -c secrets=on`; for "
             "Holdfast(...), leave `secrets_key` out",
         )
+
+
+def require_variables(key: str, names: Iterable[str]) -> None:
+    """Raises Unfit for a name that a variable of a function cannot have."""
+    for name in names:
+        if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
+            expected = f"names of letters, digits and _ that do not begin with {_RESERVED}"
+            raise Unfit(key, name, expected)
 
 
 def _require_modules(names: Sequence[str]) -> None:

@@ -22,40 +22,54 @@ _KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.Attribute
 class Storage(Construct):
     """Deleting the stack leaves all of this in place: it is the history of running business.
 
-    `key` None: AWS's own keys encrypt it.
+    `key` None: AWS's own keys encrypt it. `archive`: the bucket of the archive; None: there is
+    none.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, key: kms.IKey | None) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, key: kms.IKey | None, has_archive: bool
+    ) -> None:
         super().__init__(scope, construct_id)
         self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
-        self.blobs = s3.Bucket(
-            self,
-            "Blobs",
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
-            encryption_key=key,
-            # One data key serves many objects: a call of KMS for each would cost more than S3.
-            bucket_key_enabled=True if key else None,
-            enforce_ssl=True,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
-                    expiration=Duration.days(limits.BLOB_RETENTION_DAYS),
-                )
-            ],
-            removal_policy=RemovalPolicy.RETAIN,
-        )
+        # With an archive a record may be older than the retention of blobs, and its values must be
+        # there when it is archived.
+        self.blobs = self._bucket("Blobs", None if has_archive else limits.BLOB_RETENTION_DAYS)
+        self.archive = self._bucket("Archive", None) if has_archive else None
         secret = self._secret()
         self.secret_arn = secret.attr_id
-        acknowledge_storage(self.blobs, secret)
+        acknowledge_storage(self.buckets, secret)
+
+    @property
+    def buckets(self) -> list[s3.Bucket]:
+        return [self.blobs] if self.archive is None else [self.blobs, self.archive]
 
     @property
     def list_arn(self) -> str:
         assert resources.EXECUTIONS.index is not None
         return f"{self.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"
+
+    def _bucket(self, construct_id: str, days: int | None) -> s3.Bucket:
+        """`days`: how long an object is kept; None: for ever."""
+        return s3.Bucket(
+            self,
+            construct_id,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self._key,
+            # One data key serves many objects: a call of KMS for each would cost more than S3.
+            bucket_key_enabled=True if self._key else None,
+            enforce_ssl=True,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    expiration=None if days is None else Duration.days(days),
+                )
+            ],
+            removal_policy=RemovalPolicy.RETAIN,
+        )
 
     def _table(self, shape: resources.Table) -> dynamodb.Table:
         table = dynamodb.Table(

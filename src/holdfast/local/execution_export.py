@@ -10,7 +10,6 @@ replaces the file of another one: a query takes the newest line of each executio
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import HoldfastError, RequestError
+from holdfast.runtime.commands.export_line import line_of
 
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 #: Athena reads files of tens of megabytes best. A history of a few steps has about ten kilobytes.
 _LINES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64_000_000
-_FIELDS: Final = (
-    *("execution", "name", "workflow", "definition", "status", "started", "stopped"),
-    *("error", "cause", "parent"),
-)
 _S3: Final = "s3://"
 
 #: Stores bytes under a name.
@@ -94,17 +90,8 @@ def _files(
 
 
 def _line(client: Client, now: datetime, execution: str) -> str:
-    """Return one line. Input, output and history are JSON texts, because a table for Athena needs a
-    form that is the same for all workflows.
-    """
-    shown: dict[str, Any] = {**client.describe(execution)}
-    line = {name: shown[name] for name in _FIELDS if shown.get(name) is not None}
-    line["exported"] = now.astimezone(UTC).isoformat(timespec="seconds")
-    for name in ("input", "output"):
-        if name in shown and name not in shown.get("omitted", ()):
-            line[name] = json.dumps(shown[name], ensure_ascii=False)
-    line["history"] = json.dumps(client.history(execution), ensure_ascii=False)
-    return json.dumps(line, ensure_ascii=False)
+    exported = now.astimezone(UTC).isoformat(timespec="seconds")
+    return line_of({**client.describe(execution)}, client.history(execution), exported)
 
 
 # -- where to --------------------------------------------------------------------------------------

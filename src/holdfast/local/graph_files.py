@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from holdfast.api.dag import Dag
 from holdfast.api.registry import Registry
 from holdfast.api.step_types import StepType
+from holdfast.api.tasks import Task
 from holdfast.compiler.compile import compile_dag
 from holdfast.compiler.graphs.documents import read_graph
 from holdfast.compiler.source import Source
@@ -41,9 +42,8 @@ def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path,
     """Raises RequestError HF282 for a file that cannot be read, CompileErrors for its content."""
     for name in modules:
         import_module(name)
-    tasks = [*Registry.from_modules(modules).tasks.values()]
-    types = [one for name in modules for one in vars(sys.modules[name]).values()]
-    kinds = [one for one in types if isinstance(one, StepType)]
+    registry = Registry.from_modules(modules)
+    parts: list[Task[..., Any] | StepType] = [*registry.tasks.values(), *registry.step_types]
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8")
@@ -51,5 +51,5 @@ def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path,
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise RequestError("HF282", f"{path}: {reason}") from None
         file = path.as_posix()
-        graph = Dag.of(read_graph(text, [*tasks, *kinds], file, file))
+        graph = Dag.of(read_graph(text, parts, file, file))
         yield path, graph, Source(file, tuple(text.splitlines()), {})

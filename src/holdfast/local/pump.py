@@ -35,6 +35,7 @@ from holdfast.local.meter import Meter
 JsonObject: TypeAlias = dict[str, Any]
 
 DUE_PREFIX: Final = "~due#"
+ARCHIVE_PREFIX: Final = "~archive#"
 # the digits at the start of a due row's sort key: the time at which it is due
 LOOK_DIGITS: Final = 15
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
@@ -253,8 +254,11 @@ class Pump:
         """Return the first full minute at which the sweeper has a row or a dead letter to
         handle.
         """
-        keys = self._cloud.least_sort_keys(self._cloud.names.mail_table, DUE_PREFIX)
+        mail = self._cloud.names.mail_table
+        keys = self._cloud.least_sort_keys(mail, DUE_PREFIX)
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
+        ended = self._cloud.least_sort_keys(mail, ARCHIVE_PREFIX)
+        wanted += [int(key[:LOOK_DIGITS]) for key in ended]
         letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
         wanted += [moment for moment in letters if moment is not None]
         if not wanted:

@@ -83,11 +83,13 @@ def serving(
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
     *,
     data: Path | None = None,
+    archive: Path | None = None,
     is_debugged: bool = False,
 ) -> Iterator[Served]:
     """A stack on the system's clock, with its API on loopback.
 
     `data`: the SQLite file that keeps the stack; None: memory, gone when the context ends.
+    `archive`: the folder in which a stack in a file stores what has ended.
     `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound. `is_debugged`:
     time stands still while a debugger has stopped a task.
     """
@@ -95,7 +97,9 @@ def serving(
     kept = (
         local_stack(deployment, LeadClock(machine), payload_bytes_max=payload_bytes_max)
         if data is None
-        else stored_stack(deployment, data, machine, payload_bytes_max=payload_bytes_max)
+        else stored_stack(
+            deployment, data, machine, payload_bytes_max=payload_bytes_max, archive=archive
+        )
     )
     with (
         task_lines() as lines,

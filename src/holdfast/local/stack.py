@@ -37,6 +37,7 @@ from holdfast.local.announcing import announced
 from holdfast.local.build import import_module, require_schedules
 from holdfast.local.clock import VirtualClock
 from holdfast.local.gateway import REGION
+from holdfast.local.group_calls import own_tasks
 from holdfast.local.pump import Cloud, Handlers, LambdaContext, Pump
 from holdfast.local.sqlite.cloud import SqliteCloud
 from holdfast.local.sqlite.ports import SqlitePorts
@@ -157,12 +158,15 @@ def stored_stack(
     clock: Callable[[], int],
     *,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
+    archive: Path | None = None,
 ) -> Iterator[LocalStack[SqliteCloud]]:
-    """A stack in an SQLite file, which goes on with what the file holds.
+    """A stack in an SQLite file, which goes on with what the file holds. `archive`: the folder in
+    which it stores what has ended.
 
     The services of AWS that tasks call are emulated in memory, from the first call on.
     """
-    with SqliteCloud(path, clock) as cloud, _wall_of(cloud) as services:
+    archives = archive is not None
+    with SqliteCloud(path, clock, archives=archives) as cloud, _wall_of(cloud) as services:
         tasks = _Tasks(deployment)
         ports = SqlitePorts(
             cloud.database,
@@ -170,10 +174,11 @@ def stored_stack(
             tasks=tasks.perform,
             clock=cloud.clock,
             publish=announced(services.publish),
+            archive=archive,
         )
-        yield _stack(
-            cloud, _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)
-        )
+        host = _host(deployment, ports, tasks, cloud.signing_keys(), payload_bytes_max)
+        host.setting = replace(host.setting, archives=archives)
+        yield _stack(cloud, host)
 
 
 @contextmanager
@@ -194,7 +199,7 @@ class _Tasks(TaskRunner):
 
     def __init__(self, deployment: Deployment) -> None:
         super().__init__(
-            deployment.run_task, lambda: _services(self.host), elsewhere_of(deployment)
+            own_tasks(deployment), lambda: _services(self.host), elsewhere_of(deployment)
         )
 
 

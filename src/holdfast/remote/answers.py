@@ -43,6 +43,8 @@ class Description(TypedDict):
     published: NotRequired[Json]
     attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
+    #: The place of its object in the archive, for an execution whose records have expired.
+    archived: NotRequired[str]
     parent: NotRequired[str]
     retries: NotRequired[int]
     arn: NotRequired[str]

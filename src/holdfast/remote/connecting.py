@@ -73,6 +73,11 @@ def _sign_with(url: str, token: Token | None, *, iam: bool) -> Sign:
     return _Signer(gateway[1] if gateway else None) if iam else unsigned
 
 
+def is_gateway(url: str) -> bool:
+    """Return True for an address of API Gateway, whose default authoriser is IAM's."""
+    return _GATEWAY.fullmatch(urlsplit(url).hostname or "") is not None
+
+
 def _serving_url() -> str:
     from holdfast.local.project import find_serving  # noqa: PLC0415
 

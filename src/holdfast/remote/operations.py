@@ -188,8 +188,25 @@ def definition(hash: str) -> Operation[Json]:  # noqa: A002
 
 
 def workflows() -> Operation[list[Json]]:
-    """Return the deployed workflows, with the hashes of their newest definitions."""
+    """Return the deployed workflows and the registered graphs, with the hashes of their newest
+    definitions. A graph has a `version`.
+    """
     return list((yield from _get("/workflows"))["workflows"])
+
+
+def workflow(name: str) -> Operation[Json]:
+    """Return a workflow with its `picture`, and the `document` of a graph."""
+    return (yield from _get(f"/workflows/{quote(name, safe='')}"))
+
+
+def register(document: str | Mapping[str, object]) -> Operation[Json]:
+    """Register a graph of steps as a workflow, or a new version of it: see docs/reference/dag.md.
+
+    Return `workflow`, `version`, `definition`, and `registered`: False when that version exists.
+    """
+    text = document if isinstance(document, str) else json_bytes(dict(document)).decode()
+    answer: Json = yield Call("POST", "/workflows", text.encode())
+    return answer
 
 
 # -- bulk operations -------------------------------------------------------------------------------
@@ -451,9 +468,27 @@ def reply(request: str, timeout: float | None = None) -> Operation[Any]:
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
 
-def events() -> Operation[list[Json]]:
-    """Return the events that no execution has waited for yet."""
-    return list((yield from _get("/events"))["events"])
+def events(name: str | None = None, key: str | None = None) -> Operation[list[Json]]:
+    """Return the kept events of a name and key, the oldest first; without them, the newest events
+    that found no execution.
+    """
+    found = yield from _get(f"/events{_query({'name': name, 'key': key})}")
+    return list(found["events"])
+
+
+def drop_event(
+    name: str,
+    key: str,
+    id: str,  # noqa: A002
+    reason: str,
+    *,
+    by: str | None = None,
+) -> Operation[Json]:
+    """Drop a kept event: no execution uses it from now on, and a caller's request is rejected.
+    `used_by` of the result names the executions that have used it before.
+    """
+    fields = {"name": name, "key": key, "id": id, "reason": reason, "by": by}
+    return (yield from _post("/events/drop", fields))
 
 
 def answer(
@@ -626,6 +661,11 @@ def format() -> Operation[Json]:  # noqa: A001
 def ask_format(number: int) -> Operation[Json]:
     """Ask for a newer format, which is never taken back."""
     return (yield from _post("/format", {"format": number}))
+
+
+def pools() -> Operation[list[Json]]:
+    """Return the pools with their workers and the number of tasks that wait."""
+    return list((yield from _get("/pools"))["pools"])
 
 
 def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[list[Json]]:

@@ -1,3 +1,5 @@
-"""The protocol: handlers as generators of effects, and the formats of what they store."""
+"""The protocol of workers and API: handlers (generators of effects), and the formats of stored
+data.
+"""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conditions on search attributes: `customer=C-17`, `total>100`, `due<=2027-01-15T08:00Z`.
 
-A condition names an attribute that a deployed workflow declares, so its value has a type. Texts and
-bools are compared for equality only; numbers and times have an order.
+A condition names an attribute that a deployed workflow declares, so the type of its value is known.
+Texts and booleans are only compared for equality; numbers and times have an order.
 """
 
 from __future__ import annotations
@@ -52,13 +52,15 @@ class AttributeCondition:
 
     @property
     def rank(self) -> int:
-        """The order in which conditions are chosen for the query: the most selective first."""
+        """Return the condition's place in the choice of the one for the query: the most selective
+        comes first.
+        """
         if not self.is_equality:
             return 2
         return 1 if self.kind == "bool" else 0
 
     def bounds(self) -> tuple[str, str]:
-        """Return two texts between which the sort keys of all rows that fit are."""
+        """Return two texts between which the sort keys of all matching rows lie."""
         place = encoded(self.kind, self.value)
         lowest, highest = place[0], f"{place[0]}{_LAST}"
         match self.test:
@@ -84,15 +86,17 @@ class AttributeCondition:
 
 
 def is_ordered_by_value(conditions: Sequence[AttributeCondition]) -> bool:
-    """Return True when a list that these conditions select is in the order of a value."""
+    """Return True when a list selected by these conditions is in the order of a value, and not of
+    time.
+    """
     return bool(conditions) and not conditions[0].is_equality
 
 
 def read_conditions(
     given: Any, declared: Iterable[tuple[str, Mapping[str, str]]]
 ) -> tuple[AttributeCondition, ...]:
-    """Return the conditions, the one to query by first. `declared`: the attributes of each deployed
-    workflow. Raises RequestError HF480, HF481.
+    """Return the conditions. The first one is the best for the query. `declared` holds the
+    attributes of each deployed workflow. Raises RequestError HF480, HF481.
     """
     texts = [given] if isinstance(given, str) else given
     is_list = isinstance(texts, Sequence) and all(isinstance(text, str) for text in texts)

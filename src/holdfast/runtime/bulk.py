@@ -1,17 +1,18 @@
-"""Bulk: the built-in workflow that gives one command to each execution that a filter selects.
+"""Bulk operations: the built-in workflow that gives one command to each execution that a filter
+selects.
 
-A bulk operation is an execution like any other, so the engine gives it what a long job needs: it
-survives crashes, it can be paused, resumed, stopped and shown, and its history is the report. The
-worker carries out its two steps (`worker/bulk_pages.py`):
+A bulk operation is an execution, so it has what a long job needs: it survives crashes; operators
+can pause, resume, stop and show it; its history is the report. A worker carries out its two steps
+(`worker/bulk_pages.py`):
 
     ┌─► select   reads one page of the list     commit: the ids of the page, the next place
     │   act      one command for each id        commit: the outcome of each
-    │   wait     as long as the rate wants
+    │   wait     until the rate allows more
     └── more?
 
-The page is committed before the first command. A worker that crashes in the middle of a page leaves
-the same page to the next worker. Each command has an id made of the bulk execution and its target,
-so the next worker finds what is stored and stores nothing twice.
+The page is committed before the first command. If a worker crashes within a page, the next worker
+has the same page. The id of each command is made of the bulk execution and the target execution, so
+the next worker finds the commands that are stored and stores none twice.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from holdfast.asl.resources import BULK_ACT, BULK_SELECT
 from holdfast.core.advance import WORKER_LOST
 from holdfast.runtime.storage.definitions import Definition
 
-#: The published value that counts what was done.
+#: The name of the published value that counts how many commands were done.
 PROGRESS: Final = "progress"
 PAGE_MAX: Final = 100
-#: The commands of this many seconds are given at once; then the bulk waits.
+#: The commands of this many seconds are given at once; then the bulk operation waits.
 _BURST_SECONDS: Final = 5
 RATE_DEFAULT: Final = 20.0
 RATE_MAX: Final = 100.0
@@ -41,9 +42,11 @@ _ALL: Final = ("RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One command that a bulk can give. `fields`: those of its request, beside reason and author.
+    """One command that a bulk operation can give. `fields` are those of the command's request,
+    apart from reason and author.
 
-    `statuses`: of the executions that it selects; `on_request`: statuses that a filter must name.
+    `statuses`: executions with these statuses are selected. `on_request`: further statuses that are
+    selected only if the filter names them.
     """
 
     fields: tuple[str, ...]
@@ -53,7 +56,8 @@ class Operation:
 
 
 OPERATIONS: Final[dict[str, Operation]] = {
-    # A person has stopped an aborted execution: a retry must name that status.
+    # An operator has stopped an aborted execution. So it is retried only if the filter names that
+    # status.
     "retry": Operation((), _FAILED, on_request=("ABORTED",)),
     "pause": Operation(("timers",), ("RUNNING",)),
     "resume": Operation((), ("RUNNING",)),
@@ -67,7 +71,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 
 
-#: An outage of DynamoDB looks like lost workers. These retries take more than an hour together.
+#: During an outage of DynamoDB an attempt fails like one whose worker crashed. Together these
+#: retries take more than an hour, so that a bulk operation survives such an outage.
 _RETRY: Final = [
     {
         "ErrorEquals": [WORKER_LOST],
@@ -81,7 +86,7 @@ _RETRY: Final = [
 
 @cache
 def definition() -> Definition:
-    """Return the definition of every bulk operation."""
+    """Return the definition that all bulk operations have."""
     count = {
         "done": "{% $progress.done + $states.result.done %}",
         "refused": "{% $progress.refused + $states.result.refused %}",
@@ -136,10 +141,10 @@ def definition() -> Definition:
 
 
 def page_of(rate: float) -> int:
-    """Return how many commands are given at once."""
+    """Return how many commands one step gives."""
     return min(PAGE_MAX, max(1, int(rate * _BURST_SECONDS)))
 
 
 def pause_of(commands: int, rate: float) -> int:
-    """Return the seconds between a page of so many commands and the next page."""
+    """Return the seconds between a page of this many commands and the next page."""
     return max(1, round(commands / rate))

@@ -1,7 +1,7 @@
 """Workflows that a workflow calls: how an attempt starts one, and how its end becomes a result.
 
-The child is the execution `run.entry.attempt`, so a repeated attempt starts the same one. Its own
-record 0 decides which definition it runs, not the messages that were sent before.
+The id of the child execution is `run.entry.attempt`, so a repeated attempt starts the same one. The
+definition that it runs is the one in its record 0, even if several start messages were sent.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from holdfast.runtime.storage.log import Log
 if TYPE_CHECKING:
     from holdfast.runtime.commands.payloads import Types
 
-#: The error name of arguments that do not fit, as for tasks: `dsl.tasks.InvalidArguments`.
+#: The error name of arguments that have the wrong type, as for tasks: `api.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-#: The error when the vault could not seal or open a secret, as for a task's own secrets.
+#: The error when a secret could not be encrypted or decrypted, as for the secrets of a task.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
 class Untyped:
-    """The `Types` of a stack without workflows: every value is accepted unchanged."""
+    """Stands for `Types` in a stack without workflows: every value is accepted unchanged."""
 
     def normalise_input(self, _tenant: str, _workflow: str, value: Json) -> Json:
         return value
@@ -51,21 +51,21 @@ class Untyped:
 
 @dataclass(frozen=True, slots=True)
 class Workflows:
-    """The workflows that this process can start, each by its newest definition.
+    """The workflows that this process can start, each with its newest definition.
 
-    `types` are those of data that comes from workflows: its secrets are sealed already.
+    `types` are for data that comes from workflows: its secrets are already encrypted.
     """
 
     definitions: Mapping[str, Definition]
     types: Types
 
 
-#: A process that can start no workflow. It never reads an input.
+#: Of a process that can start no workflow, and so never reads an input.
 NO_WORKFLOWS: Final = Workflows({}, Untyped())
 
 
 def name_in(target: str) -> str | None:
-    """Return the workflow that a task's target names; None when it names something else."""
+    """Return the workflow that the target of a task names; None when it names something else."""
     return target.removeprefix(CHILD_WORKFLOW) if target.startswith(CHILD_WORKFLOW) else None
 
 
@@ -73,7 +73,7 @@ def name_in(target: str) -> str | None:
 
 
 def inherited(state: Execution | None) -> dict[str, int]:
-    """Return the fields of a child's start message that its parent decides: the priority."""
+    """Return the fields of the child's start message that come from its parent: the priority."""
     is_usual = state is None or state.priority == PRIORITY_DEFAULT
     return {} if is_usual or state is None else {"priority": state.priority}
 
@@ -81,8 +81,8 @@ def inherited(state: Execution | None) -> dict[str, int]:
 def call(
     log: Log, programs: Programs, workflows: Workflows, attempt: Attempt, now_ms: int
 ) -> Generator[Effect, Any, facts.Submitted | facts.FailedWith]:
-    """Start the child execution. Return the fact that it is started, or why it cannot be. Repeated
-    calls give the same result.
+    """Start the child execution. Return the fact that it is started, or the reason why it cannot
+    be. A repeated call gives the same result.
     """
     workflow = name_in(attempt.target)
     assert workflow is not None
@@ -110,8 +110,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
-    # Guard the start message: a parent's recovery sends a Map lane's start again, and would not
-    # send this one.
+    # If this start message is lost, the sweeper sends it again. A recovery of the parent does not:
+    # it sends only the starts of a Map's children again.
     yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}
@@ -122,10 +122,10 @@ def call(
 
 
 def error_of(state: Execution) -> dict[str, str]:
-    """Return error and cause of the call, where the child has not succeeded: those of the child
-    itself.
+    """Return error and cause of the call when the child has not succeeded: those of the child.
 
-    States.Runtime, which nothing can catch, is so only where it happened.
+    States.Runtime gets another name here. No Catch takes that error, but the parent must be able to
+    catch the failure of its child.
     """
     match state.status:
         case "TIMED_OUT":

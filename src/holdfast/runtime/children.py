@@ -1,13 +1,14 @@
-"""Executions that another execution waits for: their starts, the notice of their end, their stop.
+"""Child executions: their start, the notice of their end to the parent, and their stop.
 
 Rules of this file:
-* A lane of a distributed Map is the execution `run.entry.lane`; its start may be sent twice.
-* The child of a task is `run.entry.attempt`: a repeated call starts the same one.
-* The notice is stored before the parent is woken, under a key that only this child has (R12).
-* The parent counts notices, not wakes: a wake that finds fewer than it needs changes nothing.
-* A wake may be missing: a recovery of the parent and the sweeper read notices as well.
-* A child's end is sent again as long as the parent waits for it, and no longer.
-* A child whose parent has stopped waiting gets a stop. The stop stays pending until the log has it.
+* A child of a distributed Map has the id `run.entry.lane`; its start may be sent twice.
+* The child of a task has the id `run.entry.attempt`: a repeated call starts the same one.
+* The notice of an end is stored before the parent is woken, under a key of this child alone (R12).
+* The parent counts notices, not wakes. A wake that finds too few notices changes nothing.
+* A wake may be lost, so a recovery of the parent and the sweeper read the notices, too.
+* As long as the parent waits for a child, the end of the child is sent again; then no longer.
+* A child whose parent has stopped waiting is stopped. The stop stays a pending command until the
+  parent's log records it.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from holdfast.runtime.storage.log import Log
 
 ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
 
-#: Inbox messages under this prefix report the end of a child: `k#<entry>#<lane>`.
+#: Inbox messages with this prefix report the end of a child: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
 
 
 def notice_key(entry: int, lane: int) -> str:
-    """Return the key of a notice. Lane -1 gives a key before that of the first lane."""
+    """Return the key of a notice. With lane -1 it sorts before that of the first lane."""
     return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
 
 
@@ -52,7 +53,9 @@ def notice_key(entry: int, lane: int) -> str:
 
 
 def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> NoResult:
-    """Send the start message of one lane. An execution that has begun or ended ignores it."""
+    """Send the start message of one child of a Map. An execution that has begun or ended ignores
+    it.
+    """
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None, "it is owed by this very state"
@@ -100,8 +103,8 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Machi
 
 
 def notify_parent(log: Log) -> NoResult:
-    """Stores the end in the parent's inbox, then wakes the parent, again as long as it waits for
-    this child. A parent that begins to wait later reads its inbox itself (R13).
+    """Store the end in the parent's inbox, then wake the parent. This is repeated as long as the
+    parent waits for this child. A parent that begins to wait later reads its inbox itself (R13).
     """
     state = log.state
     assert state is not None
@@ -115,15 +118,18 @@ def notify_parent(log: Log) -> NoResult:
 
 
 def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
-    """Return False: it has ended, or counted this child, and to wake it changes nothing. Were it
-    woken whenever an end is delivered again, it would wake its own parent as often: where nothing
-    can be deleted the messages would multiply from level to level.
+    """Return False when the parent has ended or has counted this child, so that a wake changes
+    nothing.
+
+    Without this test, each repeated delivery of an end would wake the parent, which would wake its
+    own parent. If messages cannot be deleted for a while, their number would multiply at each
+    level.
     """
     above = Log(log.tenant, parent, log.owner, log.message, log.formats)
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # The worker that loads the damaged log reports it
+        return True  # The worker that loads the parent's damaged log reports the damage
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -132,7 +138,7 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
 def _notice(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, tuple[Item, str]]:
-    """Return the item, and the key that a wake names."""
+    """Return the item of the notice, and the key that the wake message names."""
     assert state.stopped_ms is not None
     inbox = keys.inbox(tenant, parent["run"])
     item: dict[str, str | int | bytes] = {
@@ -154,8 +160,9 @@ def _notice(
 def _answer_fields(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """The end of a task's child, as a callback's answer: a workflow's output or error, or the
-    description of a state machine's execution."""
+    """Return the end of a task's child as the answer to a callback: the output or error of a
+    workflow, or the description of a state machine's execution.
+    """
     as_json = parent.get("as_json", False)
     if state.status == "SUCCEEDED":
         output = state.output
@@ -185,12 +192,12 @@ def _lane_fields(
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
-    """Return the reported ends of children that the parent's log does not have yet. A Map that
-    waits has at least one open lane.
+    """Return the reported ends of children that the parent's log does not have yet. `children` is a
+    Map that waits, so at least one of its children has not ended.
     """
     lanes = children.open_lanes
-    # Read at most as many notices as lanes are open: a large Map keeps thousands that its log
-    # already has.
+    # Read at most as many notices as children are open. A large Map has thousands of notices that
+    # are already in its log.
     items: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
@@ -209,8 +216,8 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
 
 
 def all_notices(tenant: str, state: Execution) -> ChildEnds:
-    """The stored ends of the children of every open Map, for a recovering worker: their wake
-    messages may never have been sent.
+    """Return the stored ends of the children of every open Map. A recovering worker needs them
+    because the wakes may never have been sent.
     """
     found: list[facts.ChildEnded] = []
     for frame in state.frames.values():
@@ -221,14 +228,14 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-#: Every stop of a child has this id, so that a repeated stop counts once. It is older than every
-#: other request, so a child that was stopped or redriven since ignores it.
+#: The id of every stop that a parent sends to a child, so that a repeated stop counts once. It
+#: sorts before all other ids, so a child that was stopped or redriven in the meantime ignores it.
 _CONTROL_ID: Final = "0" * 27
 
 
 def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
-    """Stop a child execution that its parent no longer waits for. An ended child ignores the
-    stop.
+    """Stop a child execution that its parent no longer waits for. A child that has ended ignores
+    the stop.
     """
     run = child_run(log.run, entry, number)
     fields = {"kind": inbox.PARENT}
@@ -236,9 +243,7 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
 
 
 def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:
-    """Return True when the child has reported its end, as a lane of a Map or as the execution that
-    a task has started.
-    """
+    """Return True when the child has reported its end: as a child of a Map, or of a task."""
     inbox = keys.inbox(log.tenant, log.run)
     for key in (notice_key(entry, number), keys.answer(entry, number)):
         item = yield Get(tables.MAIL, inbox, key)

@@ -1,8 +1,8 @@
-"""Runs a handler: performs each effect it yields and sends the result back.
+"""Runs a handler: performs each effect that it yields and sends the result back.
 
-`perform` is the only thing that differs between Lambda, the laptop and a test. User tasks that a
-handler begins run in `pool` when there is one, else at once; either way `Finished` hands over
-whatever is done, so one commit can hold several results.
+Only `perform` differs between Lambda, a local machine and a test. If there is a `pool`, tasks that
+a handler begins run in its threads; otherwise they run at once. In both cases the effect `Finished`
+returns all results that are ready, so one commit can include several.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Perform = Callable[[Effect], Any]
 
 
 class BegunTasks:
-    """The tasks that one handler has begun and whose results it has not taken yet."""
+    """The tasks that one handler has begun and whose results it has not received yet."""
 
     def __init__(self, perform: Perform, pool: Executor | None) -> None:
         self._perform = perform
@@ -46,8 +46,8 @@ class BegunTasks:
 
 
 def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:
-    """Run the handler with its effects and return its result. A fault of an effect is raised inside
-    the handler first.
+    """Run the handler with its effects and return its result. The error of an effect is raised
+    inside the handler, which may handle it.
     """
     tasks = BegunTasks(perform, pool)
     step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731

@@ -1,12 +1,13 @@
 """Effects: the requests of a handler to the outside.
 
-Handlers are generators: they yield one of these values and receive its result. The same generator
-runs over boto3 (`aws.ports`), over models in memory (`holdfast_simulator.services`) and, in the
-simulator, under a scheduler that kills, freezes and reorders at every `yield`.
+Handlers are generators: they yield one of these values and receive its result, which the docstring
+of each class names. The same generator runs with boto3 (`aws.ports`), with models in memory
+(`holdfast_simulator.services`) and, in the simulator, under a scheduler that crashes, suspends and
+reorders handlers at every `yield`.
 
-Every effect that can fail may raise `ServiceFault` inside the handler. One of them is special:
-`Doubt` says that a conditional put may or may not have been stored (time-out, lost answer). The
-only right reaction is to read the key again (rule R6 in docs/reference/log.md).
+Every effect that can fail may raise `ServiceFault` inside the handler. `Doubt` is a special case: a
+conditional put may or may not have been stored (time-out, lost answer). The handler must then read
+the key again (rule R6 in docs/reference/log.md).
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
 from holdfast.resources import EXECUTIONS_NAME, LIST_PARTITION, LIST_SORT
 
-#: A stored item: flat, attribute name -> text, whole number or bytes.
+#: A stored item: a flat mapping from attribute names to texts, whole numbers or bytes.
 Item: TypeAlias = Mapping[str, str | int | bytes]
 TableName: TypeAlias = Literal["executions", "mail"]
 QueueName: TypeAlias = Literal["work", "single", "starts"]
 Handler: TypeAlias = Generator["Effect", Any, Any]
-#: The identity of one task that a handler has begun: its entry and its attempt.
+#: Identifies one task that a handler has begun: its entry number and its attempt.
 Ticket: TypeAlias = tuple[int, int]
-#: A handler that returns nothing, and one that returns a JSON object.
+#: A handler without a result. The next alias is a handler that returns a JSON object.
 NoResult: TypeAlias = Generator["Effect", Any, None]
 JsonResult: TypeAlias = Generator["Effect", Any, dict[str, Any]]
 
 
 class Doubt(ServiceFault):
-    """A conditional put was sent and its answer never came: it may apply now, later or never."""
+    """A conditional put was sent and got no answer: it may be stored now, later or never."""
 
     def __init__(self, message: str) -> None:
         super().__init__("HF320", message, retry="now")
@@ -40,9 +41,11 @@ class Doubt(ServiceFault):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Result: list[Item], strongly consistent, in sort-key order (descending when `reverse`).
+    """Result: list[Item], strongly consistent, in the order of the sort key (descending when
+    `reverse`).
 
-    `after` (exclusive) and `until` (inclusive) bound the sort key; `begins_with` is for text keys.
+    `after` (exclusive) and `until` (inclusive) bound the sort key; `begins_with` is for sort keys
+    that are texts.
     """
 
     table: TableName
@@ -56,13 +59,15 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class QueryList:
-    """Result: ListPage of the executions table's `list` index, newest first, eventually consistent.
+    """Result: ListPage of the index `list` of the executions table, newest first, eventually
+    consistent.
 
-    `partition` is a whole `lp` value. Only `resources.EXECUTIONS.index.projected`, the keys and the
-    index keys come back. `before` (exclusive) is an `ls` value to page on from. `where`: what each
-    entry must fulfil; the query then reads at most `limits.LIST_READ_MAX` entries.
+    `partition` is a whole `lp` value. The items have only the attributes in
+    `resources.EXECUTIONS.index.projected`, the keys and the index keys. `before` (exclusive) is the
+    `ls` value at which the next page begins. `where` are conditions for each entry; with them the
+    query reads at most `limits.LIST_READ_MAX` entries.
 
-    Of the table "mail" it reads whole items, in the order of its own sort key.
+    In the table "mail" it reads whole items, in the order of the table's own sort key.
     """
 
     partition: str
@@ -74,8 +79,8 @@ class QueryList:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of the list. `read_to` is the key of the last entry that the query read, "" at the
-    partition's end.
+    """One page of the list. `read_to` is the key of the last entry that the query read, "" when it
+    has read the whole partition.
     """
 
     items: Sequence[Item]
@@ -83,7 +88,9 @@ class ListPage:
 
 
 def list_page(query: QueryList, items: Sequence[Item], read_to: str) -> ListPage:
-    """Return at most as many of the found items as the query wants; the others count as unread."""
+    """Return at most as many of the found items as the query wants. The others count as not
+    read.
+    """
     limit = query.limit
     if len(items) > limit:
         return ListPage(items[:limit], str(items[limit - 1][list_keys(query.table)[1]]))
@@ -91,15 +98,15 @@ def list_page(query: QueryList, items: Sequence[Item], read_to: str) -> ListPage
 
 
 def list_keys(table: TableName) -> tuple[str, str]:
-    """Return the attributes by which a `QueryList` of the table selects and sorts."""
+    """Return the two attributes by which a `QueryList` of the table selects and sorts."""
     return (LIST_PARTITION, LIST_SORT) if table == EXECUTIONS_NAME else ("pk", "sk")
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Result: list[ListPage], in the order of `queries`: reads that do not depend on each other.
+    """Result: list[ListPage], in the order of `queries`. The reads do not depend on each other.
 
-    On AWS they are sent side by side, so that eight of them take as long as one.
+    On AWS they run in parallel, so that eight of them take as long as one.
     """
 
     queries: tuple[QueryList, ...]
@@ -116,7 +123,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class GetMany:
-    """Result: list[Item], the existing items among at most 100 keys, in any order, eventually
+    """Result: list[Item]: those of at most 100 keys that exist, in any order, eventually
     consistent.
     """
 
@@ -126,10 +133,11 @@ class GetMany:
 
 @dataclass(frozen=True, slots=True)
 class PutIfAbsent:
-    """Result: None when stored, or the Item that is already there. Raises `Doubt` without an
-    answer.
+    """Result: None when stored, or the Item that already exists. Raises `Doubt` when no answer
+    came.
 
-    Condition: `attribute_not_exists(pk)`. Never retried by the SDK.
+    Condition: `attribute_not_exists(pk)`. The SDK never retries it, because a retry of a stored put
+    would look like a refused one.
     """
 
     table: TableName
@@ -138,7 +146,9 @@ class PutIfAbsent:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Result: None. Unconditional: only for items whose bytes are the same each time."""
+    """Result: None. Unconditional. Only for items whose bytes are the same each time they are
+    written.
+    """
 
     table: TableName
     item: Item
@@ -146,10 +156,10 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Result: True when stored. False when the stored item has another `rv` than `seen`, or is
-    gone.
+    """Result: True when stored. False when the stored item is gone or has another `rv` than `seen`.
 
-    For items that people change: `item["rv"]` is `seen` + 1. A lost answer is a ServiceFault.
+    For items that people change: `item["rv"]` is `seen` + 1. Without an answer it raises
+    ServiceFault.
     """
 
     table: TableName
@@ -157,14 +167,14 @@ class Replace:
     seen: int
 
 
-#: How `Condition` compares the stored attribute with its value.
+#: How a `Condition` compares the stored attribute with its value.
 Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with", "contains"]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A test of one stored attribute. Every test but "absent" is false for an attribute that the
-    item does not have, unless `or_absent`.
+    """A test of one stored attribute. If the item does not have the attribute, only the test
+    "absent" is true, and every test with `or_absent`.
     """
 
     attribute: str
@@ -178,14 +188,14 @@ class Update:
     """Result: Updated. One conditional write of some attributes; it creates an absent item.
 
     `put` sets attributes, `add` adds to numbers (an absent one counts as 0), `remove` removes
-    attributes. All of `where` must hold. The SDK may send the write again after a lost answer, so
-    the change may be applied twice. The handler reads the item to learn whether its first write was
-    stored.
+    attributes. All conditions in `where` must be true. The SDK may send the write again after a
+    lost answer, so the change may be applied twice. The handler reads the item to find out whether
+    its first write was stored.
     """
 
     table: TableName
     pk: str
-    sk: str
+    sk: int | str
     put: Mapping[str, str | int] = field(default_factory=dict)
     add: Mapping[str, int] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
@@ -194,8 +204,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The result of an `Update`. `item` is the item after the write. After a refused write it is
-    the stored item, {} when there is none.
+    """The result of an `Update`. `item` is the item after the write; after a refused write the
+    stored item, {} when there is none.
     """
 
     is_done: bool
@@ -213,8 +223,8 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Unlist:
-    """Result: None. REMOVE lp, ls of a log record IF attribute_exists(lp): TTL may have
-    taken it.
+    """Result: None. Removes the attributes lp and ls of a log record, unless TTL has deleted the
+    record.
     """
 
     pk: str
@@ -223,7 +233,9 @@ class Unlist:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Result: None. SET ttl of a name item IF it exists AND names `run`."""
+    """Result: None. Sets the `ttl` of the item of a name, if the item exists and names the
+    execution `run`.
+    """
 
     pk: str
     sk: str
@@ -233,7 +245,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class PutBlob:
-    """Result: None. Idempotent: the key ends in the hash of the bytes."""
+    """Result: None. It can be repeated: the key ends in the hash of the bytes."""
 
     key: str
     data: bytes
@@ -241,14 +253,43 @@ class PutBlob:
 
 @dataclass(frozen=True, slots=True)
 class GetBlob:
-    """Result: bytes. A missing blob is a ServiceFault."""
+    """Result: bytes. Raises ServiceFault when the blob is missing."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
+class PutArchive:
+    """Result: None. Stores an ended execution in the archive. A put that is repeated replaces the
+    object by one with the same history.
+    """
+
+    key: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GetArchive:
+    """Result: Archived | None, the last object whose key begins with `prefix`. None also in a stack
+    without an archive.
+    """
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An object of the archive. `place` is for people: a URL or a path."""
+
+    place: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One queue message. `body` is JSON; its `t` (tenant) becomes the message group id."""
+    """One queue message. `body` is JSON; its field `t` (the tenant) becomes the message group
+    id.
+    """
 
     body: Mapping[str, Any]
     delay_seconds: int = 0
@@ -256,7 +297,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Result: None when every message is durable in the queue. Batches of ten."""
+    """Result: None when the queue has stored every message. They are sent in batches of ten."""
 
     messages: tuple[Message, ...]
     queue: QueueName = "work"
@@ -264,7 +305,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class SetVisibility:
-    """Result: None. SQS delivers the handler's message again after this many seconds."""
+    """Result: None. SQS delivers this handler's message again after this many seconds."""
 
     seconds: int
 
@@ -273,12 +314,13 @@ class SetVisibility:
 class RunTask:
     """Result: TaskResult. Runs user code, or calls a service; never raises.
 
-    `name` is the Task's `target`, `resource` its resource in the definition. `credentials` is the
-    role that a state machine's definition names. `arns` are those of the state machine and of its
-    execution, when there is one. `is_poll`: the call was made before and `submitted` is its
-    response. Now the effect reads the state of its job; TaskPending says that the job still runs.
-    `is_batch`: `arguments` is a list of the arguments of many attempts, and the output a list of
-    {"output"} or {"error", "cause"}.
+    * `name` is the Task's `target`, `resource` its resource in the definition.
+    * `credentials` is the role that the definition of a state machine names.
+    * `arns` are those of the state machine and of its execution, when there is one.
+    * `is_poll`: the call was made earlier, and `submitted` is its response. The effect reads the
+      state of the job that the call started; TaskPending says that the job still runs.
+    * `is_batch`: `arguments` is a list with the arguments of many attempts, and the output is a
+      list of {"output"} or {"error", "cause"}.
     """
 
     name: str
@@ -296,7 +338,7 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
-    #: The longest time between two heartbeats of a task that this process runs.
+    #: The longest time between two heartbeats of a task that runs in this process.
     heartbeat_seconds: int | None = None
     is_batch: bool = False
 
@@ -308,8 +350,8 @@ class TaskSucceeded:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """The task has failed. `traceback`: the author's frames, for an exception in the author's
-    code.
+    """The task has failed. `traceback` holds the frames of the author's code, if that code
+    raised.
     """
 
     error: str | None
@@ -319,12 +361,12 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskPending:
-    """The polled job has not ended."""
+    """The job that was polled has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskThrottled:
-    """The dependency asked to be called later, in `retry_after_ms`."""
+    """The dependency (the called service) asked to be called later, after `retry_after_ms`."""
 
     retry_after_ms: int
     cause: str | None
@@ -336,7 +378,7 @@ TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Result: None. One event on the account's default bus; `at_ms` is its time."""
+    """Result: None. Puts one event on the default event bus of the account; `at_ms` is its time."""
 
     source: str
     detail_type: str
@@ -347,7 +389,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Result: None. Starts `effect`; its result comes with a later `Finished`, under `ticket`."""
+    """Result: None. Begins `effect` in the background. A later `Finished` returns its result, under
+    `ticket`.
+    """
 
     ticket: tuple[int, int]
     effect: RunTask
@@ -355,9 +399,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Result: list[(ticket, result)]: everything begun that has finished.
+    """Result: list[(ticket, result)]: everything begun with `Begin` that has finished.
 
-    Waits for at least one, but not past `until_ms` of this host's clock; then the list is empty.
+    Waits for at least one result, at most until `until_ms` by the clock of this host; then the list
+    is empty.
     """
 
     until_ms: int
@@ -367,7 +412,8 @@ class Finished:
 class Pause:
     """Result: None, after this time has passed.
 
-    For a caller that waits for an answer, and for the seconds until a limit's next token.
+    For a caller that waits for an answer, and for a worker that waits a few seconds for the next
+    token of a rate limit.
     """
 
     milliseconds: int
@@ -375,10 +421,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Result: int, milliseconds since the epoch, from this host's clock.
+    """Result: int, the time of this host's clock in ms since the epoch.
 
-    `is_for_id`: the time becomes part of the id of a control message or a fork. A command that is
-    given again gets the time of the first, so that the id is the same (`commands/once.py`).
+    `is_for_id`: the time becomes part of the id of a control message or a fork. If the command is
+    repeated, the result is the time of its first try, so that the id is the same
+    (`commands/once.py`).
     """
 
     is_for_id: bool = False
@@ -386,24 +433,28 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class WriteDeadline:
-    """Result: int, milliseconds since the epoch: past it this invocation may write nothing more.
+    """Result: int, ms since the epoch. After this time the invocation must not write anything.
 
-    The end of the invocation or of its message's visibility, whichever comes first, less a margin.
+    It is the end of the invocation, or the end of the message's visibility if that comes first,
+    minus a margin.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Result: int, milliseconds since the epoch: the end of this invocation, less a margin.
+    """Result: int, ms since the epoch: the end of this invocation, minus a margin.
 
-    Later than `WriteDeadline`, which moves on with the message's visibility while that is kept.
+    It does not depend on the visibility of the message, which is extended while the invocation
+    runs.
     """
 
 
 class Labels(NamedTuple):
-    """The subject of a measurement; "" where a label does not apply. All are names from code: of a
-    workflow or a state machine of the API, of a task, an error's class, a kind of wait and its
-    target, a limit, an operator's command. Values of executions are never labels.
+    """What a measurement is about; "" where a label does not apply.
+
+    All labels are names from code: of a workflow or a state machine, a task, an error's class, a
+    kind of wait and its target, a limit, an operator's command. Values of executions are never
+    labels, because they may be private and would create too many time series.
     """
 
     workflow: str = ""
@@ -421,7 +472,9 @@ NO_LABELS: Final = Labels()
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Result: None. Adds `value` to the metric `name`. A lost measurement affects no execution."""
+    """Result: None. Adds `value` to the metric `name`. If a measurement is lost, no execution is
+    affected.
+    """
 
     name: str
     value: float
@@ -444,6 +497,8 @@ Effect: TypeAlias = (
     | Extend
     | PutBlob
     | GetBlob
+    | PutArchive
+    | GetArchive
     | Send
     | SetVisibility
     | RunTask

@@ -1,7 +1,8 @@
-"""Follow-ups: the work beside the log that a commit requests: timers, registrations, the end.
+"""Follow-ups: the work outside of the log that a commit requires: timers, registrations, the end.
 
-The worker does it after the commit that requests it. A crash between the two repeats the work, so
-every follow-up may be done twice. Watchdog rows come before their commit: `watchdog.py`.
+The worker does this work after the commit that requires it. A crash between the two repeats the
+work, so every follow-up may be done twice. Only watchdog rows come before their commit:
+`watchdog.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildNumber
 from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
+    ARCHIVE_AFTER_SECONDS,
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
     EVENT_RETENTION_SECONDS,
@@ -64,8 +66,9 @@ def carry_out(
     now_ms: int,
     wanted: QuestionEvents | None,
 ) -> inbox.FactsResult:
-    """Carry out the commands. Return the facts found in the inbox, and the children that were
-    stopped. `wanted`: the events about questions; None: there are none.
+    """Carry out the commands. Return the facts that were found in the inbox, and the children that
+    were stopped. `wanted` says how to publish events about questions; None: such events are not
+    published.
     """
     found: list[Fact] = []
     stopped: list[ChildNumber] = []
@@ -112,10 +115,10 @@ def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, N
 def withdraw(
     log: Log, before: Iterable[Command], now: Collection[Command]
 ) -> Generator[Effect, Any, None]:
-    """Delete the rows of questions that are over, and of attempts that no longer wait at a limit
-    and were not let in.
+    """Delete the rows of questions that have ended, and of attempts that left the queue of a limit
+    without being let in.
 
-    The execution of such an attempt was stopped or paused, or a sibling ended the branch. A row
+    The execution of such an attempt was stopped or paused, or the attempt's branch was ended. A row
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
@@ -134,8 +137,8 @@ def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
-    yield from inbox.register(log.tenant, log.run, awaiting, ttl)
     assert log.state is not None
+    yield from inbox.register(log.tenant, log.state, awaiting, ttl)
     return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
 
 
@@ -144,8 +147,8 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
-    """Add the task to its activity's list. The item is the same each time: a poller cannot take a
-    task twice.
+    """Add the task to the list of its activity. The item is the same each time, so that two pollers
+    cannot take the task.
     """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
@@ -165,7 +168,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
-    """Return the wait that requested the command."""
+    """Return the wait that the command belongs to."""
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None
@@ -177,8 +180,8 @@ def _awaiting_of(log: Log, entry: int) -> Awaiting:
 
 
 def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, None]:
-    """Start a timer: as a delayed message up to 15 minutes, else as a row that the sweeper turns
-    into one.
+    """Start a timer. Up to 15 minutes it is a delayed message; a longer one is a row, which the
+    sweeper turns into a message.
     """
     delay_seconds = delay_until(due_ms, now_ms)
     if delay_seconds <= SQS_DELAY_SECONDS_MAX:
@@ -201,15 +204,18 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
 
 
 def delay_until(due_ms: int, now_ms: int) -> int:
-    """Return whole seconds until a timer may fire on any host whose clock is within the error."""
+    """Return the whole seconds until the timer is due on every host, allowing for the clock
+    error.
+    """
     return max(0, -(-(due_ms + 2 * CLOCK_ERROR_MS - now_ms) // 1_000))
 
 
 def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
-    """Return whole seconds until another message may replace this one.
+    """Return the whole seconds to wait before another message may replace this one.
 
-    A retry belongs to the delivery of its own wake until it is overdue. An earlier message would
-    find it taken and would leave it to a later check of the sweeper.
+    Until the due attempt of a retry is overdue, only the delivery of its own wake may run it. A
+    message that arrived earlier could not run it, and nothing would happen before the sweeper's
+    next check.
     """
     if body["k"] != messages.WAKE_TIMER:
         return 0
@@ -221,15 +227,19 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:
-    """Carry out the follow-ups of an ended execution: stop its children, report to its parent,
-    empty its row in the index of waits, and remove its RUNNING entry from the list. The last
-    record has its own list entry.
+    """Carry out the follow-ups of an ended execution.
+
+    They have it archived, stop its children, report to its parent, empty its row in the index of
+    waits, and remove its entry for RUNNING from the list. The entry for the end belongs to the last
+    record.
     """
     assert log.state is not None
     assert log.state.stopped_ms is not None
+    if log.is_archived:
+        yield Put(tables.MAIL, _archive_item(log, log.state.stopped_ms))
     for entry, number in abandoned(log.state):
-        # An ended log cannot record that the stop was sent. Without this test two ended executions
-        # would wake each other for ever.
+        # The log of an ended execution cannot record that the stop was sent. Without this test, two
+        # ended executions would send each other messages without end.
         if not (yield from children.has_ended(log, entry, number)):
             yield from children.stop(log, entry, number, log.state.stopped_ms)
     yield from children.notify_parent(log)
@@ -238,11 +248,23 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
         yield Unlist(log.partition, log.state.opened_at)
 
 
+def _archive_item(log: Log, stopped_ms: int) -> Item:
+    """Return the row by which the archiver finds the ended execution."""
+    due_ms = stopped_ms + ARCHIVE_AFTER_SECONDS * 1_000
+    return {
+        "pk": keys.archive_partition(keys.due_shard(log.run)),
+        "sk": keys.archive_row(due_ms, log.tenant, log.run),
+        FORMAT_FIELD: FORMAT,
+        "t": log.tenant,
+        "run": log.run,
+    }
+
+
 def leave_list(log: Log) -> Generator[Effect, Any, None]:
     """Remove the old list entry before the record with the next one is stored (R17).
 
-    After a crash between the two, a recovery does both. In the reverse order the old entry would be
-    orphaned, if the new record holds a snapshot.
+    After a crash between the two, a recovery does both. If the order were reversed and the new
+    record had a snapshot, no load would find the old record, and its list entry would stay.
     """
     assert log.state is not None
     listed_at = log.sequence if log.state.is_ended else log.state.opened_at
@@ -257,13 +279,15 @@ def has_entry(log: Log) -> Generator[Effect, Any, bool]:
         return False
     for record in log.records:
         if record.sequence == log.state.opened_at:
-            return record.is_listed  # it was read a moment ago, with the log
+            return record.is_listed  # It was read just before, together with the log
     opened = yield Get(tables.EXECUTIONS, log.partition, log.state.opened_at)
     return opened is not None and is_listed(opened)
 
 
 def keep_name(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Extend the lifetime of the name row: an open execution keeps its name as long as its log."""
+    """Extend the lifetime of the row with the execution's name, so that an open execution keeps its
+    name.
+    """
     assert log.state is not None
     if log.state.name is not None:
         key = keys.name(log.tenant, log.state.workflow, log.state.name)

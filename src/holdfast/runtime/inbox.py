@@ -1,7 +1,9 @@
-"""The inbox of an execution: messages from outside, stored under a condition before a wake is sent.
+"""The inbox of an execution: messages from outside. Each is stored with a condition, before a wake
+is sent.
 
-An inbox message is never deleted and never marked. The state says whether it was applied, and a
-closed entry refuses it. This module writes inbox messages and reads them as facts.
+An inbox message is never deleted or marked. The state of the execution says whether it was applied:
+a message for a wait that has ended has no effect. This module writes inbox messages and reads them
+as facts.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def stow(
 ) -> Generator[Effect, Any, dict[str, Any]]:
     """Return {"v": text} or {"ref": hash}: the value itself, or the name of the blob that holds it.
 
-    Every value from outside comes through here. Raises RequestError HF243, HF244.
+    Every value from outside is stored in this form. Raises RequestError HF243, HF244.
     """
     stowed, data = form_of(value, inline_bytes_max)
     if "ref" in stowed:
@@ -46,8 +48,8 @@ def stow(
 def form_of(
     value: Json, inline_bytes_max: int = MESSAGE_INPUT_BYTES_MAX
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the same fields as `stow`, and the bytes of the blob. Raises RequestError HF243,
-    HF244.
+    """Return the same fields as `stow`, and the bytes of the blob to store. Raises RequestError
+    HF243, HF244.
     """
     text = plain_text(value, "the value")
     data = text.encode()
@@ -57,8 +59,8 @@ def form_of(
 
 
 def unstow(tenant: str, place: str, stowed: Any) -> Generator[Effect, Any, Json]:
-    """Return the value that `stow` has stored. Raises HoldfastBug for any other form, and for a
-    blob whose hash differs.
+    """Return the value that `stow` has stored. Raises HoldfastBug for another form, and for a blob
+    whose content does not have its hash.
     """
     with reading("a stored value"):
         if "v" in stowed:
@@ -83,12 +85,12 @@ def _no_number(name: str) -> None:
 
 
 def answer_in(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the answer itself, without the other attributes of its item."""
+    """Return the fields of the answer itself, without the other attributes of the item."""
     return {name: item[name] for name in ("v", "ref", "error", "cause", "sh") if name in item}
 
 
 def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
-    """Return the facts of the stored answer, and of the heartbeat, to one callback or human
+    """Return the facts of the stored answer, and of the heartbeat, to a callback or a person's
     task.
     """
     inbox = keys.inbox(tenant, run)
@@ -110,8 +112,8 @@ def answer_facts(tenant: str, run: str, awaiting: Awaiting) -> FactsResult:
 
 
 def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """Return the answer that a wake names: `t#<entry>.<attempt>`. For an activity, also return the
-    start of its task: the wake for that start may still be under way.
+    """Return the answer whose key the wake names: `t#<entry>.<attempt>`. For an activity also
+    return the start of its task, because the wake for that start may still be in the queue.
     """
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
@@ -124,21 +126,23 @@ def answer_by_key(tenant: str, run: str, key: str) -> FactsResult:
 
 
 def _ticket(key: str) -> tuple[int, int]:
-    """Return entry and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
+    """Return entry number and attempt of `t#<entry>.<attempt>` or `s#<entry>.<attempt>`."""
     with reading("a key of mail"):
         entry, _, attempt = key[2:].partition(".")
         return int(entry), int(attempt)
 
 
 def taken_item(tenant: str, run: str, key: str, nonce: str, fields: Item) -> Item:
-    """Return the item that records the poller of an activity's task. `worker` is the poller's name
-    for itself.
+    """Return the item that records which poller has taken an activity's task. `worker` is the
+    poller's name.
     """
     return {"pk": keys.inbox(tenant, run), "sk": key, FORMAT_FIELD: FORMAT, "w": nonce, **fields}
 
 
 def taken_by_key(tenant: str, run: str, key: str) -> FactsResult:
-    """Return the poller's start of the task that a wake names: `s#<entry>.<attempt>`."""
+    """Return the fact that a poller has taken the task, from the key that the wake names:
+    `s#<entry>.<attempt>`.
+    """
     item = yield Get(tables.MAIL, keys.inbox(tenant, run), key)
     if item is None:
         return []
@@ -167,32 +171,48 @@ def _answer(
 # -- events ----------------------------------------------------------------------------------------
 
 
-def register(tenant: str, run: str, awaiting: Awaiting, ttl: int) -> Generator[Effect, Any, None]:
-    """Store the registration of a wait before the inbox is read: an event that is stored later
-    finds the registration (R13).
+#: The attribute of a registration with the number of retries of its execution.
+RETRIES: Final = "rd"
+
+
+def register(
+    tenant: str, state: Execution, awaiting: Awaiting, ttl: int
+) -> Generator[Effect, Any, None]:
+    """Store the registration of a wait for events. This comes before the read of the inbox, so that
+    an event that is stored after the read finds the registration (R13).
     """
     yield Put(
         tables.MAIL,
         {
             "pk": keys.event(tenant, awaiting.event_name, awaiting.event_key),
-            "sk": keys.registration(run),
+            "sk": keys.registration(state.run),
             FORMAT_FIELD: FORMAT,
+            RETRIES: state.redrives,
             "ttl": ttl,
         },
     )
 
 
-#: Code of format 1 would give an event that is addressed to one execution to each that waits.
+#: Code of format 1 does not know events for one execution: it would give such an event to each
+#: execution that waits for it. Format 2 makes that code refuse the event.
 EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
-#: The attribute of an event with the only execution that may use it; "" when it was dropped.
+EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
+#: The attribute of an event with the only execution that may use it.
 ADDRESSEE: Final = "to"
-#: The attribute of an event whose sender has named that execution: no other one ever gets it.
+#: The addressee of an event that no execution may use any longer.
+DROPPED: Final = ""
+#: The attribute of an event whose sender has chosen that execution: no other one ever gets it.
 DIRECT: Final = "own"
 
 
 def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
     """Return the item of an event that only this execution may use."""
-    return {**item, FORMAT_FIELD: EVENT_FORMATS.newest, ADDRESSEE: run}
+    return {**item, **EVENT_MARK, ADDRESSEE: run}
+
+
+def registered(row: Item) -> str:
+    """Return the execution of a registration."""
+    return str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX)
 
 
 def event_id(item: Item) -> str:
@@ -200,7 +220,7 @@ def event_id(item: Item) -> str:
 
 
 def place_of(item: Item) -> tuple[int, str]:
-    """Return the place of an event in the order in which executions use events."""
+    """Return the event's place in the order in which executions use events."""
     return int(item["at"]), str(item["sk"])
 
 
@@ -212,7 +232,7 @@ def is_for(item: Item, run: str) -> bool:
 def events_of(
     tenant: str, run: str, event_name: str, event_key: str
 ) -> Generator[Effect, Any, list[Item]]:
-    """Return the stored events that the execution may use, used and expired ones too."""
+    """Return the stored events that the execution may use, including used and expired ones."""
     partition = keys.event(tenant, event_name, event_key)
     items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
     for item in items:
@@ -221,10 +241,10 @@ def events_of(
 
 
 def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    """Return every stored, unexpired event for the wait that is not used, earliest first.
+    """Return each stored event for the wait that is neither used nor expired, the earliest first.
 
-    Used events stay stored: an execution that receives many would parse all of them, and read the
-    blobs of large ones, at each wait.
+    Used events stay stored. They are filtered before they are parsed: an execution that receives
+    many events would otherwise parse all of them, and read the blobs of large ones, at each wait.
     """
     items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
     found: list[Fact] = []
@@ -241,8 +261,8 @@ def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) 
 # -- control ---------------------------------------------------------------------------------------
 
 
-#: The kind of a control message that requests a retry. A message without a kind requests a stop; so
-#: does a message from a parent execution.
+#: The kind of a control message that requests a retry. A message without a kind is a stop, and so
+#: is a message of the kind PARENT, from a parent execution.
 REDRIVE: Final = "redrive"
 PARENT: Final = "parent"
 PAUSE: Final = "pause"
@@ -250,7 +270,7 @@ RESUME: Final = "resume"
 PRIORITY: Final = "priority"
 SKIP: Final = "skip"
 MIGRATE: Final = "migrate"
-#: Code that does not know these kinds would read their items as stops. Format 2 makes such code
+#: Code that does not know these kinds would read their messages as stops. Format 2 makes that code
 #: refuse the item.
 _CONTROL_FORMAT: Final[Mapping[str, int]] = {
     **dict.fromkeys((PAUSE, RESUME, PRIORITY, SKIP, MIGRATE), 2)
@@ -259,10 +279,10 @@ _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
 
 def control_id(state: Execution | None, now_ms: int, chance: bytes) -> str:
-    """Return an id for a control message, later than all ids that the state has applied.
+    """Return an id for a control message that is greater than all ids which the state has applied.
 
-    An applied id may come from a host whose clock is ahead, or from the same millisecond. A message
-    with an earlier id would be read as already applied, and lost.
+    The host that created an applied id may have a clock that is ahead, or the same millisecond. A
+    message with a smaller id would count as already applied and be lost.
     """
     applied_ms = 0 if state is None else int(state.last_control[:15] or 0)
     return f"{max(now_ms, applied_ms + 1):015d}{chance.hex()[:12]}"
@@ -282,8 +302,8 @@ def control_item(
 
 
 def control_facts(tenant: str, state: Execution) -> FactsResult:
-    """Return the control messages that the state has not applied and can still apply, in the order
-    of their ids.
+    """Return the control messages that the state has not applied and can still apply, by their
+    ids.
     """
     return [fact for _, fact in (yield from stored_control(tenant, state))]
 
@@ -291,8 +311,8 @@ def control_facts(tenant: str, state: Execution) -> FactsResult:
 def stored_control(
     tenant: str, state: Execution
 ) -> Generator[Effect, Any, list[tuple[int, Control]]]:
-    """The same as `control_facts`, each with the time at which it was stored. Not every id contains
-    that time.
+    """Return the same as `control_facts`, each with the time at which it was stored. Not every id
+    contains that time.
     """
     items: Iterable[Item] = yield Query(
         tables.MAIL, keys.inbox(tenant, state.run), begins_with=keys.CONTROL_PREFIX
@@ -313,17 +333,18 @@ def stored_control(
                     fact = _control(control_id, item)
             if _is_open(state, fact, is_paused=is_paused):
                 found.append((stored_ms, fact))
-                # A pause and its resume may both be unread: the second is open after the first.
+                # A pause and its resume may both be unread. The resume can then be applied after
+                # the pause.
                 is_paused = _is_paused_after(fact, is_paused=is_paused)
     return found
 
 
 def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
-    """Return True when the state can apply the control message.
+    """Return True when the state can still apply the control message.
 
-    A retry is open only after the end of the execution. A stop that repeats another stop is never
-    applied. If it counted as unread, a worker would read it again for ever. The same holds for a
-    second pause, and for a resume of an execution that is not paused.
+    A retry can be applied only after the end of the execution. A stop that repeats another one is
+    never applied, nor is a second pause, or a resume of an execution that is not paused. If such a
+    message counted as unread, workers would read it again without end.
     """
     match fact:
         case facts.StopRequested():
@@ -375,7 +396,7 @@ def _control(control_id: str, item: Item) -> Control:
         reason, by = str(item["reason"]), str(item["by"])
         return facts.PriorityRequested(control_id, int(item["priority"]), reason, by)
     if kind not in {None, PARENT}:
-        # A later code has written it. Read as a stop it would end the execution.
+        # A newer release has written it. Read as a stop, it would end the execution.
         raise UnknownKindError("control mail", str(kind))
     return facts.StopRequested(
         control_id,
@@ -410,8 +431,8 @@ def _word(item: Item, name: str) -> str | None:
 
 
 def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
-    """Return the inbox messages of every open wait, for a recovering worker or a wake about
-    events.
+    """Return the inbox messages of every open wait. Used by a recovering worker, and for a wake
+    about events.
     """
     found: list[Fact] = []
     for frame in list(state.frames.values()):

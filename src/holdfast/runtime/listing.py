@@ -1,8 +1,8 @@
 """The list of executions: one entry for each, in a few partitions that all workflows share.
 
-An execution is in the list when it rests for the first time, and when it has ended. Its entry is
-not an item of its own: attributes of a log record put the record into the index `list` of the
-executions table. So an entry costs one index write and no write to the table.
+An execution enters the list when it waits for the first time, and it gets another entry when it has
+ended. An entry is not an item of its own: attributes of a log record put the record into the index
+`list` of the executions table. So an entry costs one index write and no write to the table.
 
     record 4, "Opened"            record 9, the end
     lp = default##open#2          lp = default##done#1
@@ -12,16 +12,17 @@ executions table. So an entry costs one index write and no write to the table.
 **Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status:
 
     group     statuses                     shards   writes a second in one shard
-    open      RUNNING                      4        500, when all rest: 250 in and 250 out
+    open      RUNNING                      4        500, when all wait: 250 in and 250 out
     done      SUCCEEDED                    2        500, when all succeed
     failed    FAILED, TIMED_OUT, ABORTED   2        500, when all fail
 
-These are the figures of 1,000 starts a second. DynamoDB takes 1,000 writes a second in one
+These are the figures for 1,000 starts a second. DynamoDB takes 1,000 writes a second in one
 partition of an index. The shard is a hash of the id, so one busy workflow spreads over all shards,
 and a page of all workflows takes eight queries.
 
-**Scope.** The items of a distributed Map are executions, too. They are listed under their map run
-only, because 10,000 of them would hide everything else. For every other execution it is empty.
+**Scope.** The children of a distributed Map are executions, too. They are listed under their map
+run only, because 10,000 of them would hide everything else. For every other execution the scope is
+empty.
 
 **Pages.** `ls` is start time and id: newest first, and the same in every partition. `read_page`
 reads each partition down to some key and returns the entries above the highest of these keys. The
@@ -30,8 +31,9 @@ next page begins below the last key of this one, so no entry is skipped and none
     partition 0:  9  7  4 |            read down to 4
     partition 1:  8  6  5  3 |         read down to 3     page: 9 8 7 6 5 4, next page: before 4
 
-A filter is applied by DynamoDB after it has read an entry. One query therefore reads at most
-`LIST_READ_MAX` entries; the page may then be short or empty, and still says where to go on.
+DynamoDB applies a filter after it has read an entry. One query therefore reads at most
+`LIST_READ_MAX` entries; the page may then be short or empty, and still says where the next page
+begins.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ from holdfast.runtime.storage import keys
 OPEN: Final = "open"
 DONE: Final = "done"
 FAILED: Final = "failed"
-#: The rows of `wait_rows.py`; they are in the table `mail`.
+#: The partitions of the rows of `wait_rows.py`, which are in the table `mail`.
 WAITS: Final = "waits"
 
-#: The shards of each group. Those of `open` divide `DUE_SHARDS`: the doctor reads the two together.
+#: The number of shards of each group. That of `open` divides `DUE_SHARDS`, because the doctor reads
+#: a shard of the list together with the matching shards of watchdog rows.
 SHARDS: Final[Mapping[str, int]] = {OPEN: 4, DONE: 2, FAILED: 2}
 #: A key that sorts after every key of a list.
 NEWEST: Final = "~"
@@ -65,11 +68,12 @@ NEWEST: Final = "~"
 class ListEntry:
     """One execution as the list shows it. Times are UTC milliseconds.
 
-    `definition` is the beginning of the definition's hash. `machine_name` and the fields after it
-    belong to the execution of a state machine: its name there, version, alias, times redriven.
-    `paused_ms` is the time since which an operator has paused it, None without a pause. `waits` are
-    the subjects of its waits at the record of the entry; `wait_rows.py` has those of later records.
-    `record` is the number of that record.
+    * `definition` is the beginning of the definition's hash.
+    * `machine_name` and the fields after it belong to the execution of a state machine: its name
+      there, version, alias, and how often it was redriven.
+    * `paused_ms` is the time since which an operator has paused it, None without a pause.
+    * `waits` are the subjects of its waits at the record with the entry; `wait_rows.py` has those
+      of later records. `record` is the number of that record.
     """
 
     run: str
@@ -97,7 +101,8 @@ class ListEntry:
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page of the list. `after` is the place at which the next page begins, None when the
-    oldest entry was read. `attributes`: by execution, when the page was found by them.
+    oldest entry was read. `attributes` has the search attributes by execution, when the page was
+    searched by them.
     """
 
     entries: list[ListEntry]
@@ -135,7 +140,9 @@ def entry_of(state: Execution, now_ms: int) -> ListEntry:
 
 
 def attributes_of(tenant: str, entry: ListEntry) -> dict[str, str | int]:
-    """Return the attributes that put a record into the list. The record itself has the status."""
+    """Return the attributes that put a record into the list. The status is already in the
+    record.
+    """
     attributes: dict[str, str | int | None] = {
         resources.LIST_PARTITION: partition_of(tenant, entry),
         resources.LIST_SORT: entry.key,
@@ -195,8 +202,8 @@ def is_open_entry(record: Item) -> bool:
 
 
 def listing(tenant: str, state: Execution, now_ms: int) -> Item:
-    """Return the attributes that list a record: the one that opens the execution, and the one that
-    ends it.
+    """Return the attributes that put the next record into the list: the record that opens the
+    execution, or the one that ends it.
     """
     return attributes_of(tenant, entry_of(state, now_ms))
 
@@ -212,8 +219,8 @@ def partition_of(tenant: str, entry: ListEntry) -> str:
 def partitions_of(
     tenant: str, statuses: Iterable[str] = STATUSES, workflow: str | None = None
 ) -> list[str]:
-    """Return the partitions of the list that hold executions of these statuses. `workflow` matters
-    only for a map run.
+    """Return the partitions of the list with executions of these statuses. `workflow` is used only
+    for the children of a map run, which have partitions of their own.
     """
     groups = dict.fromkeys(map(_group_of, statuses))
     scope = "" if workflow is None else _scope_of(workflow)
@@ -278,10 +285,11 @@ def read_page(
     limit: int,
     now_ms: int,
 ) -> Generator[Effect, Any, Page]:
-    """Return up to `limit` entries below the key `before`, newest first. `since`: no key below it.
+    """Return up to `limit` entries below the key `before`, newest first, and none below the key
+    `since`.
 
-    One query for each partition, side by side: eight for all statuses. The list may be a moment
-    behind its table.
+    This takes one query for each partition, in parallel: eight for all statuses. The index may be a
+    moment behind the table.
     """
     wanted = tuple(statuses)
     if workflow is not None:
@@ -302,7 +310,9 @@ def read_page(
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
-    """Return the newest entries down to `read_to`, the highest key at which a source stopped."""
+    """Return the newest entries down to `read_to`: the highest of the keys at which the queries
+    stopped.
+    """
     found = sorted(
         (entry for entry in entries if entry.key >= read_to),
         key=lambda entry: entry.key,
@@ -314,7 +324,7 @@ def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
 
 
 def is_kept(entry: ListEntry, now_ms: int) -> bool:
-    """Return True when the log behind a list entry certainly still exists."""
+    """Return True when the log of a list entry certainly still exists."""
     stopped_ms = entry.stopped_ms
     return stopped_ms is None or now_ms - stopped_ms < ENDED_RETENTION_SECONDS * 1_000
 
@@ -322,7 +332,8 @@ def is_kept(entry: ListEntry, now_ms: int) -> bool:
 def without_stale(entries: list[ListEntry]) -> list[ListEntry]:
     """Return one entry for each execution.
 
-    Between the end's record and `Unlist` an execution has two entries. The end's own is right.
+    After the record of the end is stored and before `Unlist`, an execution has two entries. The
+    entry of the end is kept.
     """
     chosen: dict[str, ListEntry] = {}
     for entry in entries:

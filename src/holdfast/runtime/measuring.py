@@ -1,17 +1,17 @@
-"""Measurements of executions, read from the events of a commit.
+"""Measurements of executions, computed from the events of a commit.
 
-Everything here is in memory when a worker has stored a record, or when the sweeper has loaded a
-log, so a measurement costs no call. `Measure` adds up; one line is written at the end of the
+All the data is in memory when a worker has stored a record, or when the sweeper has loaded a log,
+so a measurement costs no call. `Measure` adds values up; one line is written at the end of the
 invocation (`aws/telemetry.py`).
 
-    scheduler lag    an attempt's lease begins      less the time at which the attempt was due
-                     record 0 is decided            less the time of the start request
-    timer lag        the event WaitStateExited      less the due time of the timer
+    scheduler lag    an attempt's lease begins      minus the time at which the attempt was due
+                     record 0 is decided            minus the time of the start request
+    timer lag        the event WaitStateExited      minus the due time of the timer
     retries          an attempt after a failure, by task and by the name of its error
-    leases expired   a worker has taken the attempt of a lost worker
+    leases expired   a worker has taken over the attempt of a crashed worker
     operator actions retry, skip, pause, resume, priority, fork and migrate, by their events
 
-A record that loses its race is not measured. The record that replaces it is.
+A record whose commit is refused is not measured. The record that was stored instead is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _ACTIONS: Final = {
     "ExecutionForked": "fork",
     "Migrated": "migrate",
 }
-#: The form of an error name: a Python class or a name in a definition. A Fail state may compute it
-#: from data, which must not be logged: such a text is seldom a name.
+#: The form of an error name: a Python class, or a name in a definition. A Fail state may compute
+#: the name from data of the execution, which must not be logged; such a text rarely has this form.
 _ERROR_NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _NO_NAME: Final = "(not a name)"
 _TASK_PREFIX: Final = "task:"
@@ -48,7 +48,7 @@ _FAILURES: Final = ("ExecutionFailed", "ExecutionTimedOut")
 
 
 def labels_of(state: Execution) -> Labels:
-    """Return the labels of the execution: its workflow, or the state machine that it runs."""
+    """Return the labels of the execution: its workflow, or its state machine."""
     if state.origin is None:
         return Labels(workflow=state.workflow)
     return Labels(state_machine=state.workflow)
@@ -62,7 +62,7 @@ def begun(state: Execution, asked_ms: int, now_ms: int) -> NoResult:
 
 
 def committed(before: Execution | None, step: Transition) -> NoResult:
-    """Measure a record that was stored. `before` is the state without it."""
+    """Measure a record that was stored. `before` is the state before it."""
     labels = labels_of(step.state)
     events = _own_events(step.events)
     durable = sum(event.type in DURABLE_EVENTS for event in events)
@@ -79,7 +79,7 @@ def committed(before: Execution | None, step: Transition) -> NoResult:
 
 
 def conflict(state: Execution) -> Measure:
-    """Return the measurement of an append that another worker's record has refused."""
+    """Return the measurement of a refused commit: another worker committed first."""
     return Measure(resources.METRIC_APPEND_CONFLICTS, 1, labels=labels_of(state))
 
 
@@ -96,19 +96,23 @@ def checked(state: Execution, now_ms: int) -> NoResult:
 
 
 def _target(subject: Subject) -> str:
-    """Return the target, unless it may be the name of a person."""
+    """Return the target, except where it may be the name of a person."""
     is_person = subject.kind is WaitKind.ASK and not subject.target.startswith(_ROLE_PREFIX)
     return "" if is_person else subject.target
 
 
 def _own_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events without those that a fork has copied, which were measured at its origin."""
+    """Return the events without those that a fork has copied: they were measured in the original
+    execution.
+    """
     forked = [number for number, event in enumerate(events) if event.type == "ExecutionForked"]
     return events[forked[-1] :] if forked else events
 
 
 def _failures(events: Sequence[Event], labels: Labels) -> NoResult:
-    """Measure retries and the end of the execution, with the task and the error that led there."""
+    """Measure the retries and the end of the execution, with the task and the error that caused
+    them.
+    """
     errors: dict[str, str] = {}
     tasks: dict[str, str] = {}
     last_task = ""
@@ -144,15 +148,15 @@ def _frame_before(before: Execution | None, event: Event) -> Frame | None:
 
 
 def _since(waiting: WaitingFor, event: Event, labels: Labels) -> Iterator[Measure]:
-    """Yield how late an event came, when the frame's wait had a due time for it."""
+    """Yield how late an event came, if the frame's wait had a due time for it."""
     match waiting:
         case Timer(_, due_ms) if event.type == "WaitStateExited":
             yield _seconds(resources.METRIC_TIMER_LAG, event.at_ms - due_ms, labels)
         case Attempt() if event.type == "Claimed":
             if event.holdfast["takeovers"] > waiting.takeovers:
                 yield Measure(resources.METRIC_LEASES_EXPIRED, 1, labels=labels)
-            # Skip attempts with a lease, which began in time, and waits at a limit, which have
-            # their own metric.
+            # Skip attempts with a lease, because they began in time. Skip attempts that wait at a
+            # limit, because they have a metric of their own.
             elif waiting.claim is None and waiting.queued is None:
                 yield _seconds(resources.METRIC_SCHEDULER_LAG, event.at_ms - waiting.due_ms, labels)
 

@@ -1,6 +1,7 @@
-"""The bodies of work messages. Each carries its format; a newer one is given back unread.
+"""The bodies of work messages. Each one contains its format. A worker returns a message of a newer
+format to the queue unread.
 
-A message wakes an execution; it never decides. `hint` only says how much of the log to read.
+A message only wakes an execution; it decides nothing. `hint` says how much of the log to read.
 """
 
 from __future__ import annotations
@@ -15,33 +16,40 @@ from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode
 
 FORMAT: Final = 1
-#: The format of the start of a fork: older code would begin the execution from its first state.
+#: The format of the start of a fork. Older code would begin the execution from its first state, so
+#: the format makes it return the message.
 FORMAT_FORK: Final = 2
-_FORMAT_NEWEST: Final = FORMAT_FORK
+#: The format of the kinds `archive` and `remind`, which older code does not know.
+FORMAT_KINDS: Final = 3
+_FORMAT_NEWEST: Final = FORMAT_KINDS
 
 START: Final = "start"
 WAKE_TIMER: Final = "wake.timer"
 WAKE_MAIL: Final = "wake.mail"
 GO: Final = "go"
 RECOVER: Final = "recover"
-#: A gate has let a waiting attempt begin.
+#: A gate (a limit) has let a waiting attempt begin.
 WAKE_GRANT: Final = "wake.grant"
-#: Serves the queue of a gate; it names no execution.
+#: Lets attempts in the queue of a gate begin. The message names no execution.
 TICK: Final = "tick"
-#: A nominal time of a schedule has come; it names no execution.
+#: A nominal time of a schedule has come. The message names no execution.
 SCHEDULE: Final = "schedule"
-#: A page of due rows, which a worker works off for the sweeper; it names no execution.
+#: A worker processes a page of due rows for the sweeper. The message names no execution.
 SWEEP: Final = "sweep"
-#: Kinds of messages that belong to no execution. The gate, the schedule or the next sweep sends a
-#: lost message again.
-OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP})
-#: The value of `wake.mail` for events: every open wait for an event reads its stored events.
+#: A worker archives a page of ended executions. The message names no execution.
+ARCHIVE: Final = "archive"
+#: A reminder of an open question is due.
+REMIND: Final = "remind"
+#: The kinds of messages that belong to no execution. If such a message is lost, the gate, the
+#: schedule or the next sweep sends it again.
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
+#: The key in a wake about events: the worker reads the stored events of every wait for an event.
 EVENT_MAIL: Final = "e"
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The newest record and the newest snapshot that the sender had read or written."""
+    """The newest record and the newest snapshot that the sender of the message knew."""
 
     sequence: int
     snapshot: int
@@ -53,16 +61,17 @@ def _body(kind: str, tenant: str, run: str, hint: Hint | None, **fields: Any) ->
 
 
 def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """`fields`: workflow, definition, name?, input or ref, t0, of?, released?, held?, priority?
+    """Return a start message. `fields`: workflow, definition, name?, input or ref, t0, of?,
+    released?, held?, priority?
 
-    `held`: the worker begins the log and evaluates no state before it has read the inbox.
+    `held`: the worker begins the log, but evaluates no state before it has read the inbox.
     """
     return _body(START, tenant, run, None, **fields)
 
 
 def fork(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """The start of an execution that begins as a copy of another one. `fields`: as of `start`;
-    `input` is the request of the fork.
+    """Return the start message of an execution that begins as a copy of another one. `fields` are
+    those of `start`; `input` is the request of the fork.
     """
     return {**start(tenant, run, **fields), FORMAT_FIELD: FORMAT_FORK, "fork": True}
 
@@ -75,28 +84,37 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
     return _body(WAKE_MAIL, tenant, run, None, key=key)
 
 
+def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
+    """`event`: id, at, name, key of the stored event, for a worker that finds the execution
+    ended.
+    """
+    return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
+
+
 def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
     return _body(GO, tenant, run, hint, **{"from": owner})
 
 
 def wake_grant(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
-    """A wake for an attempt that was let in. `fields`: entry, attempt, gate, own (of the permit, ""
-    for a token), until (of a token).
+    """Return a wake for an attempt that a gate has let in. `fields`: entry, attempt, gate, own (the
+    owner of the permit, "" for a token), until (of a token).
     """
     return _body(WAKE_GRANT, tenant, run, None, **fields)
 
 
 def tick(gate: str, chain: int) -> dict[str, Any]:
-    """A tick of a dispenser. `chain`: the number of the tick; an older one is dropped."""
+    """Return a message that serves the queue of a gate. `chain` is its number: when a newer one has
+    been sent, this one is dropped.
+    """
     return {FORMAT_FIELD: FORMAT, "k": TICK, "t": keys.TENANT_DEFAULT, "gate": gate, "chain": chain}
 
 
 def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
-    """A page of the due rows of a shard: those after one key, up to another. Older code gives the
-    message back, because it has a newer format.
+    """Return a message to process due rows of a shard: those after the key `after`, up to `until`.
+    It has a newer format, so that older code, which does not know it, returns it to the queue.
     """
     return {
-        FORMAT_FIELD: _FORMAT_NEWEST,
+        FORMAT_FIELD: FORMAT_FORK,
         "k": SWEEP,
         "t": keys.TENANT_DEFAULT,
         "shard": shard,
@@ -106,37 +124,51 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
     }
 
 
+def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
+    """A page of the rows of ended executions: those after one key, up to another."""
+    page = sweep(shard, after, until, now_ms)
+    return {**page, FORMAT_FIELD: FORMAT_KINDS, "k": ARCHIVE}
+
+
+def remind(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+    """Return a message to remind of a question. `fields`: entry, attempt, ask (the sort key of the
+    question's row), due (its deadline), ahead (how long before the deadline, in milliseconds).
+    """
+    return {**_body(REMIND, tenant, run, None, **fields), FORMAT_FIELD: FORMAT_KINDS}
+
+
 def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
     return {FORMAT_FIELD: FORMAT, "k": SCHEDULE, "t": tenant, "schedule": name, "due": due_ms}
 
 
 def recover(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """A message that recovers one execution.
+    """Return a message that recovers one execution.
 
-    `of`: the ids of the messages that it replaces: dead letters, except for a message that
-    continues alone, and messages whose workers handed over to it. `released`: how many of them do
-    not count as rounds.
+    `of` are the ids of the messages that it replaces: dead letters, a message whose work continues
+    in the queue for single messages, and messages whose workers handed an attempt on. `released` is
+    the number of them that do not count as rounds of a dead letter.
     """
     return _body(RECOVER, tenant, run, None, of=list(of), released=released)
 
 
 def renew(tenant: str, run: str, of: tuple[str, ...] = (), released: int = 0) -> dict[str, Any]:
-    """A message that requests a new snapshot and forbids evaluation, because evaluation may have
-    crashed workers.
+    """Return a message that requests a new snapshot without evaluating a state, because the
+    evaluation may have crashed workers.
     """
     return {**recover(tenant, run, of, released), "held": True}
 
 
 def require_readable(body: Any) -> Mapping[str, Any]:
-    """Return the message. Raises NewerFormatError for a newer message, HoldfastBug for a message of
-    another sender.
+    """Return the message. Raises NewerFormatError for a newer format, HoldfastBug for a message
+    that Holdfast did not send.
     """
     if not isinstance(body, dict):
         raise HoldfastBug("a work message is not a JSON object")
     found = body.get(FORMAT_FIELD)
     if isinstance(found, int) and found > _FORMAT_NEWEST:
         raise NewerFormatError("a work message", found, _FORMAT_NEWEST)
-    # The content is not shown: another sender wrote it, and many people read logs.
+    # Do not show the content: another sender wrote it, it may be private, and many people read
+    # logs.
     if type(found) is not int or found < FORMAT:
         raise HoldfastBug("a work message has no format number")
     kind = body.get("k")
@@ -153,7 +185,7 @@ def require_readable(body: Any) -> Mapping[str, Any]:
 
 ValueCheck: TypeAlias = Callable[[Any], bool]
 
-#: Times and numbers have to fit into keys, which have 15 digits for them.
+#: Times and numbers become parts of keys, which have 15 digits for them.
 _NUMBER_MAX: Final = 10**15 - 1
 
 
@@ -186,7 +218,7 @@ def _optional(is_right: ValueCheck) -> ValueCheck:
 
 
 def _holding(**fields: ValueCheck) -> ValueCheck:
-    """Return a check for an object with these fields and any others."""
+    """Return a check for an object with these fields, and any others."""
     return lambda value: (
         isinstance(value, dict)
         and all(is_right(value.get(name)) for name, is_right in fields.items())
@@ -222,7 +254,10 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "parent": _optional(_holding(run=_is_text, entry=_is_number, attempt=_is_number)),
     },
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
-    WAKE_MAIL: {"key": _is_text},
+    WAKE_MAIL: {
+        "key": _is_text,
+        "event": _optional(_holding(id=_is_text, at=_is_number, name=_is_text, key=_is_text)),
+    },
     GO: {"from": _is_text},
     WAKE_GRANT: {
         "entry": _is_number,
@@ -230,6 +265,13 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "gate": _is_text,
         "own": _is_text,
         "until": _is_number,
+    },
+    REMIND: {
+        "entry": _is_number,
+        "attempt": _is_number,
+        "ask": _is_text,
+        "due": _is_number,
+        "ahead": _is_number,
     },
     RECOVER: {"held": _optional(lambda value: value is True), "from": _optional(_is_text)},
 }
@@ -255,6 +297,7 @@ _FIELDS: Final = {
     TICK: tuple(_TICK.items()),
     SCHEDULE: tuple(_SCHEDULE.items()),
     SWEEP: tuple(_SWEEP.items()),
+    ARCHIVE: tuple(_SWEEP.items()),
 }
 
 
@@ -264,12 +307,13 @@ def hint_of(body: Mapping[str, Any]) -> Hint | None:
 
 
 def replaced_by(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the ids of the messages, mostly dead letters, that the message replaces."""
+    """Return the ids of the messages that this message replaces; most of them are dead letters."""
     return tuple(body.get("of") or ())
 
 
 def released_of(body: Mapping[str, Any]) -> int:
-    """Return how many of the replaced messages do not count as rounds, although their leases are
-    void: dead letters from before a release from quarantine, and messages that continued alone.
+    """Return how many of the replaced messages do not count as rounds of a dead letter. Leases that
+    were taken under them may still be taken over. These messages are dead letters from before a
+    release from quarantine, and messages whose work continues in the queue for single messages.
     """
     return int(body.get("released") or 0)

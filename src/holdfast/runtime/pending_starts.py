@@ -1,21 +1,21 @@
-"""Rows of accepted starts: by them the sweeper finds a start whose message was lost.
+"""Rows of accepted starts. With them the sweeper finds a start whose message was lost.
 
 A start is accepted when it is stored. The start message makes a worker begin the execution soon,
-but SQS may lose it: an operator purges the queue. So each start puts a row first, with everything
-that the message holds. The sweeper reads the rows in the order of time, once each, when they are
-`FIRST_MS` old (`maintenance/lost_starts.py`):
+but SQS may lose it, for example when an operator purges the queue. So each start first puts a row
+with the whole content of the message. The sweeper reads the rows in the order of time, once each,
+when they are `FIRST_MS` old (`maintenance/lost_starts.py`):
 
     10:00:00  the API puts the row 10:00:00#T#run, sends the message, answers the caller
     10:00:01  a worker begins the log
-    10:16:00  the sweeper reads the row: the execution has ended, or its watchdog row guards it
+    10:16:00  the sweeper reads the row: the execution has ended, or has a watchdog row
               otherwise it sends the message again, and puts a row for the next check
 
-**The price.** One write for each start, and one read. The sweeper keeps in one item for each shard
-up to where it has read, so it deletes no rows; TTL does.
+**Cost.** One write for each start, and one read. The sweeper stores for each shard the key up to
+which it has read, so it deletes no rows; TTL does.
 
-**A late put.** A row that arrives behind that place is never read. The place is always `FIRST_MS`
-in the past, and the API's function ends after half a minute. A caller without an answer starts
-again, and that start puts a row of its own time.
+**A late put.** The sweeper never reads a row that is put below that key. The key is always at least
+`FIRST_MS` in the past, and the API's function ends after half a minute, so its row cannot be that
+late. A caller that got no answer starts again, and that start puts a row with its own time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 
-#: A worker has 15 minutes for a message. After that the execution is opened or has ended, or its
-#: message still waits in the queue, or is lost.
+#: A worker has 15 minutes for a message. After that, the execution is opened or has ended; or its
+#: message still waits in the queue or is lost.
 FIRST_MS: Final = 15 * 60_000
 
 
@@ -42,8 +42,8 @@ def shard_of(run: str) -> int:
 
 
 def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
-    """Put the row of a start message. `stored_input`: the partition of the row that holds the
-    input already; the row of the start then leaves it out.
+    """Put the row of a start message. `stored_input` is the partition of another row that already
+    contains the input; this row then leaves the input out.
     """
     now_ms = yield Clock()
     yield Put(tables.MAIL, _item_of(body, now_ms, stored_input))
@@ -66,7 +66,7 @@ def _item_of(body: Mapping[str, Any], at_ms: int, stored_input: str | None) -> I
 
 
 def message_of(row: Item) -> Generator[Effect, Any, Mapping[str, Any]]:
-    """Return the start message. Raises HoldfastBug for a row of another form."""
+    """Return the start message of the row. Raises HoldfastBug for a malformed row."""
     require_format(row, "the row of a start")
     with reading("the row of a start"):
         body, stored = json.loads(str(row["body"])), row

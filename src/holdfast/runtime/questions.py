@@ -1,18 +1,19 @@
 """The inbox of people: one row for each open question.
 
-The log has everything about a question. The row is for finding it: by its assignee, by its
-workflow, the oldest first. The worker puts it after the record that asks, and deletes it after the
-record that ends the wait, whatever ended it: an answer, a time-out, a stop, a lost race.
+The log has all the data of a question. The row makes it possible to find the question: by its
+assignee, by its workflow, the oldest first. The worker puts the row after the commit of the record
+with the question. It deletes the row after the record that ends the wait, whatever ended it: an
+answer, a time-out, a stop, or the end of its branch.
 
     ask(...)  ─► record ─► row in `T#ask#<shard>`     sort key: assignee, age, execution, entry
     answered  ─► record ─► the row is deleted
 
-The API deletes the row, too, once it has stored an answer. So a row without a question is left only
-when a worker crashes right after the record of a stop or a lost race. Such a row is listed until
-its deadline, or until TTL deletes it; describing it says that the question is over.
+The API deletes the row, too, when it has stored an answer. So a row without a question remains only
+when a worker crashes directly after the record of another end. It is listed until its deadline, or
+until TTL deletes it; its description says that the question has ended.
 
-A question that is delegated keeps its row, because the worker deletes that key. The row names the
-new assignee (`to`), and a second row, the pointer, stands in that assignee's inbox.
+A delegated question keeps its row, because the worker deletes the row by that key. The row names
+the new assignee (`to`), and a second row, the pointer, is in the inbox of that assignee.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.sealed import hidden
 
-#: The length to which a row cuts a title: lists show the row, and the log has the whole title.
+#: Longer titles are cut in the row, which lists show. The log has the whole title.
 _TITLE_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One row. `own`: in a pointer the sort key of the question's own row, else "".
+    """One row. `own` is "" in the row of a question; in a pointer it is the sort key of the
+    question's row.
 
-    A row of a question. `claimed_by`: the person who works on it, "" for none. `delegated_to`: its
-    present assignee, "" if that is `assignee`. `name`: the execution's name, "" for none.
+    `claimed_by`: the person who works on the question, "" for none. `delegated_to`: its present
+    assignee, "" if that is `assignee`. `name`: the name of the execution, "" for none.
     """
 
     sk: str
@@ -67,9 +69,9 @@ def question_id(run: str, entry: int, attempt: int) -> str:
 
 
 def open_row(tenant: str, state: Execution, command: OpenQuestion, now_ms: int) -> NoResult:
-    """Put the row, unless it is there: a row that was claimed or delegated stays as it is.
+    """Put the row, unless it exists: a row that was claimed or delegated stays unchanged.
 
-    A question without a deadline may be open for years, so its row is kept for long from now on.
+    A question without a deadline may be open for years, so its row has a long lifetime.
     """
     ends_ms = command.due_ms or now_ms + 1_000 * QUESTION_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + EVENT_RETENTION_SECONDS
@@ -131,7 +133,7 @@ def question_from(item: Mapping[str, Any]) -> Question:
 
 
 def shown(question: Question) -> dict[str, Any]:
-    """Return the question as the API lists it, and as the bus announces it."""
+    """Return the question as the API lists it, and as the event on the event bus describes it."""
     found: dict[str, Any] = {
         "question": question.id,
         "title": question.title,
@@ -150,7 +152,9 @@ def shown(question: Question) -> dict[str, Any]:
 
 
 def pointer_of(own: Item, assignee: str) -> Item:
-    """Return the row that shows a delegated question to its new assignee. `own`: its own row."""
+    """Return the row that shows a delegated question to its new assignee. `own` is the question's
+    own row.
+    """
     row = question_from(own)
     sk = keys.question(assignee, row.since_ms, row.run, row.entry, row.attempt)
     kept = {name: value for name, value in own.items() if name not in ("cb", "ca", "to")}

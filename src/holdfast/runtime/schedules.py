@@ -1,45 +1,54 @@
-"""Schedules as they are stored: one item each, and one row on the sweeper's due index.
+"""Schedules as they are stored: one item each, and one row in the sweeper's index of due rows.
 
-    item   T#sch · NAME                  the rule, what it starts, and how far it has come
+    item   T#sch · NAME                  the rule, what it starts, and how far it was processed
     row    ~due#<shard> · <look>#T#NAME#s
 
 The sweeper reads the row a minute before the next nominal time and sends a message that arrives at
-it. A worker then decides, starts the executions, and stores how far the schedule has come:
+that time. A worker then decides, starts the executions, and stores the progress of the schedule:
 
     08:59  sweeper: row ─► message with a delay of 60 s ─► row to 09:01
     09:00  worker: start `report-20260329T0700Z` ─► item: next is tomorrow, 09:00
     09:01  sweeper: row ─► nothing is due ─► row to tomorrow, 09:00
 
-The name of the execution holds the nominal time, so a worker that repeats a decision starts the
-same execution. The item is stored last, under the version that was read. The row lives as long as
-the item: without a nominal time it is read once an hour.
+The name of the execution contains the nominal time, so a worker that repeats a decision starts the
+same execution. The item is stored last, if its version is still the one that was read. The row
+exists as long as the item: without a next nominal time it is read once an hour.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from holdfast.core.schedules import Policy, Progress, Rule, due_ms
-from holdfast.limits import DUE_SHARDS, SCHEDULE_BURST_MAX, SWEEP_AHEAD_SECONDS, SWEEP_SECONDS
+from holdfast.errors import HoldfastError, is_damage
+from holdfast.limits import (
+    DUE_SHARDS,
+    SCHEDULE_BURST_MAX,
+    START_RESENT_SECONDS_MAX,
+    SWEEP_AHEAD_SECONDS,
+    SWEEP_SECONDS,
+)
 from holdfast.runtime.effects import Effect, Get, Item, NoResult, Put, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
+from holdfast.runtime.storage.log import Log
 
 _MINUTE_MS: Final = SWEEP_SECONDS * 1_000
 _AHEAD_MS: Final = SWEEP_AHEAD_SECONDS * 1_000
 #: The interval at which the sweeper reads the row of a schedule without a next nominal time.
 _HOUR_MS: Final = 3_600_000
+_FAILED: Final = frozenset({"FAILED", "TIMED_OUT"})
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is declared, in code or by a command. `input`: the arguments, in the form of their type.
-    `time_as`: the parameter that gets the nominal time.
+    """A schedule as declared, in code or by a command. `input` are the arguments, in the form of
+    their types. `time_as` names the parameter that gets the nominal time.
     """
 
     workflow: str
@@ -57,8 +66,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """A schedule as stored. `is_code`: the code declares it. `paused_by`, `paused_ms`, `reason`:
-    those of the last pause or resume. `rv`: the version of the item.
+    """A schedule as stored. `is_code`: the code declares it. `paused_by`, `paused_ms` and `reason`
+    are those of the last pause or resume. `rv` is the version of the item.
     """
 
     tenant: str
@@ -80,14 +89,14 @@ class StoredSchedule:
 
     @property
     def has_work_now(self) -> bool:
-        """Return True when nominal times wait for a running execution or a backfill, and not for
-        their time.
+        """Return True when there is work at once: nominal times that wait for a running execution,
+        or a range of past times to make up for.
         """
         waits = bool(self.progress.queued) or self.progress.backfill is not None
         return waits and not self.progress.is_paused
 
     def look_ms(self, now_ms: int) -> int:
-        """Return when the sweeper reads the row next."""
+        """Return the time at which the sweeper reads the row next."""
         soon_ms = (now_ms + _AHEAD_MS) // _MINUTE_MS * _MINUTE_MS + _MINUTE_MS
         if self.has_work_now:
             return soon_ms
@@ -146,7 +155,7 @@ def find(tenant: str, name: str) -> Generator[Effect, Any, StoredSchedule | None
 
 
 def all_of(tenant: str) -> Generator[Effect, Any, list[StoredSchedule]]:
-    """Return the schedules of a tenant, by name."""
+    """Return the schedules of a tenant, sorted by name."""
     return [read(item) for item in (yield Query(tables.MAIL, keys.schedules(tenant)))]
 
 
@@ -163,8 +172,8 @@ def shard_of(name: str) -> int:
 
 
 def row_of(tenant: str, name: str, look_ms: int, made_ms: int) -> Item:
-    """Return the row. `made_ms`: the row of a schedule without an item is kept for an hour, because
-    the item is stored after it.
+    """Return the row. `made_ms` is the time at which the row was first written: a row without a
+    schedule is kept for an hour, because the schedule is stored after its row.
     """
     return {
         "pk": keys.due_partition(shard_of(name)),
@@ -177,8 +186,34 @@ def row_of(tenant: str, name: str, look_ms: int, made_ms: int) -> Item:
 
 
 def put_row(tenant: str, name: str, now_ms: int) -> NoResult:
-    """Put a row that the next sweep reads. A second row of one schedule moves to the place of the
-    first.
+    """Put a row that the next sweep reads. If the schedule already has a row, the two become one
+    when the sweeper moves both to the same time.
     """
     look_ms = now_ms // _MINUTE_MS * _MINUTE_MS + _MINUTE_MS
     yield Put(tables.MAIL, row_of(tenant, name, look_ms, now_ms))
+
+
+def running(
+    tenant: str, runs: Iterable[str], now_ms: int, formats: Formats
+) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
+    """Return the executions that still run, and whether another one has failed."""
+    found, has_failed = list[str](), False
+    for run in runs:
+        log = Log(tenant, run, "schedule", "", formats)
+        try:
+            yield from log.load()
+        except HoldfastError as error:
+            if not is_damage(error):
+                raise
+            continue
+        if log.state is None:
+            # An execution without a log: its start may still wait in the queue. Later, the log is
+            # absent because TTL has deleted it.
+            age_ms = now_ms - keys.minted_ms(run)
+            is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
+        else:
+            is_running = not log.state.is_ended
+            has_failed |= log.state.status in _FAILED
+        if is_running:
+            found.append(run)
+    return tuple(found), has_failed

@@ -1,30 +1,32 @@
 """The index of search attributes: one row for each value of each execution.
 
-People look for the orders of one customer. A filter over the whole list would read every execution
-for that. So an execution that enters the list writes one *value row* for each of its attributes,
-in the table `mail`:
+Users search for the orders of one customer. A filter over the whole list would read every execution
+for that. So an execution that enters the list writes one *value row* for each of its attributes, in
+the table `mail`:
 
     T#at#customer#2 · s9f86d081884c7d65#001767225600000#<run>      values: all attributes
       the partition: attribute, shard of the execution
       the sort key: the encoded value, then the key of the list
 
-A value row says nothing of the status: a reader finds the execution's entry in the list by the key
-that ends the row (`searching.py`). So the row does not change when the execution ends.
+A value row does not contain the status. A reader finds the execution's entry in the list by the key
+at the end of the row's sort key (`searching.py`). So the row does not change when the execution
+ends.
 
 **Changes.** A workflow may change an attribute while it runs (`note`). The execution then writes a
 value row for the new value, and one row with all present values:
 
     T#atn#<run> · -            the present values; `seq` counts the changes
 
-A reader takes the values of this row in place of those in a value row. So a value row of an old
-value finds nothing, even if a frozen worker has written it again.
+A reader uses the values of this row instead of those in a value row. So a value row of an old value
+finds nothing, even if a worker that was suspended has written it again.
 
 Rules of this file:
 * Rows are written after the commit of their record. After a crash between the two, a recovery or
   the sweeper's next check writes them.
-* A condition on `seq` keeps a worker that was frozen from replacing the rows of a later change.
+* A condition on `seq` prevents that a worker that was suspended replaces the rows of a later
+  change.
 * An execution without attributes costs nothing. One with k attributes costs k writes when it enters
-  the list: when it first rests, or when it ends without a rest.
+  the list: when it first waits, or when it ends without a wait.
 * The rows live for 180 days. An open execution writes them again when its list entry moves because
   of its age (`Log.is_aging`).
 """
@@ -50,7 +52,7 @@ Writes = Generator[Effect, Any, None]
 VALUES: Final = "values"
 WORKFLOW: Final = "wf"
 SEQUENCE: Final = "seq"
-#: Whole numbers beyond this one share the place of the largest one.
+#: Larger whole numbers have the same place in the order as this one.
 _NUMBER_MAX: Final = 10**18
 _DIGITS: Final = 19
 _HASH_CHARACTERS: Final = 16
@@ -60,9 +62,9 @@ _HASH_CHARACTERS: Final = 16
 
 
 def put_new(log: Log, before: Execution | None, now_ms: int, *, is_listed: bool) -> Writes:
-    """Write the rows that the newest record requires. `is_listed`: it has a list entry.
+    """Write the rows that the newest record requires. `is_listed`: the record has a list entry.
 
-    `before` is the state whose rows exist; None when all are to be written.
+    `before` is the state whose rows exist; None when all rows are to be written.
     """
     assert log.state is not None
     after = log.state
@@ -80,7 +82,7 @@ def put_new(log: Log, before: Execution | None, now_ms: int, *, is_listed: bool)
 
 
 def repair(log: Log) -> Writes:
-    """Write the rows that a crashed worker did not write. Costs a read for an execution with
+    """Write the rows that a crashed worker did not write. Costs one read, if the execution has
     attributes.
     """
     state = log.state
@@ -89,7 +91,7 @@ def repair(log: Log) -> Writes:
     if not (state.is_opened or state.is_ended):
         return
     if state.notes:
-        # The row of changes is written last, so it proves the others.
+        # The row with all present values is written last. If it exists, the other rows exist, too.
         found = yield Get(tables.MAIL, keys.search_changes(log.tenant, log.run), keys.ONLY)
         is_complete = found is not None and int(found[SEQUENCE]) >= state.notes
     else:
@@ -120,8 +122,8 @@ def _put_changes(log: Log, state: Execution, now_ms: int) -> Writes:
 
 
 def _expire_old_values(log: Log, known: Mapping[str, Attribute], now_ms: int) -> Writes:
-    """Let TTL delete the rows of replaced values. A worker that was frozen may have replaced one of
-    a later change, so the condition is on `seq`.
+    """Let TTL delete the rows of replaced values. A worker that was suspended may overwrite the row
+    of a later change here, so the update has a condition on `seq`.
     """
     assert log.state is not None
     state = log.state
@@ -161,7 +163,9 @@ def _value_key(log: Log, state: Execution, name: str, attribute: Attribute) -> t
 
 
 def encoded(kind: AttributeKind, value: str | int | bool) -> str:
-    """Return the text by which rows with this value sort. Numbers and times keep their order."""
+    """Return the text by which the rows of this value are sorted. Numbers and times keep their
+    order.
+    """
     match kind:
         case "str":
             return f"s{hashlib.sha256(str(value).encode()).hexdigest()[:_HASH_CHARACTERS]}"

@@ -1,7 +1,7 @@
-"""Events on the bus about executions: that one runs, and how it ended.
+"""Events on the event bus about executions: that an execution has begun, and how it ended.
 
 Only standard executions of state machines have them, as on AWS. The worker publishes an event after
-the commit of the beginning or the end. A recovery publishes it again, so it may come twice.
+the commit of the begin or the end. A recovery publishes it again, so an event may come twice.
 Source: AWS docs, "Automating Step Functions event delivery with EventBridge".
 """
 
@@ -18,8 +18,8 @@ from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.json_values import json_text
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
-#: AWS reserves this source for its own events: only the local stack, which publishes to no bus of
-#: AWS, may use it.
+#: AWS reserves this source for its own events. Only the local stack may use it, because it
+#: publishes to no event bus of AWS.
 AWS_SOURCE: Final = "aws.states"
 OWN_SOURCE: Final = "holdfast.states"
 
@@ -29,9 +29,9 @@ BEGINNINGS: Final = frozenset({"ExecutionStarted", "ExecutionRedriven"})
 def publish(
     state: Execution, events: Iterable[Event], source: str | None
 ) -> Generator[Effect, Any, None]:
-    """Publishes the events that begin or end the execution of `state`.
+    """Publish the events that begin or end the execution of `state`.
 
-    `source`: the source of the events on the bus; None: no events.
+    `source` is the source of the events on the event bus; None: events are not published.
     """
     for event in events:
         if event.type in BEGINNINGS:
@@ -43,11 +43,11 @@ def publish(
 def publish_folded(
     state: Execution, record: Record, newest: int, source: str | None
 ) -> Generator[Effect, Any, None]:
-    """Publish the events of a record that is stored with a snapshot; the state shows which they
-    were.
+    """Publish the events of a record that has a snapshot in place of its events; the state says
+    which they were.
 
-    A record that only renews a retried execution cannot be told from the record of the retry, so
-    its event is sent again.
+    If the record only renewed the log of a retried execution, it looks like the record of the
+    retry, so the event of the retry is published again.
     """
     if state.is_ended and record.sequence == newest:
         yield from _tell(state, record.at_ms, source)
@@ -56,7 +56,7 @@ def publish_folded(
 
 
 def is_heard_of(state: Execution) -> bool:
-    """Return True when any event of the execution is published to the bus."""
+    """Return True when events of the execution are published to the event bus."""
     return state.origin is not None and state.origin["type"] == "STANDARD"
 
 
@@ -72,7 +72,7 @@ def _as_begun(state: Execution) -> Execution:
 
 
 def _detail(state: Execution) -> dict[str, Any]:
-    """Return the answer of DescribeExecution, with null for missing fields. Times are ms."""
+    """Return the response of DescribeExecution, with null for missing fields. Times are ms."""
     origin = state.origin
     assert origin is not None
     given, output = json_text(state.input), None

@@ -1,8 +1,8 @@
-"""The time for which an invocation holds the messages of its batch (R9 in docs/reference/log.md).
-Pure.
+"""How long an invocation may work on the messages of its batch (R9 in docs/reference/log.md). Pure.
 
-SQS hides a message for two minutes at a time, so that a crash costs two minutes. The invocation
-hides its whole batch again every minute; a message that could not be hidden keeps its old limit.
+SQS hides a message for two minutes at a time, so that after a crash it is delivered again within
+two minutes. The invocation extends the visibility time-out of its whole batch every minute. A
+message whose time-out could not be extended keeps its old limit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.limits import LIMIT_MARGIN_MS, VISIBILITY_SECONDS
 
 
 class Holds:
-    """The messages of one batch, by id, that a worker processes. Mutable; lives for one
+    """The messages of one batch that a worker processes, by id. Mutable; lives for one
     invocation.
     """
 
@@ -25,7 +25,7 @@ class Holds:
 
     @property
     def deadline_ms(self) -> int:
-        """Return the time at which the invocation ends, less a margin."""
+        """Return the time at which the invocation ends, minus a margin."""
         return self._deadline_ms - LIMIT_MARGIN_MS
 
     def limit_ms(self, message_id: str) -> int:
@@ -33,11 +33,11 @@ class Holds:
         return self._until_ms[message_id] - LIMIT_MARGIN_MS
 
     def extended(self, message_id: str, now_ms: int) -> None:
-        """Note that the message was hidden again; `now_ms` is the time before the call.
+        """Record that the message was hidden again; `now_ms` is the time before the call.
 
-        The time never passes the message's limit. SQS may accept an old receipt although another
-        worker has received the message since: a host that was frozen would delete another worker's
-        message.
+        After a message's limit its time-out is not extended. SQS may accept an old receipt although
+        another worker has received the message since. A host that was suspended could then delete
+        the message of the other worker.
         """
         if now_ms < self.limit_ms(message_id):
             self._until_ms[message_id] = self._hidden_until_ms(now_ms)
@@ -45,11 +45,13 @@ class Holds:
             self.let_go(message_id)
 
     def extended_to_the_end(self) -> None:
-        """Note that the message needs no hiding: a host without threads is its only receiver."""
+        """Record that the message needs no extension: a host without threads is its only
+        receiver.
+        """
         self._until_ms = dict.fromkeys(self._until_ms, self._deadline_ms)
 
     def let_go(self, message_id: str) -> None:
-        """Stop extending the visibility of a message that was given back, or whose receipt SQS
+        """Stop extending the time-out of a message that was returned, or whose receipt SQS
         refuses.
         """
         self.receipts.pop(message_id, None)

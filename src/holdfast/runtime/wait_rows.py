@@ -1,27 +1,27 @@
 """The index of waits: what each listed execution waits for now.
 
-The record that opens an execution carries its waits in its list entry, at no further cost. A later
-record has no list entry. When the execution rests on something else after such a record, and the
-rest lasts, the worker writes one row for the execution: one write unit, and one at the end.
+The record that opens an execution has its waits in the list entry, at no further cost. A later
+record has no list entry. If the execution then waits for something else, and the wait lasts, the
+worker writes one row for the execution: one write unit, and one more at the end.
 
     record 4, "Opened"       list entry: waits for the event `paid`
-    record 7, `paid` came    a task runs: no row, for it may take a moment only
+    record 7, `paid` came    a task runs: no row, because it may only take a moment
     record 9, a question     row, `seq` 9: waits for role:credit_manager
     record 12, the end       row, `seq` 12, without waits; then the entry is removed (`Unlist`)
 
 The row is in the table `mail`, partition `T#<scope>#waits#<shard>`, sorted as the list is. It has
-the attributes of a list entry. A reader takes the row in place of the entry when its `seq` is that
-of a later record.
+the attributes of a list entry. A reader uses the row instead of the entry if its `seq` is that of a
+later record.
 
 Rules of this file:
-* A row is written after the commit of its record. A condition on `seq` keeps a worker that was
-  frozen from replacing the row of a later record.
+* A row is written after the commit of its record. A condition on `seq` prevents that a worker that
+  was suspended replaces the row of a later record.
 * Each record says which waits are indexed (`wait_text.IndexedWaits`). So a worker that loads the
-  log knows whether the row has to be written, and whether the end has to empty one.
-* After a crash between a commit and its row, the next recovery writes the row, or the sweeper's
-  next check.
-* The end leaves a row without waits, and TTL deletes it three hours later. So a worker that freezes
-  between a commit and its row cannot write the row after the end: the condition refuses it.
+  log knows whether the row must be written, and whether the end must empty one.
+* After a crash between a commit and its row, the next recovery or the sweeper's next check writes
+  the row.
+* The end leaves a row without waits, and TTL deletes it three hours later. Until then its `seq`
+  prevents that a worker that was suspended before the end writes its older row.
 * An open execution gets a new list entry before the TTL of its row (`Log.is_aging`).
 """
 
@@ -44,7 +44,7 @@ from holdfast.runtime.wait_text import IndexedWaits
 #: The attribute of a row with the number of its record.
 SEQUENCE: Final = "seq"
 _CHECKSUM: Final = "wc"
-#: Attributes of a list entry that an older row may have and a newer one may not.
+#: Attributes of a list entry that an older row may have and a newer row may not. They are removed.
 _PASSING: Final = (
     resources.LIST_WAITS,
     resources.LIST_WAITING_SINCE,
@@ -54,15 +54,15 @@ _PASSING: Final = (
 
 
 def indexed_by_entry(log: Log, state: Execution, now_ms: int) -> IndexedWaits:
-    """Return what the index holds once the record of a new list entry is stored."""
+    """Return what the index contains when the record of a new list entry is stored."""
     checksum = 0 if state.is_ended else wait_text.checksum(_text(state, now_ms))
     return IndexedWaits(checksum, has_row=log.indexed.has_row)
 
 
 def indexed_at_rest(log: Log, state: Execution, now_ms: int) -> IndexedWaits:
-    """Return what the index holds once the worker has left the execution at rest.
+    """Return what the index contains after the worker has stopped because the execution waits.
 
-    It differs from `log.indexed` when the execution rests on something else for some time.
+    It differs from `log.indexed` when the execution waits for something else for some time.
     """
     if not lasting_subjects(state, now_ms):
         return log.indexed
@@ -78,7 +78,9 @@ def _text(state: Execution, now_ms: int) -> str:
 def put_row(
     log: Log, now_ms: int, seconds: int = RECORD_RETENTION_SECONDS
 ) -> Generator[Effect, Any, None]:
-    """Write the row of the newest record for so many seconds. A row of a later record stays."""
+    """Write the row of the newest record with a lifetime in seconds. The row of a later record
+    stays.
+    """
     assert log.state is not None
     attributes = _attributes(log, log.state, now_ms, now_ms // 1_000 + seconds)
     partition, sort = _key(log, log.state)
@@ -93,15 +95,15 @@ def put_row(
 
 
 def drop_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Let TTL delete the row soon, because the execution has ended or its new list entry says the
-    same. Until then the row keeps a frozen worker from writing an older one.
+    """Let TTL delete the row soon: the execution has ended, or its new list entry says the same.
+    Until then the row prevents that a worker that was suspended writes an older one.
     """
     if log.indexed.has_row:
         yield from put_row(log, now_ms, WAIT_ROW_KEPT_SECONDS)
 
 
 def repair_row(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Write the row that a crashed worker did not write. Costs a read when there is nothing to
+    """Write the row that a crashed worker did not write. Costs one read when there is nothing to
     do.
     """
     assert log.state is not None
@@ -134,5 +136,5 @@ def _attributes(log: Log, state: Execution, now_ms: int, ttl: int) -> dict[str, 
 
 
 def read_row(item: Item) -> listing.ListEntry:
-    """Return the row as the list entry in whose place it stands."""
+    """Return the row as a list entry, to replace the entry of its execution."""
     return listing.read_entry({**item, resources.LIST_SORT: item["sk"], "sk": item[SEQUENCE]})

@@ -2,9 +2,9 @@
 
     [["ask","role:credit_manager",1767225600000],["retry","charge",1767225601000,"Declined"]]
 
-DynamoDB finds a kind, or a kind with its target, in the text by `contains`: see `needle`. The text
-is bounded, so that a list entry fits one write unit. An execution with more different waits than
-fit is found by those that have lasted longest.
+DynamoDB finds a kind, or a kind with its target, in the text by `contains`: see `needle`. The
+length is limited, so that a list entry fits into one write unit. If an execution has more waits
+than fit, the text contains those that have lasted longest.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any, Final
 from holdfast.core.subjects import ERROR_CHARACTERS_MAX, TARGET_CHARACTERS_MAX, Subject, WaitKind
 from holdfast.runtime.effects import Item
 
-#: The bytes of one text. A single subject always fits: its target and its error are cut.
+#: The greatest length of a text in bytes. A single subject always fits, because its target and its
+#: error are cut.
 TEXT_BYTES_MAX: Final = 400
 NOTHING: Final = "[]"
-#: The attributes of a record that `IndexedWaits` is stored in.
+#: The attributes of a record in which `IndexedWaits` is stored.
 _CHECKSUM: Final = "wc"
 _HAS_ROW: Final = "wr"
 
@@ -44,8 +45,8 @@ def read_subjects(text: str) -> list[Subject]:
 
 
 def needle(kind: WaitKind, target: str | None) -> str:
-    """Return the part of the text that says that the execution waits in this way. `target` None:
-    for any target.
+    """Return the part of the text that says that the execution waits for this. `target` None: for
+    any target.
     """
     beginning = f"[{_json(kind.value)},"
     return beginning if target is None else f"{beginning}{_json(target[:TARGET_CHARACTERS_MAX])},"
@@ -75,10 +76,10 @@ def _json(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexedWaits:
-    """What the index of waits holds of the execution as of a record (`runtime/wait_rows.py`).
+    """What the index of waits contains about the execution as of a record (`runtime/wait_rows.py`).
 
-    `checksum`: that of the text; 0 while the execution is in no list. `has_row`: a row of its own
-    may exist, so the end has to delete it.
+    `checksum` is that of the text; 0 while the execution is in no list. `has_row`: the execution
+    may have a row of its own, so its end must empty it.
     """
 
     checksum: int = 0

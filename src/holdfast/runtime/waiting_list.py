@@ -1,11 +1,11 @@
-"""Pages of the list with the present waits of each execution: entries, and the rows that replace
-some of them (`wait_rows.py`).
+"""Pages of the list with the present waits of each execution. They are made of list entries and of
+the rows that replace some of them (`wait_rows.py`).
 
 A page of executions that wait for something takes eight queries and one batch of reads:
 
-    4 queries   entries of running executions whose waits fit
-    4 queries   rows whose waits fit; a row replaces the entry of its execution
-    1 batch     the rows of those entries: an entry that a later row replaces does not fit
+    4 queries   entries of running executions whose waits match
+    4 queries   rows whose waits match; a row replaces the entry of its execution
+    1 batch     the rows of those entries: an entry that a later row replaces does not match
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from holdfast.runtime.wait_rows import read_row
 class WaitFilter:
     """Selects executions by one of their waits. None selects all.
 
-    `error` is the last failure of a state that is tried again; `until_ms`: it waits since then or
-    longer.
+    `error` is the last failure of a state that is tried again. `until_ms`: the wait began then or
+    earlier.
     """
 
     kind: WaitKind | None = None
@@ -45,8 +45,8 @@ class WaitFilter:
     until_ms: int | None = None
 
     def conditions(self) -> tuple[Condition, ...]:
-        """Return what DynamoDB tests. An execution with several waits may meet the conditions
-        without one wait that meets all.
+        """Return the conditions that DynamoDB tests. An execution with several waits may fulfil all
+        of them without a single wait that does, so the result must be tested again.
         """
         found = []
         if self.kind is not None:
@@ -79,7 +79,7 @@ def read_waiting_page(
     where: tuple[Condition, ...],
     limit: int,
 ) -> Generator[Effect, Any, Page]:
-    """Return up to `limit` running executions that wait so, in the order and the pages of
+    """Return up to `limit` running executions with such a wait, in the order and the pages of
     `listing.read_page`.
     """
     if workflow is not None:
@@ -109,7 +109,7 @@ def read_waiting_page(
 def with_present_waits(
     tenant: str, entries: list[ListEntry]
 ) -> Generator[Effect, Any, list[ListEntry]]:
-    """Return the entries with the waits of their rows. One batch of reads."""
+    """Return the entries with the waits of their rows. Costs one batch of reads."""
     keys = tuple(
         (waits_partition(tenant, entry.workflow, entry.run), entry.key)
         for entry in entries

@@ -1,7 +1,8 @@
 """Watchdog rows: when the sweeper next checks an execution.
 
-The worker writes the row before the record that says `Opened`. If it crashes between the two, the
-row finds nothing to do. In the reverse order, an execution could exist without a row.
+The worker writes the row before the record with the event `Opened`. If it crashes between the two,
+the sweeper reads the row and finds nothing to do. In the reverse order, an execution could exist
+without a row, and after a lost message nothing would find it.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, Non
 
 
 def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
-    """Adds a row before a record that a worker writes while a concurrent delivery has its message.
+    """Add a row before the commit of a record, when a concurrent delivery has received the same
+    message.
 
-    The concurrent delivery may have deleted the message. If this worker then crashes, the pending
-    commands of the record would wait for the execution's ordinary row, an hour or more. The sweeper
-    reaches this row when the record is too old for `recover` to leave it to its writer.
+    The concurrent delivery may have deleted the message. If this worker then crashed, the commands
+    of the record would wait for the execution's ordinary row, for an hour or more. The sweeper
+    reads this row after the time in which `recover` leaves the commands of a record to its writer.
     """
     seen_ms = now_ms + VISIBILITY_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     look_ms = on_grid(seen_ms + SWEEP_AHEAD_SECONDS * 1_000)
@@ -51,8 +53,8 @@ def watch_closely(log: Log, now_ms: int) -> Generator[Effect, Any, None]:
 def watch_item(
     tenant: str, run: str, look_ms: int, sequence: int, made_ms: int
 ) -> dict[str, str | int | bytes]:
-    """Return the row. `sequence` is the record that the row announces; a frozen worker may write
-    the record later.
+    """Return the row. `sequence` is the number of the record that the row announces: a worker that
+    is suspended may write the record much later.
     """
     return {
         "pk": keys.due_partition(keys.due_shard(run)),
@@ -66,13 +68,14 @@ def watch_item(
 
 
 def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
-    """Return the time of the sweeper's next check, on a grid so that two sweepers agree: the
-    earliest of the following times, and within a week.
+    """Return the time of the sweeper's next check: the earliest of these times, at most a week
+    ahead. The time is on a grid, so that two sweepers compute the same one.
 
-    In the hands of a worker: soon, and later the longer it shows no progress. With something due:
-    after that time. With something overdue: later each time, up to an hour, because each check
-    sends a message and a worker may crash on it. Otherwise: from an hour on, later the longer it
-    has been idle.
+    * A worker is processing the execution: soon, and less often the longer it makes no progress.
+    * Something will be due: after that time.
+    * Something is overdue: at growing intervals up to an hour, because each check sends a message,
+      and a worker may crash on it.
+    * Otherwise: from an hour on, at intervals that grow while the execution waits.
     """
     hour_ms, week_ms = WATCH_LOOK_SECONDS_MIN * 1_000, WATCH_LOOK_SECONDS_MAX * 1_000
     dues = list(next_dues(state))
@@ -83,7 +86,9 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     may_have_mail = any(
         inbox_of(frame.waiting) != InboxSource.NOTHING for frame in state.frames.values()
     )
-    if late_ms:  # A separate series for each wait would cause a check every few minutes
+    # Overdue waits share one series: with one for each wait there would be a check every few
+    # minutes
+    if late_ms:
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
     else:
         first_ms = hour_ms if may_have_mail or not looks_ms else week_ms
@@ -99,12 +104,13 @@ def on_grid(at_ms: int) -> int:
 
 
 def look_after_ms(due_ms: int, now_ms: int) -> int:
-    """Return the time of the sweeper's check for an execution that is due, or in work, since
-    `due_ms`.
+    """Return the time of the sweeper's check for an execution in which something is due, or in
+    work, since `due_ms`.
 
-    The first check is soon after. Each later one doubles the time since `due_ms`, by at most an
-    hour. A row is read up to a minute before its time, and an execution is overdue a minute after
-    `due_ms`. So the first check adds both; without them it would find nothing overdue.
+    The first check is soon after `due_ms`. Each later one doubles the time since `due_ms`, by at
+    most an hour. The sweeper reads a row up to a minute before its time, and a wait is overdue a
+    minute after `due_ms`. The first check adds both; otherwise it would come before the wait is
+    overdue and find nothing.
     """
     overdue_ms = OVERDUE_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS
     first_ms, hour_ms = overdue_ms + SWEEP_AHEAD_SECONDS * 1_000, WATCH_LOOK_SECONDS_MIN * 1_000
@@ -112,10 +118,10 @@ def look_after_ms(due_ms: int, now_ms: int) -> int:
 
 
 def next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int:
-    """Return the first age of a series that is greater than `age_ms`.
+    """Return the first age in a series that is greater than `age_ms`.
 
     The distance from an age to the next one is `factor` times that age, at most `longest_ms`. The
-    series does not depend on when it is computed. So when crashes leave an execution with two rows,
+    series does not depend on the time of the call. So if a crash leaves an execution with two rows,
     both move to the same time and become one row again.
     """
     next_ms = first_ms
@@ -125,8 +131,8 @@ def next_age_ms(age_ms: int, first_ms: int, factor: int, longest_ms: int) -> int
 
 
 def is_held(state: Execution, now_ms: int) -> bool:
-    """Return True when a worker works on the execution, or should: an attempt is leased, due or
-    waits for its function, a child must be stopped, or a record was full.
+    """Return True when a worker processes the execution, or should: an attempt has a lease, is due
+    or waits for its function, a child must be stopped, or the last record reached its budget.
     """
     if abandoned(state):
         return True

@@ -21,11 +21,11 @@ def flow(order: Order, names: list[str], n: int) -> int:
     groups["a"] = [*groups["a"], n]
     groups["a"] = [*groups["a"], *[n]]
     for name in names:
-        if name not in seen: seen.append(name)
-    seen = [one for one in seen if one != "x"]
-    first, other = "x", "x"
-    names = [first, *names]
-    names = [one for one in names if one != other]
+        seen.append(name)
+    other = "x"
+    seen = [one for one in seen if one != other]
+    names = list(names)
+    names.insert(0, "x")
     text = f"{order.id} of {n}"
     value = n
     more = f"{value}"

@@ -50,7 +50,8 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     h = {n: 1 for n in names if n in d}
     i = {str(len(name)): name for name in names}
     l = names[-1], names[:-1]
-    m = sorted(names)
+    names = list(names)
+    names.sort()
     o = [*order.lines]
     p = [*names, "x"]
     for place, name in enumerate(names, 1):

@@ -36,7 +36,7 @@ def flow(order: Order, n: int, names: list[str], numbers: list[int]) -> None:
     sleep(minutes(5))
     sleep(days(2) + hours(12))
     h = max(numbers, default=0)
-    i = sorted(set(names))
+    i = sorted({1, 2})
     j = sum_of(names)
     k = role_of(n)
     l = len(names)

@@ -21,6 +21,7 @@ def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool) 
     numbers = list(d.values())
     g = min(numbers, default=least)
     h = sorted(set(names))
+    j = {name for name in names}
     k = len({line.sku: line for line in order.lines})
     for key, value in {line.sku: line for line in order.lines}.items():
         pass

@@ -15,7 +15,7 @@ from holdfast.core import advance
 from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
-from holdfast.runtime import children, follow_ups, inbox
+from holdfast.runtime import children, follow_ups, inbox, kept_events
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup
@@ -233,7 +233,7 @@ def _forget_to_list(patch: Patch) -> None:
     def nothing(*_given: Any) -> Iterator[Effect]:
         yield from ()
 
-    patch.setattr(events, "keep_listed", nothing)
+    patch.setattr(kept_events, "keep_listed", nothing)
 
 
 def _keep_events_twice(patch: Patch) -> None:

@@ -1,4 +1,6 @@
-"""Parts with a rule of their own -> states: `finally`, `compensating`, `timeout`, `shielded`."""
+"""The states of blocks with rules of their own: `finally`, `compensating`, `timeout`,
+`shielded`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.surface import BlockTimeout
 from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
-from holdfast.compiler.emit.assembler import Label
+from holdfast.compiler.emit.assembler import Assembler, Label
 from holdfast.compiler.emit.regions import (
     ERROR_OUTPUT,
     FinalRegion,
@@ -17,7 +19,7 @@ from holdfast.compiler.emit.regions import (
     undo_region,
     undo_when_stopped,
 )
-from holdfast.compiler.emit.states import compensation_failed, task_state
+from holdfast.compiler.emit.states import MachineParts, compensation_failed, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -26,6 +28,7 @@ from holdfast.compiler.expressions.query import (
     FunctionCall,
     ItemOf,
     ObjectOf,
+    QueryTree,
     Variable,
     expression,
     template,
@@ -113,7 +116,7 @@ def emit_compensate(emitter: Emitter, statement: Compensate) -> None:
     assembler.jump(end)
     if region.is_used:
         assembler.place(region.label)
-        _emit_undo(emitter, origin, region)
+        emit_undo(emitter.machine, assembler, origin, region)
         undone = Label()
         assembler.place(undone)
         emitter.dispatch(origin, "raise what was undone", statement.failure)
@@ -126,19 +129,25 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     task = statement.task
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
-    # Mark the undo as used also when no state can fail: a stop may come.
+    # Mark the undo as used even if no state in the block can fail: a stop needs it.
     region.is_used = region.label.is_used = True
-    step = ObjectOf((("task", Constant(task.name)), ("arguments", statement.arguments.query)))
-    longer = FunctionCall("append", (Variable(statement.steps), ArrayOf((step,))))
+    longer = registered(Variable(statement.steps), task.name, statement.arguments.query)
     value = TypedQuery(longer, statement.arguments.type, statement.arguments.fails)
     emitter.assign(statement.origin, statement.origin.text, ((statement.steps, value),))
 
 
-def _emit_undo(emitter: Emitter, origin: SourcePlace, region: UndoRegion) -> None:
-    """Runs the registered steps from the last to the first."""
+def registered(steps: QueryTree, name: str, arguments: QueryTree) -> QueryTree:
+    """Return the list of registered steps with one more. `name`: a key of `UndoRegion.tasks`."""
+    step = ObjectOf((("task", Constant(name)), ("arguments", arguments)))
+    return FunctionCall("append", (steps, ArrayOf((step,))))
+
+
+def emit_undo(
+    machine: MachineParts, assembler: Assembler, origin: SourcePlace, region: UndoRegion
+) -> None:
+    """Run the registered steps from the last to the first."""
     if not region.tasks:
         return
-    assembler = emitter.assembler
     steps = Variable(region.compensate.steps)
     left = Variable(region.compensate.left)
     last = ItemOf(steps, Binary("-", left, Constant(1)))
@@ -165,7 +174,7 @@ def _emit_undo(emitter: Emitter, origin: SourcePlace, region: UndoRegion) -> Non
     for name, task in region.tasks.items():
         assembler.place(labels[name])
         arguments = expression(FieldOf(ItemOf(steps, left), "arguments"))
-        undone: dict[str, Any] = task_state(emitter.machine, task, arguments)
+        undone: dict[str, Any] = task_state(machine, task, arguments)
         failure = {region.compensate.failure: compensation_failed(name)}
         undone["Catch"] = [
             {"ErrorEquals": [error_names.ALL], "Assign": failure, "Next": after_failure}

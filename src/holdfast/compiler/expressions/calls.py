@@ -1,4 +1,6 @@
-"""Calls inside expressions: models, methods, and the functions of the table; no others."""
+"""Calls inside expressions: constructors of models, methods, and the functions in a table. Other
+calls are refused.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
-        # A method of a class from outside: report the class, which a workflow cannot use here.
+        # This is a method of a class of the module: report the class, which workflows cannot use
+        # here.
         return expressions.lower(function.value)
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:

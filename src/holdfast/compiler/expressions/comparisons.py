@@ -1,24 +1,22 @@
-"""Comparisons: which pairs of types JSONata compares as Python does."""
+"""Comparisons: the pairs of types that JSONata compares as Python does."""
 
 from __future__ import annotations
 
 import ast
+from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
 from holdfast.compiler.expressions.operators import SYMBOLS
 from holdfast.compiler.expressions.query import (
-    TRUE,
     Binary,
     Constant,
-    Flat,
     FunctionCall,
-    FunctionLiteral,
     QueryTree,
-    Variable,
     hold,
 )
+from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
 from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
@@ -38,6 +36,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextForm,
     TextOf,
     TupleOf,
@@ -48,10 +47,12 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_refused,
     is_text,
-    may_be_list,
     may_be_none,
     members_of,
 )
+
+#: `<` and its like, and what is compared without an order.
+_SYMBOLS: Final = MappingProxyType({**SYMBOLS, ast.Eq: "==", ast.NotEq: "!="})
 
 
 def compare(
@@ -62,6 +63,10 @@ def compare(
     if left.type != right.type:
         left, right = in_seconds(left), in_seconds(right)
     fails = fails_of(left, right)
+    if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
+        found = compared_sets(_SYMBOLS.get(type(operator), ""), left, right)
+        if found is not None:
+            return found
     match operator:
         case ast.Eq() | ast.NotEq():
             return _equality(unit, node, operator, left, right)
@@ -86,7 +91,7 @@ def compare(
 
 
 def _is_member_of(left: Type, right: Type) -> bool:
-    """Members of an enum are the same object when they are equal."""
+    """Return True when both are members of one enum. Equal members are the same object."""
     return isinstance(right, EnumOf) and all(one in (right, NONE) for one in members_of(left))
 
 
@@ -114,12 +119,21 @@ def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Ty
     message = f"whether {describe(left)} equals {describe(right)} differs between Python and JSON"
     help_ = "compare values of one known type; annotate the type where it is unknown"
     parts = (*members_of(left), *members_of(right))
+    if isinstance(node, ast.Compare) and SetOf in (type(left), type(right)):
+        help_ = _set_help(unit, node, left) or help_
     is_one_model = isinstance(left, ModelOf) and left == right
     if is_one_model or any(isinstance(part, TextForm) for part in parts):
         help_ = "compare them inside a @pure function"
     elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
         help_ = _member_help(left if isinstance(left, EnumOf) else right)
     return unit.refused(node, "HF048", message, help_)
+
+
+def _set_help(unit: Unit, node: ast.Compare, left: Type) -> str | None:
+    if len(node.ops) > 1:
+        return None
+    one, other = unit.text(node.left), unit.text(node.comparators[0])
+    return f"{one} == set({other})" if isinstance(left, SetOf) else f"set({one}) == {other}"
 
 
 def _member_help(enum: Type) -> str:
@@ -131,9 +145,9 @@ def _member_help(enum: Type) -> str:
 def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()) -> bool:
     """Return True when `==` on the JSON of two values gives the same answer as `==` on the values.
 
-    It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
-    list. A value of unknown type can be distinguished from all others only by text and None.
-    `inside`: the enclosing models whose fields are being compared.
+    The answers differ for True and 1, for two models or enums with the same JSON, and for a tuple
+    and a list. A value of unknown type can be compared safely only with text and None. `inside` are
+    the models around the fields that are being compared.
     """
     return all(
         _are_comparable(some, other, inside)
@@ -142,8 +156,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
     )
 
 
-#: Types whose equal values have equal texts. Decimals ("1.0", "1.00") and times in two zones do
-#: not.
+#: Types whose equal values have equal texts. Equal Decimals may have different texts ("1.0",
+#: "1.00"), and so have equal times in two zones.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
@@ -156,6 +170,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
         return False
     if UNKNOWN in (left, right):
         return STR in (left, right)
+    if SetOf in (type(left), type(right)):
+        return False  # two sets are equal in any order: `compare`
     if TextForm in (type(left), type(right)):
         return left == right and left in _CANONICAL
     match (left, right):
@@ -183,8 +199,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
 
 
 def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
-    """Return True when two values of the model are equal exactly when all fields of their
-    JSON are.
+    """Return True when two values of the model are equal exactly if all fields of their JSON
+    are.
     """
     return has_plain_equality(model) and all(
         are_comparable(field.type, field.type, inside) for field in fields_of(model).values()
@@ -192,7 +208,7 @@ def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
 
 
 def _mixed_in(type_: Type) -> Type:
-    """A `StrEnum` compares as the text that it is."""
+    """Return the type that a `StrEnum` is compared as: text."""
     match type_:
         case TextOf():
             return STR
@@ -226,7 +242,9 @@ def _order(
 
 
 def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
-    """Tests a value that may be None first, where the other type is known."""
+    """Return code for the author that tests a value for None before the comparison, if the other
+    type is known.
+    """
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for operand, type_ in ((node.left, left), (node.comparators[0], right)):
             if may_be_none(type_):
@@ -241,28 +259,17 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
         )
     if is_text(of.type) and is_text(item.type):
         return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
-    element = element_of(of.type)
+    element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)
     if element is None:
         return unit.refused(
             node,
             "HF040",
             f"`in` on {describe(of.type)} has no exact JSONata form",
-            "use it on a list, a dict with text keys, or a text",
+            "use it on a list, a set, a dict with text keys, or a text",
         )
     if not are_comparable(item.type, element):
         return _refused_equality(unit, node, item.type, element)
-    if all(_is_scalar(type_) for type_ in (item.type, element)):
+    if all(is_scalar(type_) for type_ in (item.type, element)):
         return TypedQuery(Binary("in", item.query, of.query), BOOL)
     # JSONata's `in` compares only scalars, and never null.
-    return TypedQuery(hold(item.query, lambda held: _is_any(held, of.query), "_wanted"), BOOL)
-
-
-def _is_any(wanted: QueryTree, items: QueryTree) -> QueryTree:
-    is_equal = FunctionLiteral(("_item",), Binary("=", Variable("_item"), wanted))
-    return Binary("in", TRUE, Flat(FunctionCall("map", (items, is_equal))))
-
-
-def _is_scalar(type_: Type) -> bool:
-    return not may_be_list(type_) and not any(
-        member == NONE or isinstance(member, DictOf | ModelOf) for member in members_of(type_)
-    )
+    return TypedQuery(hold(item.query, lambda held: is_any(held, of.query), "_wanted"), BOOL)

@@ -1,4 +1,4 @@
-"""`[a, b]`, `(a, b)` and `{"key": value}`."""
+"""Lists, tuples and dicts that are written out: `[a, b]`, `(a, b)` and `{"key": value}`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     is_key,
+    is_list,
     is_refused,
     join_all,
     may_be_list,
@@ -44,7 +45,7 @@ def lower_tuple(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
 
 
 def _spread(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
-    """`[first, *others]`: the lists one after the other."""
+    """Lower `[first, *others]`: the lists one after the other."""
     parts = [
         lowering.iterable(node.value)
         if isinstance(node, ast.Starred)
@@ -62,7 +63,7 @@ def _spread(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
 
 def _item(lowering: Lowering, node: ast.expr) -> TypedQuery:
     value = lowering.lower(node)
-    if isinstance(value.type, ListOf | TupleOf):
+    if is_list(value.type):
         return TypedQuery(item_of(value.query), value.type, value.fails)
     if may_be_list(value.type) and not is_refused(value.type):
         return lowering.unit.refused(
@@ -94,7 +95,9 @@ def lower_dict(lowering: Lowering, node: ast.Dict) -> TypedQuery:
 
 
 def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTree:
-    """Return one object. Computed or spread keys may repeat; then the last one counts."""
+    """Return one object. Keys that are computed or come from `**other` may repeat; the last one
+    counts.
+    """
     pairs = list(zip(keys, values, strict=True))
     if all(key is not None and isinstance(key.query, Constant) for key, _ in pairs):
         rows = {

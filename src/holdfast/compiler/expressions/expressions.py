@@ -1,4 +1,6 @@
-"""Expressions: `ast` to typed JSONata. Each node has one rule; a node without a rule is refused."""
+"""Expressions: from `ast` to typed JSONata. Each kind of node has one rule; other nodes are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +38,7 @@ from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
+from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, ItemOf, Variable
@@ -62,8 +65,8 @@ from holdfast.compiler.variable_names import VariableScopeNames
 class Expressions:
     """Lowers the expressions of one point of the flow.
 
-    `place` says why a durable step cannot stand here; `hoisted` holds the results of those that
-    were moved before the statement.
+    `place` says why a durable call is not possible here. `hoisted` holds the results of durable
+    calls that were moved before the statement.
     """
 
     unit: Unit
@@ -83,7 +86,9 @@ class Expressions:
         return is_lazy(self, node) and node not in self.hoisted
 
     def gone_through(self, node: ast.expr, /) -> TypedQuery:
-        """Lower like `lower`, and also accept a lazy iterable as the list of its items."""
+        """Lower like `lower`, but also accept a generator or a similar value, as the list of its
+        items.
+        """
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -119,6 +124,8 @@ class Expressions:
                 return lower_list(self, items)
             case ast.Tuple(elts=items):
                 return lower_tuple(self, items)
+            case ast.Set() | ast.SetComp():
+                return sets.lower_set(self, node)
             case ast.Dict():
                 return lower_dict(self, node)
             case ast.ListComp() | ast.GeneratorExp():
@@ -131,7 +138,7 @@ class Expressions:
                 return self.unsupported(node)
 
     def truth(self, node: ast.expr, /) -> TypedQuery:
-        """Return the truth of `node` as Python defines it."""
+        """Return the truth of `node` by the rules of Python."""
         match node:
             case ast.BoolOp() if node not in self.hoisted:
                 return lower_truth_of_operands(self, node)
@@ -139,12 +146,9 @@ class Expressions:
                 return operators.truth(self.unit, node, self.lower(node))
 
     def iterable(self, node: ast.expr, /) -> TypedQuery:
-        """Return the list of the items that iterating over `node` gives."""
+        """Return the list of the items that an iteration over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
             return self.gone_through(node)
-        if isinstance(node, ast.Set | ast.SetComp):
-            message = "a set has an order of its own in every run"
-            return self.unit.refused(node, "HF002", message, sets.HELP)
         item = Variable("_item")
         through = walk(self, node, item, Variable("_position"))
         if through.element != LoopVariable(item, getattr(through.element, "type", REFUSED)):
@@ -157,10 +161,17 @@ class Expressions:
         found = self.unit.outside(ast.Name(id=name))
         return found is not NOTHING and found is getattr(builtins, name, None)
 
+    def method(self, node: ast.Call, /) -> TypedQuery:
+        """Lower a call of a method, of which the value decides whether it has it."""
+        assert isinstance(node.func, ast.Attribute)
+        return call_method(self, node, node.func)
+
     # Moving to another point of the flow.
 
     def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
-        """Return the expressions at a place where `test` is known to have been true, or false."""
+        """Return the expressions for code that runs only if `test` was true, or only if it was
+        false.
+        """
         return self.with_environment(narrow(self, self.environment, test, is_true=is_true))
 
     def with_environment(self, environment: Environment) -> Expressions:
@@ -171,11 +182,11 @@ class Expressions:
     def of_helper(
         self, unit: Unit, scope: VariableScopeNames, environment: Environment
     ) -> Expressions:
-        """Return the expressions of a helper's body, for a call at this place."""
+        """Return the expressions for the body of a helper that is called here."""
         return Expressions(unit, scope, environment, place=self.place)
 
     def inside(self, place: str) -> Expressions:
-        """Return the expressions at a place that may be evaluated never, or more than once."""
+        """Return the expressions for code that may be evaluated never, or more than once."""
         return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
 
     # Leaves.
@@ -214,7 +225,9 @@ class Expressions:
         )
 
     def is_outside(self, node: ast.expr) -> bool:
-        """Return True when a name or a chain of attributes starts outside the workflow."""
+        """Return True when a name, or the first name of a chain of attributes, is defined outside
+        of the workflow.
+        """
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and not self.scope.is_local(node.id)
@@ -274,9 +287,6 @@ class Expressions:
                 )
 
     def unsupported(self, node: ast.expr) -> TypedQuery:
-        if isinstance(node, ast.Set | ast.SetComp):
-            message = "a set is only for `in`, len(), sorted() and the like"
-            return self.unit.refused(node, "HF002", message, sets.HELP)
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
             return self.unit.refused(node, "HF002", message, "[*names, name]")

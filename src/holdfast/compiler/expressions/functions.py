@@ -1,4 +1,6 @@
-"""The functions that an expression may call, as a table from the function to its rule."""
+"""The functions that an expression may call: a table from the function to the rule that lowers its
+call.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,7 @@ from holdfast.compiler.expressions.query import (
     Variable,
     hold,
 )
-from holdfast.compiler.expressions.sets import HELP as SETS_HELP
-from holdfast.compiler.expressions.sets import members, without_order
+from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.zips import lower_zip
@@ -45,6 +46,7 @@ from holdfast.compiler.types.types import (
     STR,
     DictOf,
     ListOf,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -64,7 +66,7 @@ _PURE_HELP: Final = "call it inside a @pure function"
 
 
 def call_function(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery | None:
-    """The call of a function of the table, or None when it is not in the table."""
+    """Lower the call of a function in the table; None when the function is not in it."""
     if isinstance(function, NewType):
         return _new_type(lowering, node, function)
     rule = _RULES.get(function) if isinstance(function, Hashable) and callable(function) else None
@@ -77,7 +79,7 @@ def refuse_call(lowering: Expressions, node: ast.Call, why: str, help_: str) -> 
 
 
 def _single(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
-    """The only argument; refuses any other number."""
+    """Return the only argument. Any other number of arguments is refused."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.lower(node.args[0])
     name = lowering.unit.text(node.func)
@@ -98,9 +100,6 @@ def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> TypedQuery:
 
 
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    if len(node.args) == 1 and members(lowering, node.args[0]) is not None:
-        items = without_order(lowering, node.args[0])
-        return TypedQuery(FunctionCall("count", (items.query,)), INT, items.fails)
     if len(node.args) == 1 and is_view(lowering, node.args[0]):
         value: TypedQuery | None = lowering.gone_through(node.args[0])
     else:
@@ -108,7 +107,7 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if value is None:
         return REFUSED_EXPRESSION
     match value.type:
-        case ListOf() | TupleOf():
+        case ListOf() | SetOf() | TupleOf():
             query: QueryTree = FunctionCall("count", (value.query,))
         case DictOf():
             query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
@@ -152,7 +151,7 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _items(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
-    """The only argument, as a list."""
+    """Return the only argument, as a list."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.iterable(node.args[0])
     name = lowering.unit.text(node.func)
@@ -246,7 +245,7 @@ def _quantifier(function: str) -> FunctionRule:
 
 
 def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery:
-    """Lower `UserId("x")` to the value itself."""
+    """Lower a call of a NewType, such as `UserId("x")`, to the value itself."""
     value = _single(lowering, node) or REFUSED_EXPRESSION
     wanted = from_annotation(function)
     if is_refused(value.type) or fits(value.type, wanted):
@@ -287,11 +286,6 @@ def _pow(lowering: Expressions, node: ast.Call) -> TypedQuery:
     return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
 
 
-def _set(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    why = "has an order of its own in every run"
-    return refuse_call(lowering, node, why, SETS_HELP)
-
-
 def _reversed(lowering: Expressions, node: ast.Call) -> TypedQuery:
     why = "is only for loops, comprehensions and functions that take a list"
     return refuse_call(lowering, node, why, "list(reversed(xs))")
@@ -319,8 +313,8 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         bool: _bool,
         list: _list,
         dict: lower_dict_call,
-        set: _set,
-        frozenset: _set,
+        set: lower_set,
+        frozenset: lower_set,
         reversed: _reversed,
         isinstance: lower_isinstance,
         sorted: lower_sorted,

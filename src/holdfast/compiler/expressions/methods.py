@@ -1,4 +1,4 @@
-"""The methods that an expression may call, by the kind of value that has them."""
+"""The methods that an expression may call, by the type of the value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
-from holdfast.compiler.expressions import strings
+from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
@@ -34,6 +34,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
+from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
     FLOAT,
@@ -45,6 +46,7 @@ from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
     ModelOf,
+    SetOf,
     TupleOf,
     Type,
     describe,
@@ -58,6 +60,10 @@ from holdfast.compiler.types.types import (
 )
 
 _PURE_HELP: Final = "call it inside a @pure function"
+
+
+def method_rule(family: str, method: str) -> MethodRule:
+    return _RULES[family][method]
 
 
 def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
@@ -89,8 +95,8 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
 
 
 def _is_path(query: QueryTree) -> bool:
-    """Return True for a path such as `$order.id`, which is as cheap to read twice as to hold in a
-    variable.
+    """Return True for a path such as `$order.id`: reading it twice costs as little as storing it in
+    a variable.
     """
     return isinstance(query, Variable) or (isinstance(query, FieldOf) and _is_path(query.base))
 
@@ -106,9 +112,29 @@ def _refused(
     help_ = _HELPS.get((_family(type_), function.attr), _PURE_HELP)
     if help_ == _PURE_HELP and not has_attribute(type_, function.attr):
         help_ = "{value}, without this call"
+    if function.attr in CHANGES | TAKES and help_ == _PURE_HELP:
+        help_ = _on_its_own(lowering, node, function, type_) or help_
     if isinstance(type_, ListOf) and type_.is_tuple and hasattr(list, function.attr):
         help_ = f"list({{value}}).{function.attr}(…)"
     return lowering.unit.refused(node, "HF002", message, help_.replace("{value}", text))
+
+
+def _on_its_own(
+    lowering: Lowering, node: ast.Call, function: ast.Attribute, type_: Type
+) -> str | None:
+    """The help for a change that is part of an expression, or of a list that has no name."""
+    maker = _MAKERS.get(_family(type_))
+    if maker is None:
+        return None
+    text = lowering.unit.text(function.value)
+    if isinstance(function.value, ast.Name):
+        return f"`{lowering.unit.text(node)}`, on a line of its own"
+    call = lowering.unit.text(node).replace(text, "own", 1)
+    back = f", `{text} = own`" if isinstance(function.value, ast.Subscript) else ""
+    return f"`own = {maker}({text})`, then `{call}`{back}"
+
+
+_MAKERS: Final = MappingProxyType({"list": "list", "dict": "dict", "set": "set"})
 
 
 def _family(type_: Type) -> str:
@@ -121,6 +147,8 @@ def _family(type_: Type) -> str:
             return "dict"
         case ListOf() | TupleOf():
             return "list"
+        case SetOf():
+            return "set"
         case ModelOf():
             return "model"
         case _ if type_ == DATE:
@@ -143,14 +171,14 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
             pass
         case _:
             return None
-    # Python evaluates the default also when it is not needed, and may fail there.
+    # Python evaluates the default even when it is not used, and may fail there.
     if not is_key(key_type) or default.fails:
         return None
     found = hold(
         FunctionCall("lookup", (value, key)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
-    # A field that no result of the service has is never there.
+    # A field that no result of the service has is never present.
     return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
@@ -214,7 +242,9 @@ def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
 
 
 def _copy(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    """Return the value itself: values never change, so a copy equals the value."""
+    """Return the value itself. Values of a state machine never change, so a copy equals the
+    value.
+    """
     is_tuple = isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
     if arguments or is_tuple:
         return None
@@ -237,7 +267,7 @@ def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> 
     return None if arguments else (value, STR, CANNOT_FAIL)
 
 
-#: Rules that write the value more than once.
+#: Rules that repeat the value, so that it must first be stored in a variable.
 _TWICE: Final = frozenset(
     {"endswith", "startswith", "removeprefix", "removesuffix", "splitlines", "find", "index"}
     | {"zfill", "values"}
@@ -247,6 +277,7 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "str": strings.RULES,
         "dict": {"get": _get, "keys": _keys, "values": _values, "copy": _copy},
         "list": {"index": _index, "count": _count, "copy": _copy},
+        "set": set_values.RULES,
         "timedelta": {"total_seconds": _total_seconds},
         "date": {"isoformat": _isoformat},
     }
@@ -254,17 +285,10 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
 _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("list", "append"): "a line of its own; in a branch, return the value instead",
-        ("list", "pop"): "{value}[-1], and {value}[:-1] for the rest",
-        ("list", "sort"): "{value} = sorted({value})",
-        ("list", "insert"): "{value} = [first, *{value}], or {value}[:1] + [one] + {value}[1:]",
-        ("list", "remove"): "{value} = [one for one in {value} if one != other]",
-        ("list", "clear"): "{value} = []",
-        ("dict", "clear"): "{value} = {}",
-        ("list", "reverse"): "{value} = list(reversed({value}))",
+        ("list", "add"): "{value}.append(one)",
+        ("list", "discard"): "{value} = [one for one in {value} if one != other]",
+        ("set", "pop"): "`one = sorted({value})[0]`, then `{value}.remove(one)`",
         ("dict", "items"): "for key, value in {value}.items(): …",
-        ("dict", "pop"): "{name: one for name, one in {value}.items() if name != key}",
-        ("dict", "setdefault"): "{value}.get(key, default)",
-        ("dict", "update"): "{value} = {value} | other",
         ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
         ("secret", "get_secret_value"): OPEN_IN_TASK,
         ("str", "join"): "{value}.join(str(one) for one in ones)",

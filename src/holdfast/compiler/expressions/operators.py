@@ -1,4 +1,4 @@
-"""Operators, comparisons and truth: which pairs of types have an exact JSONata form."""
+"""Operators, comparisons and truth: the pairs of types that have an exact JSONata form."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
+from holdfast.compiler.expressions.set_values import combined_sets
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -48,6 +49,7 @@ from holdfast.compiler.types.types import (
     EnumOf,
     ListOf,
     ModelOf,
+    SetOf,
     TextForm,
     TupleOf,
     Type,
@@ -87,7 +89,7 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
-#: A help text shows `x` in place of a tested expression of this length, to stay readable.
+#: An expression longer than this is shown as `x` in a help text, so that the text stays readable.
 _LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -98,19 +100,22 @@ _PURE_HELP: Final = "call it inside a @pure function"
 def arithmetic(
     unit: Unit, node: ast.AST, operator: ast.operator, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
-    """`left operator right`; `node` is where a refusal points."""
+    """Lower `left operator right`. A refusal points to `node`."""
     if is_refused(left.type, right.type):
         return REFUSED_EXPRESSION
     symbol = SYMBOLS.get(type(operator))
+    if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
+        joined = combined_sets(symbol or _NO_FORM[type(operator)], left, right)
+        if joined is not None:
+            return joined
     if symbol is None:
         message = f"the operator `{_NO_FORM[type(operator)]}` has no exact JSONata form"
+        if isinstance(left.type, SetOf) and isinstance(node, ast.BinOp):
+            one, two = unit.text(node.left), unit.text(node.right)
+            return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
-    if symbol == "|" and isinstance(node, ast.AugAssign):
-        target = unit.text(node.target)
-        help_ = f"{target} = {target} | {unit.text(node.value)}"
-        return unit.refused(node, "HF023", "`|=` changes a dict in place", help_)
     left, right = in_seconds(left), in_seconds(right)
     found = _combine(symbol, left, right)
     if found is None:
@@ -120,7 +125,7 @@ def arithmetic(
 
 
 def _as_f_string(unit: Unit, node: ast.AST) -> str:
-    """`"%s of %s" % (n, total)` -> `f"{n} of {total}"`."""
+    """Return the help that rewrites `"%s of %s" % (n, total)` as `f"{n} of {total}"`."""
     match node:
         case ast.BinOp(left=ast.Constant(value=str(text)), right=right):
             values = right.elts if isinstance(right, ast.Tuple) else [right]
@@ -190,7 +195,7 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
 
 
 def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
-    """`"ab" * n`, `xs * n`."""
+    """Lower `"ab" * n` and `xs * n`."""
     numbers = RangeOf(Constant(1), times.query)
     if isinstance(value.type, ListOf):
         done, names = Variable("_done"), ("_done", "_n")
@@ -215,7 +220,9 @@ _EXPONENT_MAX: Final = 16
 
 
 def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
-    """`n ** 3` -> `n * n * n`: a computed exponent might be negative, and the result no int."""
+    """Lower `n ** 3` to `n * n * n`. A computed exponent is refused: it might be negative, and then
+    the result is no int.
+    """
     match exponent:
         case Constant(bool()):
             return None
@@ -253,7 +260,9 @@ def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
 
 
 def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
-    """JSONata's `%` takes the sign of the dividend, Python's that of the divisor."""
+    """Lower `%`: in JSONata the result has the sign of the dividend, in Python that of the
+    divisor.
+    """
     return hold(a, lambda held: Binary("-", held, Binary("*", b, _floor(held, b))), "_dividend")
 
 
@@ -298,7 +307,7 @@ def _refused_sign(unit: Unit, node: ast.UnaryOp, sign: str, type_: Type) -> Type
 
 
 def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """Return the truth of the value as Python defines it."""
+    """Return the truth of the value by the rules of Python."""
     query = _truth(value.query, value.type)
     if query is None:
         return unit.refused(
@@ -308,8 +317,7 @@ def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
-        # The truth is always true, but computing the value may fail, so the query still evaluates
-        # it.
+        # Such a value is always true. But computing it may fail, so the query still evaluates it.
         query = Block("_v", value.query, query)
     return TypedQuery(query, BOOL, value.fails)
 
@@ -337,7 +345,7 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return FunctionCall("not", (Binary("in", query, zeros),))
         case Union(members):
             return TRUE if all(_truth(query, member) == TRUE for member in members) else None
-        case ListOf():
+        case ListOf() | SetOf():
             return Binary(">", FunctionCall("count", (query,)), Constant(0))
         case TupleOf(elements):
             return TRUE if elements else FALSE

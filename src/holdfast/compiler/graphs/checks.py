@@ -19,13 +19,14 @@ from holdfast.api.graph_model import (
     Step,
     parameters_of,
     references_in,
+    sources_of,
 )
 from holdfast.api.tasks import Task
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
-from holdfast.compiler.graphs.plan import find_cycles
+from holdfast.compiler.graphs.plan import arrange, find_cycles, singles_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -40,6 +41,7 @@ from holdfast.compiler.types.types import (
     join,
     join_all,
 )
+from holdfast.errors import nearest
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
@@ -47,13 +49,15 @@ _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
 
 def check_dag(graph: GraphModel) -> None:
-    """Check a graph. Raises CompileErrors with everything that is refused."""
+    """Check a graph. Raises CompileErrors with all refusals."""
     refused = [*_shape(graph)]
     if not refused:
         refused = [*_cycles(graph)]
-        for step, sources in zip(graph.steps, graph.sources, strict=True):
-            refused += _arguments(graph, step, sources)
+        for step in (*graph.steps, *graph.compensations):
+            refused += _arguments(graph, step, sources_of(step))
         refused += _inputs(graph)
+    if not refused and graph.compensations:
+        refused = [*_compensations(graph)]
     if refused:
         raise CompileErrors(refused)
 
@@ -86,7 +90,7 @@ def _shape(graph: GraphModel) -> Iterator[Diagnostic]:
         spot = spot_of(graph.written, ("timeout",))
         yield spot.refusal("HF052", message, "timeout=hours(2)")
     first: dict[str, Step] = {}
-    for step in graph.steps:
+    for step in (*graph.steps, *graph.compensations):
         yield from _step_shape(graph, step)
         if not isinstance(step.id, str):
             continue
@@ -108,8 +112,19 @@ def _step_shape(graph: GraphModel, step: Step) -> Iterator[Diagnostic]:
         message = f"a step runs a task, and `{name}` is none"
         help_ = f"@task  # before `def {name}`"
         yield refuse(step, ("type",), "HF007", message, help_)
+    if step.is_compensation and len(step.depends_on) != 1:
+        named = len(step.depends_on)
+        message = f"`{step.id}` takes back the one step that it depends on, and names {named}"
+        meant = next(iter(graph.ids), "reserve")
+        yield refuse(step, ("depends_on",), "HF057", message, f'"depends_on": ["{meant}"]')
+        return
+    undos = [one.id for one in graph.compensations]
     for number, awaited in enumerate(step.depends_on):
         path: DocumentPath = ("depends_on", number)
+        if awaited in undos and awaited != step.id:
+            message = f"`{step.id}` depends on `{awaited}`, which runs only after a failure"
+            yield refuse(step, path, "HF057", message, _without(step, awaited))
+            continue
         if awaited == step.id:
             message = f"`{step.id}` depends on itself and would never begin"
             yield refuse(step, path, "HF055", message, _without(step, step.id))
@@ -148,6 +163,22 @@ def _cycles(graph: GraphModel) -> Iterator[Diagnostic]:
         yield refuse(step, path, "HF055", message, _without(step, names[1]))
 
 
+def _compensations(graph: GraphModel) -> Iterator[Diagnostic]:
+    """Refuse a compensation of a step beside which others may run: when one of those fails, the
+    result of a branch that has ended is lost, and the compensation needs it.
+    """
+    edges = [frozenset(graph.ids[id_] for id_ in step.depends_on) for step in graph.steps]
+    alone = singles_of(arrange(edges))
+    for step in graph.compensations:
+        undone = step.depends_on[0]
+        if graph.ids[undone] not in alone:
+            message = (
+                f"`{step.id}` takes back `{undone}`, and other steps may run beside `{undone}`"
+            )
+            help_ = "let the others depend on it, or write a workflow with `compensating()`"
+            yield refuse(step, ("depends_on", 0), "HF057", message, help_)
+
+
 # Arguments.
 
 
@@ -167,8 +198,8 @@ def _arguments(graph: GraphModel, step: Step, sources: Mapping[str, Any]) -> Ite
 
 
 def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:
-    """Refuse a required parameter without a value. Probably an edge was forgotten; otherwise the
-    author can mark it as an input.
+    """Refuse a required parameter that gets no value. Probably an edge is missing; otherwise the
+    author can mark the parameter as an input.
     """
     message = (
         f"nobody fills `{name}` of {step.task.name}(): `{name}` is a step, and "
@@ -265,7 +296,7 @@ def _type_of(graph: GraphModel, tree: Any) -> Type:
         case dict() if not references_in(list(tree.values())):
             return DictOf(join_all(_type_of(graph, item) for item in tree.values()))
         case _:
-            # An object with results in it may be a model, which checks its fields itself.
+            # An object that contains results may be a model, which checks its own fields.
             return UNKNOWN
 
 

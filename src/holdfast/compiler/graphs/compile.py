@@ -1,7 +1,8 @@
-"""Graph -> states: sequences are sequences, forks Parallels, cores Parallels with `After`.
+"""From a graph to states. Sequences stay sequences, forks become Parallel states, and cores (graphs
+that are neither) become Parallel states with `After`.
 
-A step reads its part of the input from the execution's context; results are variables where
-they are read in the same machine, outputs where they leave a branch.
+A step reads its part of the input from the context object of the execution. A result is a variable
+where it is read in the same machine, and an output where it leaves a branch.
 """
 
 from __future__ import annotations
@@ -10,9 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.api.graph_model import FromInput, FromStep, GraphModel, references_in
+from holdfast.api.graph_model import (
+    FromInput,
+    FromStep,
+    GraphModel,
+    Step,
+    references_in,
+    sources_of,
+)
 from holdfast.api.step_types import Approval, HumanApproval, Rejected
-from holdfast.compiler.emit.assembler import Assembler, Label
+from holdfast.compiler.emit.assembler import Assembler, Label, resolved
 from holdfast.compiler.emit.states import STATES, MachineParts, note_state, output_of, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -27,6 +35,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.graphs.places import Spot, spot_of
 from holdfast.compiler.graphs.plan import Chain, Core, Fork, Plan, SingleStep, first_of, steps_of
+from holdfast.compiler.graphs.saga import Registered, Saga
 from holdfast.compiler.ir import SourcePlace
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses
@@ -39,7 +48,7 @@ GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input"
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A graph's definition, its tasks with their modules, and where its states stand."""
+    """The definition of a graph, its tasks with their modules, and the source of its states."""
 
     asl: dict[str, Any]
     tasks: Mapping[str, str]
@@ -48,28 +57,33 @@ class Emitted:
 
 
 def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses, noted: Noted = ()) -> Emitted:
-    """Compile a checked graph. `plan`: its order. `errors`: the error classes that its steps may
-    raise. `noted`: the search attributes of its input.
+    """Compile a checked graph.
+
+    `plan` is the order of its steps, `errors` the error classes that they may raise, `noted` the
+    search attributes of its input.
     """
     emitting = _Emitting(graph, MachineParts(errors))
-    states = emitting.machine_of(
-        _Body(plan, VariableScopeNames(None, frozenset()), {}, {}, graph.finals)
-    )
+    scope = VariableScopeNames(None, frozenset())
+    saga = emitting.saga(scope) if graph.compensations else None
+    states = emitting.machine_of(_Body(plan, scope, {}, {}, graph.finals, saga))
     if noted:
         states = emitting.after_note(states, noted)
     head: dict[str, Any] = {"Comment": graph.name, "QueryLanguage": "JSONata"}
     if graph.timeout is not None:
         head["TimeoutSeconds"] = int(graph.timeout.total_seconds())
-    asl = {**head, **states}
     machine = emitting.machine
+    extension = {"Holdfast": resolved(machine.extension)} if machine.extension else {}
+    asl = {**head, **states, **extension}
     return Emitted(asl, machine.tasks, emitting.spots, machine.answers)
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A machine to make: `known` are results that it can read, `exports` those that it gives.
+    """A machine that is to be made. `known` are results that it can read, `exports` those that it
+    returns.
 
     `received`: results that are in the input of its first state, and how they are read there.
+    `saga`: the compensations of the outermost machine; None without any, and for a branch.
     """
 
     plan: Plan
@@ -77,6 +91,7 @@ class _Body:
     known: Mapping[int, QueryTree]
     received: Mapping[int, QueryTree]
     exports: tuple[int, ...]
+    saga: Saga | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +101,14 @@ class _Emitting:
     spots: dict[str, Spot] = field(default_factory=dict)
 
     def machine_of(self, body: _Body) -> dict[str, Any]:
-        """Return the machine, `StartAt` and `States`. Its output is the one result, or an object of
-        several by id.
+        """Return the machine, `StartAt` and `States`. Its output is the only exported result, or an
+        object with several results by id.
         """
         assembler = Assembler(self.machine.names)
         parts = body.plan.parts if isinstance(body.plan, Chain) else (body.plan,)
+        if body.saga is not None:
+            self._place_graph(body.saga.begin(assembler))
+        since = assembler.size
         known = {**body.known, **self._receive(assembler, body)}
         for part, needed in zip(parts[:-1], self._needed(parts, body.exports), strict=True):
             variables = {n: body.scope.name(self.graph.steps[n].id, n) for n in needed}
@@ -98,15 +116,33 @@ class _Emitting:
             if variables:
                 state["Assign"] = {variables[n]: template(results[n]) for n in needed}
             known |= {n: Variable(variable) for n, variable in variables.items()}
-            self._add(assembler, part, state)
+            self._add(assembler, part, self._guarded(body, part, state, results))
         own = set(steps_of(parts[-1]))
         last = tuple(number for number in body.exports if number in own)
         state, results = self._state(parts[-1], body.scope, known, last)
         output = self._output(body.exports, {**known, **results})
         if output not in (None, _RESULT):
             state["Output"] = output_of(output)
+        state = self._guarded(body, parts[-1], state, results)
         self._add(assembler, parts[-1], {**state, "End": True})
+        if body.saga is not None:
+            for name in body.saga.end(assembler, assembler.names_since(since)):
+                self._place_graph(name)
         return assembler.machine()
+
+    def _guarded(
+        self, body: _Body, plan: Plan, state: dict[str, Any], results: Mapping[int, QueryTree]
+    ) -> dict[str, Any]:
+        """Return the state of a part, with the compensations of its step."""
+        if body.saga is None:
+            return state
+        if not isinstance(plan, SingleStep):
+            return body.saga.guarded(state, ())
+        registered = (
+            Registered(one, self._arguments(one, sources_of(one), results))
+            for one in self.graph.compensations_of(plan.number)
+        )
+        return body.saga.guarded(state, registered)
 
     def after_note(self, states: dict[str, Any], noted: Noted) -> dict[str, Any]:
         """Return the machine with a first state that sets the search attributes."""
@@ -118,8 +154,8 @@ class _Emitting:
         return {"StartAt": given, "States": {**first, **states["States"]}}
 
     def _receive(self, assembler: Assembler, body: _Body) -> Mapping[int, QueryTree]:
-        """Keep the input of the branch in a variable: only the first state sees it, and later
-        states read it.
+        """Store the input of the branch in a variable: later states need it, and only the first
+        state gets it.
         """
         if isinstance(body.plan, SingleStep) or not body.received:
             return body.received
@@ -141,7 +177,7 @@ class _Emitting:
         return found[::-1]
 
     def _read_in(self, plan: Plan) -> set[int]:
-        """The steps whose results are arguments in `plan`."""
+        """Return the steps whose results are arguments in `plan`."""
         return {
             self.graph.ids[source.id]
             for number in steps_of(plan)
@@ -170,7 +206,9 @@ class _Emitting:
         known: Mapping[int, QueryTree],
         needed: tuple[int, ...],
     ) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
-        """Return the fields of the state, and the query that reads each needed result in it."""
+        """Return the fields of the state, and for each needed result the query that reads it
+        there.
+        """
         match plan:
             case SingleStep(number):
                 task = self.graph.steps[number].task
@@ -191,7 +229,7 @@ class _Emitting:
         exports: list[list[int]] = [[] for _ in lanes.branches]
         for step in sorted(wanted.union(lanes.needed)):
             exports[owner[step]].append(step)
-        # A step may read the result of a step that it depends on indirectly.
+        # A step may also read the result of a step on which it depends only indirectly.
         awaited = [
             sorted({*earlier, *(owner.get(step, n) for step in reads[n])} - {n})
             for n, earlier in enumerate(lanes.after or [()] * len(lanes.branches))
@@ -217,19 +255,26 @@ class _Emitting:
         return {"Type": "Parallel", **extension, "Branches": bodies}, results
 
     def _parts(self, value: QueryTree, exports: Sequence[int]) -> Iterable[tuple[int, QueryTree]]:
-        """Yield the query that reads each result in the output of its branch."""
+        """Yield for each result the query that reads it in the output of its branch."""
         if len(exports) == 1:
             return ((exports[0], value),)
         return tuple((number, FieldOf(value, self.graph.steps[number].id)) for number in exports)
 
     def _task(self, number: int, known: Mapping[int, QueryTree]) -> dict[str, Any]:
-        task, sources = self.graph.steps[number].task, self.graph.sources[number]
-        queries = ((name, self._query(number, name, known)) for name in sources)
-        return task_state(self.machine, task, template(ObjectOf(tuple(queries))))
+        step, sources = self.graph.steps[number], self.graph.sources[number]
+        arguments = self._arguments(step, sources, known)
+        return task_state(self.machine, step.task, template(arguments))
+
+    def saga(self, scope: VariableScopeNames) -> Saga:
+        place = SourcePlace(spot_of(self.graph.written).span, "")
+        return Saga.of(self.machine, place, scope)
+
+    def _place_graph(self, state: str) -> None:
+        self.spots[state] = spot_of(self.graph.written)
 
     def _approval(self, number: int, approval: HumanApproval) -> dict[str, Any]:
-        """Return one state for the question and its outcome: a branch that asks, and fails when
-        the answer is a refusal.
+        """Return one state for a question and its outcome: a branch that asks, and fails when the
+        answer is a refusal.
         """
         place = SourcePlace(spot_of(self.graph.steps[number].written).span, "")
         assembler = Assembler(self.machine.names)
@@ -265,10 +310,15 @@ class _Emitting:
         self.spots[state] = spot_of(self.graph.steps[number].written)
         return state
 
-    def _query(self, number: int, name: str, known: Mapping[int, QueryTree]) -> QueryTree:
-        tree = self.graph.sources[number][name]
+    def _arguments(
+        self, step: Step, sources: Mapping[str, Any], known: Mapping[int, QueryTree]
+    ) -> QueryTree:
+        queries = ((name, self._query(step, name, sources[name], known)) for name in sources)
+        return ObjectOf(tuple(queries))
+
+    def _query(self, step: Step, name: str, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:
         if not references_in(tree):
-            return literal(self.graph.steps[number].task.boundary.normalise_argument(name, tree))
+            return literal(step.task.boundary.normalise_argument(name, tree))
         return self._filled(tree, known)
 
     def _filled(self, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:
@@ -294,7 +344,7 @@ class _Emitting:
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Branches to make one state of; `after` None: they wait for nothing."""
+    """Branches that become one state. With `after` None they wait for nothing."""
 
     branches: tuple[Plan, ...]
     after: tuple[tuple[int, ...], ...] | None
@@ -304,7 +354,9 @@ class _Lanes:
 
 
 def _heads(plan: Plan) -> list[int]:
-    """Return the steps that name a state: a single step itself, branches by their first steps."""
+    """Return the steps that give a state its name: a single step itself, or the first steps of the
+    branches.
+    """
     match plan:
         case Fork(branches) | Core(branches):
             return [first_of(branch)[0] for branch in branches]

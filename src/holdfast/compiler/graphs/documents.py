@@ -26,6 +26,7 @@ from holdfast.api.graph_model import (
 )
 from holdfast.api.step_types import (
     APPROVAL_TIMEOUT,
+    COMPENSATION,
     HUMAN_APPROVAL,
     NAMED_BY_ID,
     HumanApproval,
@@ -34,10 +35,10 @@ from holdfast.api.step_types import (
 from holdfast.api.surface import role
 from holdfast.api.tasks import Retry, Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, nearest
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.graphs.checks import check_dag
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
-from holdfast.errors import WorkflowError
+from holdfast.errors import WorkflowError, nearest
 
 _FILE: Final = "<document>"
 _DAG: Final = ("workflow_id", "steps", "timeout_seconds")
@@ -63,7 +64,9 @@ def read_graph(
     file: str,
     module: str,
 ) -> GraphModel:
-    """Raises CompileErrors with everything that is wrong, the graph included."""
+    """Return the graph of a JSON document. Raises CompileErrors with all errors, of the document
+    and of the graph.
+    """
     text = document if isinstance(document, str) else json.dumps(document, indent=2)
     root = InJson(module, file or _FILE, text, "")
     given = tuple(tasks)
@@ -90,7 +93,7 @@ def _parsed(text: str, file: str) -> Any:
 
 @dataclass(slots=True)
 class _Reading:
-    """The reading of one document. Errors are collected, and reading continues."""
+    """Reads one document. Errors are collected, and reading continues."""
 
     root: InJson
     tasks: Mapping[str, Task[..., Any]]
@@ -118,7 +121,7 @@ class _Reading:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
         kind = str(row.get("type"))
-        if kind not in self.kinds:  # a kind of the project's own has fields of its own
+        if kind not in self.kinds:  # a kind that the project has registered has fields of its own
             self._known_fields(row, path, _APPROVAL if kind == HUMAN_APPROVAL else _STEP)
         id_ = self._text(row, path, "id", '"id": "extract"')
         awaited = self._awaited(row.get("depends_on", []), (*path, "depends_on"))
@@ -127,7 +130,8 @@ class _Reading:
         if kind in self.kinds and task is not None and "step" in parameters_of(task):
             arguments = {"step": row, **arguments}
         written = InJson(self.root.module, self.root.file, self.root.text, _location(path))
-        return None if task is None else Step(id_, task, awaited, arguments, written)
+        is_undo = kind == COMPENSATION and kind not in self.tasks
+        return None if task is None else Step(id_, task, awaited, arguments, written, is_undo)
 
     def _task_of(self, row: dict[str, Any], id_: str, path: DocumentPath) -> Task[..., Any] | None:
         kind = self._text(row, path, "type", f'"type": "{next(iter(self.tasks), "extract")}"')
@@ -154,7 +158,9 @@ class _Reading:
         return task
 
     def _approval(self, row: dict[str, Any], id_: str, path: DocumentPath) -> HumanApproval | None:
-        """A question to a role, 48 hours by default; `notification` names a task to run before."""
+        """Return a question to a role, open for 48 hours by default. `notification` names a task
+        that runs before it.
+        """
         asked = self._text(row, path, "assignee_role", '"assignee_role": "manager"')
         title = row.get("title", f"Approve {id_}?")
         self._is(str, title, (*path, "title"), "a text", '"title": "Approve the loan?"')

@@ -1,8 +1,9 @@
-"""A list or dict that the workflow changes must not be reachable by a second name.
+"""A list or dict may be changed only while one name refers to it.
 
-Python would show the change through both names; a state machine has values, not references. So a
-name owns its list from where it is given a fresh one to where the list itself is given to something
-else, and only then may it be changed.
+Python shows a change through every name of the list. A state machine has values, not references, so
+it would show the change through one name only. A name owns its list from the assignment of a new
+list until the list itself is assigned or passed to something else. Only in between may it be
+changed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ import builtins
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-_CHANGES: Final = frozenset({"append", "extend"})
+_INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
+#: Methods that change the list, dict or set with the name before the dot.
+CHANGES: Final = frozenset(
+    {"add", "append", "clear", "discard", "extend", "insert", "remove", "reverse", "sort", "update"}
+)
+#: Methods that change it and give a value.
+TAKES: Final = frozenset({"pop", "setdefault"})
 #: Methods that keep nothing of their arguments but the items.
 _HARMLESS_METHODS: Final = frozenset(
     [
@@ -31,41 +38,45 @@ _HARMLESS_METHODS: Final = frozenset(
     ]
 )
 _KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
-_FRESH_METHODS: Final = frozenset({"copy", "items", "keys", "split", "splitlines", "values"})
+_FRESH_METHODS: Final = frozenset(
+    {"copy", "items", "keys", "split", "splitlines", "values"}
+    | {"difference", "intersection", "union"}
+)
 
 IsDurable = Callable[[ast.AST], bool]
-#: Whether a call gives a list or dict to which nothing else refers; None where its form decides.
+#: Decides whether a call returns a list or dict to which nothing else refers; None when the form of
+#: the call decides.
 IsFreshCall = Callable[[ast.Call], bool | None]
 
 
-def changes_in_place(node: ast.AST) -> bool:
-    """Return True when a statement in a function changes a list or dict, or may change one."""
+def changes_in_place(function: ast.AST) -> bool:
+    """Return True when something in a function changes a list, dict or set, or may change one."""
+    return any(map(is_change, ast.walk(function)))
+
+
+def is_change(node: ast.AST) -> bool:
+    """Return True for a statement or a call that changes a list, dict or set, or may change one."""
     match node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=method))):
-            return method in _CHANGES
-        case ast.AugAssign():
+            return method in CHANGES or method in TAKES
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=method)):
+            return method in TAKES
+        case ast.AugAssign() | ast.Delete():
             return True
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript(), attr=method))
         ):
-            return method in _CHANGES  # an inner list: `inner_lists`
+            return method in _INNER_CHANGES  # `inner_lists`
         case ast.Assign(targets=targets):
             return any(isinstance(target, ast.Subscript) for target in targets)
         case _:
-            return any(map(changes_in_place, _inner_statements(node)))
-
-
-_BLOCKS: Final = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
-
-
-def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
-    for name in node._fields:
-        if name in _BLOCKS:
-            yield from getattr(node, name)
+            return False
 
 
 def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[str]:
-    """The outer names that branches keep or return: their values may have a second name then."""
+    """Return the outer names that branches keep or return: another name may refer to their values
+    then.
+    """
     found: set[str] = set()
     functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
@@ -78,7 +89,7 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
 
 
 def _given_to(functions: Collection[str], node: ast.expr, is_step: IsDurable) -> Iterator[str]:
-    """The arguments that a call of a local function hands over to keep."""
+    """Yield the arguments of a call that the called local function may keep."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in functions:
             for argument in arguments:
@@ -86,7 +97,7 @@ def _given_to(functions: Collection[str], node: ast.expr, is_step: IsDurable) ->
 
 
 def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str]:
-    """The names whose values the statements of a function keep or return."""
+    """Return the names whose values the statements of a function keep or return."""
     return {
         name
         for part in ast.walk(function)
@@ -101,7 +112,7 @@ def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str
 
 
 def _given_names(function: ast.FunctionDef) -> set[str]:
-    """The names of the branch itself."""
+    """Return the names that are local to the branch."""
     own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
     return own | {
         part.id
@@ -111,9 +122,9 @@ def _given_names(function: ast.FunctionDef) -> set[str]:
 
 
 def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterator[str]:
-    """The names whose value itself is in the result of `node`, or is kept by something in it.
+    """Yield the names whose value is part of the result of `node`, or is kept by a part of it.
 
-    `is_kept` says whether the result goes anywhere. A step gets copies.
+    `is_kept` says whether the result is used. A step gets copies, so it keeps nothing.
     """
     match node:
         case ast.Name(id=name):
@@ -127,7 +138,7 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             inner = [(part, True) for part in parts]
         case ast.Dict(keys=keys, values=values):
-            # `**other` copies.
+            # `**other` copies the items of the other dict.
             inner = [(value, key is not None) for key, value in zip(keys, values, strict=True)]
         case ast.BoolOp(values=parts):
             inner = [(part, is_kept) for part in parts]
@@ -154,7 +165,7 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
 def _keeps_arguments(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name):
-            # A helper of the author may keep or return its arguments.
+            # Another function of the author may keep or return its arguments.
             return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS
@@ -166,6 +177,8 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
     """Return True when nothing else can refer to the list or dict that `node` gives."""
     match node:
         case ast.List() | ast.ListComp() | ast.Dict() | ast.DictComp() | ast.BinOp():
+            return True
+        case ast.Set() | ast.SetComp():
             return True
         case ast.Subscript(slice=ast.Slice()):
             return True
@@ -184,7 +197,7 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
 
 
 def walked_names(node: ast.expr) -> Iterator[str]:
-    """The names that a `for` over `node` goes through while its body runs."""
+    """Yield the names over which a `for` with this iterable iterates while its body runs."""
     match node:
         case ast.Name(id=name):
             yield name

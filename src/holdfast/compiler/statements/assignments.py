@@ -14,6 +14,7 @@ from holdfast.compiler.statements.changes import (
     lower_item_assignment,
     lower_item_change,
 )
+from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
 from holdfast.compiler.types.types import REFUSED, ListOf, Type, is_refused
 
@@ -29,7 +30,9 @@ def lower_assignment(statements: Statements, node: ast.Assign) -> None:
 
 
 def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
-    """`a = b = value`: evaluated once, given to the targets from left to right."""
+    """Lower `a = b = value`: the value is evaluated once, and the targets get it from left to
+    right.
+    """
     names = [target.id for target in node.targets if isinstance(target, ast.Name)]
     function = statements.durable(node.value) if len(names) == len(node.targets) else None
     if isinstance(node.value, ast.Call) and function is not None:
@@ -65,7 +68,8 @@ def _assign(
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
-            # The errors of the right side are reported, too.
+            # Lower the right side even for a refused target, so that its refusals are reported,
+            # too.
             give(statements, node, target, statements.value(value))
 
 
@@ -109,6 +113,8 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     entry = environment.entries.get(name)
     if isinstance(entry, Held) and isinstance(entry.type, ListOf) and isinstance(node.op, ast.Add):
         lower_extension(statements, node, name)
+        return
+    if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
     value = statements.value(node.value)

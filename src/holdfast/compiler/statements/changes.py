@@ -1,7 +1,8 @@
-"""Changes of a list or dict in place. Each gives its name another value, which Python hides.
+"""Changes of a list or dict in place. In a state machine each change assigns a new value to the
+name.
 
-`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. What `aliases` says of the
-name decides whether Python would show the change through a second name.
+`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. A change is refused when
+another name may refer to the list, because Python would show the change there, too (`aliases`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import NOTHING, Held, TypedQuery, Unit, fails_of
+from holdfast.compiler.context import Held, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -31,6 +32,7 @@ from holdfast.compiler.types.types import (
     INT,
     DictOf,
     ListOf,
+    SetOf,
     Type,
     describe,
     is_key,
@@ -56,7 +58,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
     if method == "extend":
         _extend(statements, node, call, name, value)
         return
-    current = _changeable(statements, call, name)
+    current = changeable(statements, call, name)
     if current is None or is_refused(value.type):
         return
     if not isinstance(current.type, ListOf) or current.type.is_tuple:
@@ -66,7 +68,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
     one = items_of(value.query, is_list=is_list(value.type))
     type_ = ListOf(join(current.type.element, value.type))
     longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
-    _give(statements, node, name, longer)
+    give(statements, node, name, longer)
 
 
 def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> None:
@@ -77,7 +79,7 @@ def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> N
 def _extend(
     statements: Statements, node: ast.stmt, where: ast.AST, name: str, more: TypedQuery
 ) -> None:
-    current = _changeable(statements, where, name)
+    current = changeable(statements, where, name)
     if current is None or is_refused(more.type):
         return
     if not isinstance(current.type, ListOf) or not isinstance(more.type, ListOf):
@@ -86,20 +88,20 @@ def _extend(
         return
     longer = operators.arithmetic(statements.unit, node, ast.Add(), current, more)
     if not is_refused(longer.type):
-        _give(statements, node, name, longer)
+        give(statements, node, name, longer)
 
 
 def lower_item_assignment(
     statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
 ) -> None:
-    """`xs[i] = v` and `d[key] = v`: the value first, as Python does."""
+    """Lower `xs[i] = v` and `d[key] = v`: the value is computed first, as in Python."""
     if isinstance(target.slice, ast.Slice):
         message = "a part of a list cannot be given a value"
         statements.unit.refuse(target, "HF020", message, f"{name} = {name}[:1] + more + {name}[2:]")
         return
     new = statements.value(value)
     key = statements.expressions.inside("an index").lower(target.slice)
-    current = _changeable(statements, target, name)
+    current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
         _assign_item(statements, node, target, name, (current, key, new))
 
@@ -107,12 +109,12 @@ def lower_item_assignment(
 def lower_item_change(
     statements: Statements, node: ast.AugAssign, target: ast.Subscript, name: str
 ) -> None:
-    """`d[key] += v`: Python reads the item before it computes the value."""
+    """Lower `d[key] += v`: as in Python, the item is read before the value is computed."""
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
     key, value = place.lower(target.slice), place.lower(node.value)
-    current = _changeable(statements, target, name)
+    current = changeable(statements, target, name)
     if current is None or is_refused(key.type, old.type, value.type):
         return
     if isinstance(old.type, ListOf):
@@ -150,7 +152,7 @@ def _assign_item(
             help_ = _item_help(name, type_, statements.unit.text(target.slice))
             statements.unit.refuse(target, "HF020", message, help_)
             return
-    _give(statements, node, name, changed)
+    give(statements, node, name, changed)
 
 
 def _item_help(name: str, type_: Type, key: str) -> str:
@@ -166,7 +168,7 @@ def _item_help(name: str, type_: Type, key: str) -> str:
 def _replaced(
     items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
 ) -> QueryTree:
-    """The list with one other item; an index below 0 counts from the end."""
+    """Return the list with one item replaced; an index below 0 counts from the end."""
     size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
@@ -186,7 +188,7 @@ def _replaced(
     return Block(fresh.name, new, Block(wanted.name, at, checked))
 
 
-def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
+def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
     """Return the value of `name` when nothing else can refer to it; None when the change was
     refused.
     """
@@ -208,9 +210,10 @@ def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery 
         message = f"`{name}` is changed while the loop goes through it"
         unit.refuse(node, "HF023", message, f"for x in list({name}): …")
         return None
-    if not entry.is_own and isinstance(current.type, ListOf | DictOf):
+    if not entry.is_own and isinstance(current.type, ListOf | SetOf | DictOf):
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
-        copy = "list" if isinstance(current.type, ListOf) else "dict"
+        kinds = {ListOf: "list", SetOf: "set"}
+        copy = kinds.get(type(current.type), "dict")
         # A branch that captures a name counts as a second holder of its value for ever, so
         # assigning the copy to the same name would be refused again.
         is_captured = unit.captured is not None and name in unit.captured
@@ -220,14 +223,16 @@ def _changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery 
     return current
 
 
-def _give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) -> None:
+def give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) -> None:
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, value),)))
     statements.hold(name, value.type, is_own=True)
 
 
 def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
-    """The refusal of a change of something that is not a list or dict with a name of its own."""
+    """Return the refusal of a change of something other than a list or dict with a name of its
+    own.
+    """
     match node:
         case ast.Call(
             func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),
@@ -237,17 +242,5 @@ def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
             star = "*" if method == "extend" else ""
             message = f"`{text}` may be held by something else, so it cannot be changed in place"
             return "HF020", message, f"{text} = [*{text}, {star}{more}]"
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=name), attr="add" | "discard" as method),
-            args=[value],
-        ) if unit.outside(ast.Name(id=name)) is NOTHING:
-            more = unit.text(value)
-            help_ = f"if {more} not in {name}: {name}.append({more})"
-            if method == "discard":
-                help_ = f"{name} = [one for one in {name} if one != {more}]"
-            message = (
-                f"`.{method}()` changes a set, and a workflow keeps a list of what it has seen"
-            )
-            return "HF002", message, help_
         case _:
             return None

@@ -1,6 +1,7 @@
 """`groups[key].append(v)` and `groups.setdefault(key, []).append(v)`: a change of an inner list.
 
-The statement becomes `groups[key] = [*groups[key], v]`. Python would show the change through every
+The statement becomes `groups[key] = [*groups[key], v]`, and `groups[key].add(v)` for a set
+`groups[key] = groups[key] | {v}`. Python would show the change through every
 other name of the inner list, so the dict must own its lists: each is made where it is put in, and
 none is taken out while it may still change. `owns_inner_lists` reads that off the whole function.
 """
@@ -15,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-_METHODS: Final = ("append", "extend")
+_METHODS: Final = ("add", "append", "extend")
 #: Functions that read a list, or copy it, and keep nothing of it.
 _READERS: Final = frozenset(
     {"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 )
-_MAKERS: Final = frozenset({"list", "sorted"})
+_MAKERS: Final = frozenset({"list", "set", "sorted"})
 
 
 @dataclass(frozen=True, slots=True)
 class InnerChange:
-    """`name[key].method(value)`. `default`: the list of `setdefault`, None for a subscript."""
+    """`name[key].method(value)`. `default` is the list in `setdefault`; None for a subscript."""
 
     name: str
     key: ast.expr
@@ -67,8 +68,8 @@ def inner_change(node: ast.AST) -> InnerChange | None:
 
 
 def as_assignment(statements: Statements, node: ast.Expr) -> ast.Assign | None:
-    """Return the assignment that does what the statement does; None when it is no such change, or
-    when another name may refer to the inner list.
+    """Return the assignment that replaces the statement. None when it is no such change, or when
+    another name may refer to the inner list.
     """
     change = inner_change(node)
     function = statements.unit.functions.get(statements.scope)
@@ -88,22 +89,29 @@ def _assignment(node: ast.Expr, change: InnerChange) -> ast.Assign:
     if change.default is not None:
         getter = ast.Attribute(owner, "get", ast.Load())
         before = ast.Call(getter, [change.key, change.default], [])
-    more: ast.expr = change.value
-    if change.method == "extend":
-        more = ast.Starred(more, ast.Load())
-    longer = ast.List([ast.Starred(before, ast.Load()), more], ast.Load())
     target = ast.Subscript(ast.Name(change.name, ast.Load()), change.key, ast.Store())
-    made = ast.Assign([target], longer)
-    for part in (made, target, longer, before, owner, *ast.walk(made)):
+    made = ast.Assign([target], _larger(before, change))
+    for part in ast.walk(made):
         if not hasattr(part, "lineno"):
             ast.copy_location(part, node)
     return ast.fix_missing_locations(made)
 
 
+def _larger(before: ast.expr, change: InnerChange) -> ast.expr:
+    match change.method:
+        case "add":
+            return ast.BinOp(before, ast.BitOr(), ast.Set([change.value]))
+        case "extend":
+            more: ast.expr = ast.Starred(change.value, ast.Load())
+        case _:
+            more = change.value
+    return ast.List([ast.Starred(before, ast.Load()), more], ast.Load())
+
+
 def owns_inner_lists(
     function: ast.FunctionDef, name: str, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when nothing but the dict `name` refers to its lists while they may change."""
+    """Return True when only the dict `name` refers to its lists while they may change."""
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     changes = [node for node in ast.walk(function) if _changes(node, name)]
     last = max(node.end_lineno or node.lineno for node in changes if isinstance(node, ast.Expr))
@@ -161,7 +169,9 @@ def _is_change(parents: dict[ast.AST, ast.AST], inner: ast.AST) -> bool:
 def _is_read(
     parents: dict[ast.AST, ast.AST], value: ast.AST, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when the value is tested, counted, copied or given to a step, which copies it."""
+    """Return True when the value is tested, counted, copied, or passed to a step, which copies
+    it.
+    """
     match parents[value]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[container]):
             return container is value
@@ -191,7 +201,7 @@ def _is_fresh_dict(value: ast.expr) -> bool:
 
 def _is_fresh_list(value: ast.expr) -> bool:
     match value:
-        case ast.List() | ast.ListComp():
+        case ast.List() | ast.ListComp() | ast.Set() | ast.SetComp():
             return True
         case ast.Call(func=ast.Name(id=function)):
             return function in _MAKERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableSet, Sequence
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -34,6 +34,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -58,20 +59,21 @@ _PLAIN: Final[Mapping[Any, Type]] = {
     PurePath: PATH,
     PurePosixPath: PATH,
 }
-#: pydantic's types of datetimes, recognised without importing pydantic.
+#: pydantic's types of datetimes, recognised by name, so that pydantic need not be imported.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
-#: Before 3.12 `typing.TypedDict` does not keep which class has declared a key.
+#: Before 3.12 `typing.TypedDict` does not record which class has declared a key.
 _LACKS_TYPED_DICTS: Final = sys.version_info < (3, 12)
 _LISTS: Final = (list, Sequence, Iterable)
+_SETS: Final = (set, frozenset, MutableSet)
 _DICTS: Final = (dict, Mapping)
 
 
 def from_annotation(annotation: Any) -> Type:
-    """The type of the JSON that a value annotated like this has."""
+    """Return the type of the JSON of a value with this annotation."""
     try:
         return _cached(annotation)
     except TypeError:
-        # The metadata in `Annotated[…]` need not be hashable.
+        # The metadata in `Annotated[…]` need not be hashable, so the cache cannot be used.
         return _read(annotation)
 
 
@@ -98,6 +100,9 @@ def _read(annotation: Any) -> Type:
         return TupleOf(tuple(map(from_annotation, arguments)))
     if (origin or annotation) in _LISTS:
         return ListOf(from_annotation(arguments[0]) if arguments else UNKNOWN)
+    if (origin or annotation) in _SETS:
+        element = from_annotation(arguments[0]) if arguments else UNKNOWN
+        return SetOf(element, is_frozen=(origin or annotation) is frozenset)
     if (origin or annotation) in _DICTS:
         return _from_dict(arguments)
     if isinstance(annotation, type) and origin is None:
@@ -109,7 +114,7 @@ def _plain(annotation: Any) -> Type | None:
     try:
         return _PLAIN.get(annotation)
     except TypeError:
-        return None  # a value without a hash is not a class
+        return None  # A value without a hash is no class
 
 
 def _from_dict(arguments: tuple[Any, ...]) -> Type:
@@ -144,8 +149,8 @@ def _from_class(cls: type[Any]) -> Type:
 
 
 def unreadable_part(annotation: Any) -> Any:
-    """Return the part that pydantic refuses on this Python, such as the TypedDict of
-    `list[Order]`; None without one.
+    """Return the part of the annotation that pydantic refuses on this Python, such as a TypedDict;
+    None when there is none.
     """
     if _LACKS_TYPED_DICTS and typing.is_typeddict(annotation):
         return annotation if type(annotation).__module__ == "typing" else None
@@ -162,14 +167,14 @@ def _from_named_tuple(cls: Any) -> Type:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:
-        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+        return Opaque(cls.__name__)  # The name is imported only under TYPE_CHECKING
     return TupleOf(
         tuple(from_annotation(hints.get(name, Any)) for name in cls._fields), cls._fields
     )
 
 
 def _from_name(annotation: Any) -> Type:
-    """Return the type behind `NewType` and `type X = …`."""
+    """Return the type that a `NewType` or `type X = …` stands for."""
     for attribute in ("__supertype__", "__value__"):
         if hasattr(annotation, attribute):
             return from_annotation(getattr(annotation, attribute))
@@ -184,8 +189,8 @@ def is_model(found: object) -> bool:
 
 
 def is_uuid(cls: type[Any]) -> bool:
-    """Return True for UUID. It is recognised by name, because its module makes random values and is
-    not imported here.
+    """Return True for UUID. It is recognised by its name: the compiler must give the same result
+    each time, so it does not import a module that creates random values.
     """
     return cls.__module__ == "uuid" and cls.__name__ == "UUID"
 
@@ -195,7 +200,9 @@ def name_of(annotation: Any) -> str:
 
 
 def written(value: object) -> str | None:
-    """The text that pydantic writes for a UUID, a date, a datetime or a Decimal."""
+    """Return the text that pydantic writes for a UUID, a date, a datetime or a Decimal; None for
+    others.
+    """
     match value:
         case datetime():
             text = value.isoformat()
@@ -207,7 +214,7 @@ def written(value: object) -> str | None:
 
 
 def of_constant(value: object) -> Type:
-    """The type of a JSON constant or an enum member."""
+    """Return the type of a JSON constant or an enum member."""
     match value:
         case Enum():
             return EnumOf(type(value))
@@ -217,6 +224,9 @@ def of_constant(value: object) -> Type:
             return ListOf(join_all(of_constant(item) for item in value))
         case tuple():
             return TupleOf(tuple(of_constant(item) for item in value))
+        case set() | frozenset():
+            element = join_all(of_constant(item) for item in sorted(value, key=repr))
+            return SetOf(element, is_frozen=isinstance(value, frozenset))
         case dict():
             return DictOf(join_all(of_constant(item) for item in value.values()))
         case _:

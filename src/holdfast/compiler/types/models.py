@@ -30,6 +30,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     ModelOf,
     Opaque,
+    SetOf,
     TextOf,
     TupleOf,
     Type,
@@ -39,7 +40,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: Settings that change neither a constructed value nor its JSON.
+#: Settings of a model that change neither a constructed value nor its JSON.
 _HARMLESS_SETTINGS: Final = frozenset(
     {"title", "frozen", "arbitrary_types_allowed", "json_schema_extra", "from_attributes", "extra"}
 )
@@ -49,7 +50,7 @@ _MISSING: Final = object()
 @dataclass(frozen=True, slots=True)
 class ModelField:
     """One field of a model. `obstacle` says why a workflow cannot set it, `default_obstacle` why a
-    call cannot omit it.
+    call cannot omit it; both are "" without a reason.
     """
 
     type: Type
@@ -62,7 +63,7 @@ class ModelField:
 
 @lru_cache(maxsize=1024)
 def fields_of(model: Any) -> Mapping[str, ModelField]:
-    """The fields that the model's JSON has, by their Python names."""
+    """Return the fields of the model's JSON, by their Python names."""
     if not hasattr(model, "model_fields"):
         return MappingProxyType(_fields_of_dataclass(model))
     serialised = {
@@ -120,8 +121,8 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue,
     if is_required:
         return None, ""
     if factory is not None and factory is not dataclasses.MISSING:
-        if factory in (list, dict):
-            return factory(), ""
+        if factory in (list, dict, set):
+            return ({} if factory is dict else []), ""
         return None, "its default is computed"
     plain = _plain(value)
     if plain is _MISSING:
@@ -131,10 +132,10 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue,
 
 
 def _of_another_type(default: object, type_: Type) -> str:
-    """Return why a default has another type than its field. Neither pydantic nor `@dataclass`
-    checks it, so the field would get another value.
+    """Return why a default has another type than its field; "" when it fits. Neither pydantic nor
+    `@dataclass` checks it, so the field could have a value of another type.
     """
-    is_scalar = isinstance(default, str | int | float)  # a bool and most enums, too
+    is_scalar = isinstance(default, str | int | float)  # Includes a bool and most enums
     if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
         return "its default is of another type"
     return ""
@@ -142,11 +143,11 @@ def _of_another_type(default: object, type_: Type) -> str:
 
 @lru_cache(maxsize=1024)
 def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
-    """Return True when the type is a secret, or holds one at any depth. `around`: the enclosing
-    models.
+    """Return True when the type is a secret, or contains one at any depth. `around` are the models
+    around it.
     """
     match type_:
-        case ListOf(inner) | DictOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return secret_in(inner, around)
         case TupleOf(parts) | Union(parts):
             return any(secret_in(part, around) for part in parts)
@@ -207,21 +208,21 @@ def _obstacle_of_dataclass(cls: Any) -> str:
 
 
 def has_plain_equality(model: Any) -> bool:
-    """Return True when `==` is the one that pydantic or `@dataclass` makes, over the fields of the
-    JSON.
+    """Return True when `==` is the one that pydantic or `@dataclass` generates, and compares all
+    fields of the JSON.
     """
     owner = next(cls for cls in model.__mro__ if "__eq__" in vars(cls))
     if hasattr(model, "model_fields"):
         is_made = owner.__module__.partition(".")[0] == "pydantic"
         return is_made and len(fields_of(model)) == len(model.model_fields)
-    # A dataclass writes its methods as text.
+    # `@dataclass` generates its methods from text, so their file is "<string>".
     is_made = owner is not object and owner.__eq__.__code__.co_filename == "<string>"
     return is_made and all(field.compare for field in dataclasses.fields(model))
 
 
 def fits(found: Type, wanted: Type) -> bool:
-    """Return True when pydantic keeps such a value unchanged; int for float is the same JSON
-    number.
+    """Return True when pydantic keeps such a value unchanged. An int for a float counts, because
+    its JSON is the same number.
     """
     if found in (wanted, NEVER):
         return True
@@ -232,7 +233,7 @@ def fits(found: Type, wanted: Type) -> bool:
 
 
 def conversion(text: str, found: Type, wanted: Type) -> str:
-    """The expression that turns `text` into a value of the type; empty if none exists."""
+    """Return the expression that converts `text` to a value of the type; "" if there is none."""
     if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
         return f"str({text})"
     if wanted == INT and is_text(found):
@@ -254,6 +255,8 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return all(fits(part, element) for part in parts)
         case (TupleOf(some_elements), TupleOf(elements)):
             return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
+        case (SetOf(some, is_frozen), SetOf(element, also)):
+            return is_frozen == also and fits(some, element)
         case (DictOf(some), DictOf(value)):
             return fits(some, value)
         case (EnumOf(some_enum), EnumOf(enum)):

@@ -2,11 +2,12 @@
 
 Rules of this file:
 * It reads nothing but the state and the event: no program, no clock, no expression.
-* `advance` builds its next state through it too, so the state in hand and the folded history
-  cannot differ.
-* Tasks, distributed Maps and what is cancelled have handlers in files of their own, under the same
+* `advance` builds its next state with it, too, so the state in hand and the folded history cannot
+  differ.
+* Tasks, distributed Maps and cancellations have handlers in files of their own, under the same
   rules.
-* A frame is found by `holdfast.frame` (absent: the root), never by counting or by name.
+* The frame of an event is the one that its field `holdfast.frame` names (absent: the root). It is
+  never found by counting or by the state's name.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ _TERMINAL: Final[Mapping[str, Status]] = {
     "ExecutionAborted": "ABORTED",
 }
 
-#: Creates frames without the class's own constructor, which takes twice as long; each transition
-#: creates two frames.
+#: `Frame.__new__` creates a frame in half the time of the class call; each transition creates two
+#: frames.
 _frame: Final = Frame.__new__
 
 
@@ -65,7 +66,7 @@ def fold(events: Iterable[Event], state: Execution | None = None) -> Execution |
 
 def apply(state: Execution | None, event: Event) -> Execution:
     """Return the state after the event. Raises HoldfastBug when the event cannot follow the state:
-    a torn or foreign history.
+    the history is damaged or belongs to another execution.
     """
     if state is None:
         if event.type != "ExecutionStarted":
@@ -120,7 +121,7 @@ def _prioritised(state: Execution, event: Event) -> Execution:
 
 
 def _continued_as_new(state: Execution, event: Event) -> Execution:
-    """Begin again: the events that were used and the values that were published stay."""
+    """Begin again from the first state. The ids of used events and the published values stay."""
     own = event.holdfast
     return state._replace(
         definition=own["definition"],
@@ -137,7 +138,7 @@ def _published(state: Execution, event: Event) -> Execution:
 
 
 def _attribute_noted(state: Execution, event: Event) -> Execution:
-    """Set an attribute, or remove it when the event has no value."""
+    """Set a search attribute, or remove it when the event has no value."""
     own = event.holdfast
     attributes = {name: one for name, one in state.attributes.items() if name != own["name"]}
     if own["value"] is not None:
@@ -147,8 +148,8 @@ def _attribute_noted(state: Execution, event: Event) -> Execution:
 
 
 def _skipped(state: Execution, event: Event) -> Execution:
-    """Apply a skip: end the wait without a result of its own. A child execution of the wait is then
-    abandoned, so a worker sends it a stop.
+    """Apply a skip: the wait ends without a result of its own. If the wait had started a child
+    execution, no wait needs that child now, so a worker sends it a stop.
     """
     state = state._replace(last_control=event.holdfast["control"])
     return moved(state, frame_of_event(state, event), event, waiting=Exited())
@@ -195,10 +196,11 @@ def _ended(state: Execution, event: Event, status: Status) -> Execution:
 
 
 def _redriven(state: Execution, event: Event) -> Execution:
-    """Continue the execution where it stopped: every open state is entered again, with its input.
+    """Continue the execution where it stopped: every state that was open is entered again, with its
+    input.
 
-    In a Parallel or Map, lanes that had ended are not run again (AWS docs, RedriveExecution). An
-    iteration that had entered no state begins again from its start.
+    In a Parallel or Map, branches and iterations that had ended are not run again (AWS docs,
+    RedriveExecution). An iteration that had not entered any state begins from its start.
     """
     frames: dict[str, Frame] = {}
     unbegun = {frame.owner for frame in state.resting.values() if not frame.position}
@@ -220,15 +222,17 @@ def _redriven(state: Execution, event: Event) -> Execution:
         stopping=None,
         redrives=state.redrives + 1,
         last_control=event.holdfast["control"],
-        # The execution gets a new watchdog row and a new list entry.
+        # At its end the execution lost its watchdog row and its list entry. None makes a worker
+        # write both again.
         opened_at=None,
         due_ms=event.holdfast.get("due"),
     )
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
-    """Return the lanes that may continue. None when all must begin again: they were cancelled and
-    had nothing to undo, or all have ended and too few have succeeded.
+    """Return the lanes (branches or iterations) that may continue. None when all must begin again:
+    because they were cancelled and had nothing to undo, or because all have ended and too few have
+    succeeded.
     """
     lanes = lanes_of(frame)
     if lanes is None or lanes.closing is not None or len(lanes.results) == lanes.count:
@@ -269,8 +273,9 @@ def _entered(state: Execution, event: Event) -> Execution:
 
 
 def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
-    """Add the root frame, or the frame of a lane; the frame's id names the lane's owner entry.
-    Count the lane as started.
+    """Add the root frame, or the frame of a lane (a branch of a Parallel or an iteration of a Map).
+    The id of a lane's frame names the entry of the state that owns it, which counts the lane as
+    started.
     """
     frame_id: str = event.holdfast.get("frame", ROOT)
     owner = None
@@ -300,7 +305,8 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
-        state = without_lanes(state, frame)  # the error is caught: the lanes below do not continue
+        # The error is caught, so the branches or iterations below the failed state do not continue.
+        state = without_lanes(state, frame)
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
     frame = _frame(
@@ -330,7 +336,8 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     results = {**owner.waiting.results, frame.lane: frame.input}
     frames = dict(state.frames)
     del frames[frame.id]
-    # In the history, the owner's next event follows the end of the lane that ended last.
+    # As in AWS's histories, the owner's next event follows the last event of the lane that ended
+    # last.
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
@@ -355,7 +362,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
         state,
-        # In the history, the next attempt follows the event in the lane that failed.
+        # As in AWS's histories, the next attempt follows the failure event of the lane.
         frame._replace(previous=event.previous),
         event,
         retries=counted(frame, event.holdfast),
@@ -367,7 +374,8 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
 def _lanes_started(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
-    if "concurrency" not in own:  # distributed: the run that follows opens its lanes
+    # A distributed Map; its children are added by a later event (MapRunStarted).
+    if "concurrency" not in own:
         return moved(state, frame, event, waiting=Exited())
     waiting = Lanes(
         entry=own["entry"],
@@ -426,8 +434,8 @@ def _opened(state: Execution, event: Event) -> Execution:
 
 
 def _noted(state: Execution, _event: Event) -> Execution:
-    """Leave the state unchanged. The event is only for the history: the lane or task in it ends
-    together with its owner.
+    """Leave the state unchanged. Such an event only completes the history: the branch or task that
+    it names ends together with its owner.
     """
     return state
 

@@ -1,4 +1,4 @@
-"""The events of lines that are cancelled, and of blocks with a deadline."""
+"""The events of branches and executions that are cancelled, and of blocks with a deadline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.core.state import (
 
 
 def _stopping(state: Execution, event: Event) -> Execution:
-    """Apply a stop. The execution has no time-out during its undo."""
+    """Record a stop. The execution has no time-out while it undoes its work."""
     own = event.holdfast
     stopping: Stopping = own["stopping"]
     control = own.get("control", state.last_control)
@@ -29,8 +29,8 @@ def _stopping(state: Execution, event: Event) -> Execution:
 
 
 def _closing(state: Execution, event: Event) -> Execution:
-    """Mark a Parallel or Map as closing, and remove the lane whose failure closes it, if the event
-    names one.
+    """Mark a Parallel or Map as closing. If the event names a lane (branch or iteration) whose
+    failure caused it, remove that lane.
     """
     frame, own = frame_of_event(state, event), event.holdfast
     assert isinstance(frame.waiting, Lanes)
@@ -61,8 +61,8 @@ def _unwound(state: Execution, event: Event) -> Execution:
 
 
 def _without_lane(state: Execution, lane: Frame) -> Execution:
-    """Remove an ended lane from a Parallel or Map that is closing. The owner records that something
-    was undone in the lane, because such an execution cannot be redriven.
+    """Remove an ended lane from a Parallel or Map that is closing. If the lane undid something,
+    record that in the owner: an execution that has undone work cannot be redriven.
     """
     assert lane.owner is not None
     if is_undone(lane):
@@ -86,8 +86,8 @@ def _deadline_set(state: Execution, event: Event) -> Execution:
 
 
 def _deadline_passed(state: Execution, event: Event) -> Execution:
-    """Leave the blocks whose deadlines have passed: their undo is finished, and no lane inside them
-    stays open.
+    """Leave the blocks whose deadlines have passed. Their undo is finished, so no lane inside them
+    is open.
     """
     frame, own = frame_of_event(state, event), event.holdfast
     variables = {**frame.variables, **own["assigned"]}
@@ -98,8 +98,8 @@ def _deadline_passed(state: Execution, event: Event) -> Execution:
 
 
 def without_deadlines(frame: Frame, numbers: Sequence[int]) -> Frame:
-    """Return the frame without these deadlines. The frame has left the blocks, so a cancellation
-    from one of them ends too.
+    """Return the frame without these deadlines. The frame has left their blocks, so a cancellation
+    that one of them caused ends, too.
     """
     kept = tuple(due for due in frame.deadlines if due.number not in numbers)
     reason = frame.cancelled

@@ -10,7 +10,8 @@ from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
-_FRAMES_AT: Final = Execution._fields.index("frames")  # the field `last_event` follows `frames`
+# Fields are replaced by position: `frames` here, and `last_event`, the field after it.
+_FRAMES_AT: Final = Execution._fields.index("frames")
 
 
 def frame_of_event(state: Execution, event: Event) -> Frame:
@@ -26,8 +27,8 @@ def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execu
 
 
 def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
-    # Replace both fields in one copy: every event needs it, and copying the execution is most of
-    # its cost.
+    # Change both fields in one copy. Copying the execution is most of the cost of an event, and
+    # every event needs it.
     return with_frames(state, {**state.frames, frame.id: frame}, event.id or state.last_event)
 
 
@@ -44,7 +45,7 @@ def begun(state: Execution, *children: ChildNumber) -> Execution:
 
 
 def over(state: Execution, *children: ChildNumber) -> Execution:
-    """Remove child executions that have ended or have received their stop."""
+    """Remove child executions that have ended or to which a stop was sent."""
     return state._replace(children=state.children.difference(children)) if state.children else state
 
 
@@ -62,7 +63,7 @@ def without_lanes(state: Execution, frame: Frame) -> Execution:
 
 
 def without(state: Execution, dropped: set[str]) -> Execution:
-    """Return the state without these frames and without every frame below them."""
+    """Return the state without these frames and without all frames below them."""
     dropped = set(dropped)
     kept: dict[str, Frame] = {}
     for key, other in state.frames.items():

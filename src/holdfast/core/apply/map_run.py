@@ -18,8 +18,8 @@ def _map_run_event(state: Execution, event: Event) -> Execution:
 
 def _asked(kind: TaskKind) -> Apply:
     def apply_asked(state: Execution, event: Event) -> Execution:
-        """Record that an attempt, scheduled like a task's attempt, reads the Map's items or writes
-        its results.
+        """Record the request for an attempt that reads the Map's items or writes its results. It is
+        scheduled like the attempt of a task.
         """
         own = event.holdfast
         waiting = Attempt(

@@ -1,7 +1,7 @@
 """The event `Migrated`: the whole state is carried over to another definition.
 
-`plan` is written by `migration/model.py`: occupied states by their old name, renamed variables and
-tasks, numbers of deadlines and of retry rules. All other parts of the state stay.
+`migration/model.py` writes the event's `plan`: the new names of states, variables and tasks, and
+the new numbers of deadlines and retry rules. All other parts of the state stay.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _moved(frame: Frame, plan: _Plan) -> Frame:
 
 
 def _variables(frame: Frame, plan: _Plan) -> dict[str, Json]:
-    # A variable whose name another one gets now is not that variable: it is dropped.
+    # Drop an old variable whose name the plan gives to another variable: the two have different
+    # values.
     taken = set(plan.variables.values())
     found = {
         plan.variables.get(name, name): value
@@ -77,7 +78,7 @@ def _variables(frame: Frame, plan: _Plan) -> dict[str, Json]:
 
 
 def _with_tasks(steps: Json, tasks: Mapping[str, str]) -> Json:
-    """Return a list of registered undo steps with the new names of their tasks."""
+    """Return a list of registered undo steps, each with the new name of its task."""
     assert isinstance(steps, list)
     return [{**step, "task": tasks.get(step["task"], step["task"])} for step in steps]
 

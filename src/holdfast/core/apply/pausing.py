@@ -1,7 +1,7 @@
 """The events of a pause: `Paused` and `Resumed`.
 
-A resume says by how much it shifts the dues (`shift`, in ms): all of them where the pause freezes
-the timers, else those of attempts alone.
+`Resumed` says by how much it moves the due times (`shift`, in ms). If the pause froze the timers,
+all due times move; otherwise only those of attempts move.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _resumed(state: Execution, event: Event) -> Execution:
 
 
 def _with_lease(frame: Frame, resumed_ms: int) -> Frame:
-    """A lease that lapsed during the pause lapses at the resume: no worker could take over before,
-    so `doctor` must not report that none did.
+    """Extend a lease that expired during the pause up to the time of the resume. No worker could
+    take the attempt over during the pause, so `doctor` must not report it as abandoned.
     """
     waiting = frame.waiting
     if not isinstance(waiting, Attempt) or waiting.claim is None:
@@ -71,8 +71,8 @@ def _shifted(frame: Frame, shift_ms: int, *, is_frozen: bool) -> Frame:
 
 
 def _shifted_wait(waiting: WaitingFor, shift_ms: int, *, is_frozen: bool) -> WaitingFor:
-    """Shift the due times of a wait by the length of the pause. No attempt begins during a pause,
-    so its due time moves even when timers run.
+    """Move the due times of a wait by the length of the pause. Attempts do not begin during a
+    pause, so their due times move even when the pause lets timers run.
     """
     match waiting:
         case Attempt():

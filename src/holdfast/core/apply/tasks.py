@@ -1,4 +1,4 @@
-"""The events of tasks: scheduled, claimed, submitted, asked for, ended."""
+"""The events of tasks: scheduled, leased ("Claimed"), submitted, ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def kind_of(event: Event) -> tuple[TaskKind, str]:
 
 
 def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
-    """Return the kind `task` and the target `ship` for the resource "task:ship"."""
+    """Split the resource "task:ship" into its kind `task` and its target `ship`."""
     match resource.partition(":"):
         case "task", ":", target:
             return "task", target
@@ -127,7 +127,7 @@ def _due_ms(since_ms: int, seconds: int | None) -> int | None:
 
 def _task_submitted(state: Execution, event: Event) -> Execution:
     """Record that the call has returned and the wait for its answer begins. The time-out still
-    counts from the call's beginning.
+    counts from the beginning of the call.
     """
     frame = frame_of_event(state, event)
     called = frame.waiting
@@ -163,8 +163,8 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
-    """Record the start of an activity's task. AWS docs, Task state: both counts begin when
-    ActivityStarted is logged.
+    """Record that a poller has taken an activity's task. The time-out and the heartbeat count from
+    this event (AWS docs, Task state).
     """
     frame = frame_of_event(state, event)
     offered = frame.waiting
@@ -172,8 +172,8 @@ def _activity_started(state: Execution, event: Event) -> Execution:
     waiting = replace(
         offered,
         is_begun=True,
-        # An earlier release counted from the schedule: its snapshots have a due time here, and no
-        # seconds.
+        # In snapshots of an earlier release the wait has a due time, counted from the schedule, and
+        # no `timeout_seconds`.
         due_ms=offered.due_ms or _due_ms(event.at_ms, offered.timeout_seconds),
         heartbeat_due_ms=_due_ms(event.at_ms, offered.heartbeat_seconds),
     )
@@ -186,8 +186,8 @@ def _task_started(state: Execution, event: Event) -> Execution:
 
 def _task_succeeded(state: Execution, event: Event) -> Execution:
     if "event" in event.holdfast:
-        # Keep recently expired events: a host whose clock is behind could otherwise accept the same
-        # event a second time.
+        # Keep the ids of events that have expired only recently. Without this, a host whose clock
+        # is behind could accept the same event a second time.
         over_ms = event.at_ms - 2 * CLOCK_ERROR_MS
         unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
@@ -204,8 +204,8 @@ def failed(state: Execution, event: Event) -> Execution:
     if isinstance(frame.waiting, Attempt | Awaiting):
         waiting = FailedState(frame.waiting.entry, frame.waiting.attempt)
     if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
-        # The child has ended, so no stop is sent to it. A time-out ends only the wait, and a failed
-        # call may have started a child through a worker that was lost.
+        # Only for a child that has ended: no stop is sent to it. After a time-out the child may
+        # still run, and a failed call may have started a child before its worker crashed.
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 

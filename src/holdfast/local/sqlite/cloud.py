@@ -37,8 +37,11 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class SqliteCloud:
-    def __init__(self, path: Path, clock: Callable[[], int]) -> None:
-        """`clock` is the machine's; the file may be ahead of it."""
+    def __init__(self, path: Path, clock: Callable[[], int], *, archives: bool = False) -> None:
+        """`clock` is the machine's; the file may be ahead of it. `archives`: the stack has an
+        archive.
+        """
+        self._archives = archives
         self.database = Database(path)
         self.clock = FileClock(self.database, clock)
         self._presence = Presence(path)
@@ -164,7 +167,9 @@ class SqliteCloud:
                 self._release_of_ended()
                 if time.monotonic() - last >= RETENTION_SECONDS:
                     last = time.monotonic()
-                    remove_expired(self.database, self.clock(), self._stop.is_set)
+                    now_ms, is_stopping = self.clock(), self._stop.is_set
+                    kept = self._archives
+                    remove_expired(self.database, now_ms, is_stopping, keeps_blobs=kept)
             except ServiceFault as fault:
                 self._log(fault)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.aws.messaging import DeadLetter
 from holdfast.aws.names import ResourceNames
 from holdfast.errors import HoldfastBug
+from holdfast.local.archive_folder import ArchiveFolder
 from holdfast.local.sqlite.blobs import SqliteBlobs
 from holdfast.local.sqlite.database import Database
 from holdfast.local.sqlite.queues import SqliteQueues
@@ -20,12 +22,14 @@ from holdfast.runtime.effects import (
     Effect,
     Extend,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
     Measure,
     Pause,
     Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
@@ -57,7 +61,7 @@ NAMES: Final = ResourceNames(
 
 class SqlitePorts:
     """Performs effects. `tasks` runs user code, `clock` gives milliseconds, `publish` sends an
-    event to the account's default bus.
+    event to the account's default bus. `archive`: the folder of the archive; None: there is none.
     """
 
     def __init__(
@@ -68,8 +72,10 @@ class SqlitePorts:
         tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
         publish: Callable[[Publish], None],
+        archive: Path | None = None,
     ) -> None:
         self.names = NAMES
+        kept = ArchiveFolder(archive)
         self._queues = queues
         store, blobs = SqliteStore(database), SqliteBlobs(database, clock)
         self._performers: dict[type[Any], Callable[[Any], Any]] = {
@@ -87,6 +93,8 @@ class SqlitePorts:
             Extend: store.extend,
             PutBlob: blobs.put,
             GetBlob: blobs.get,
+            PutArchive: kept.put,
+            GetArchive: kept.get,
             Send: queues.send,
             RunTask: tasks,
             Publish: publish,

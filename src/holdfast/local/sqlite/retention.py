@@ -15,15 +15,21 @@ _DAY_MS: Final = 86_400_000
 
 
 def remove_expired(
-    database: Database, now_ms: int, is_stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    now_ms: int,
+    is_stopping: Callable[[], bool] = lambda: False,
+    *,
+    keeps_blobs: bool = False,
 ) -> int:
-    """Return how many rows were removed."""
-    blobs_before = now_ms - limits.BLOB_RETENTION_DAYS * _DAY_MS
-    return (
-        _remove(database, tables.EXECUTIONS, "ttl", now_ms // 1_000, is_stopping)
-        + _remove(database, tables.MAIL, "ttl", now_ms // 1_000, is_stopping)
-        + _remove(database, "blobs", "stored_ms", blobs_before, is_stopping)
-    )
+    """Return how many rows were removed. `keeps_blobs`: in a stack with an archive a record may be
+    older than the retention of blobs, and its values must be there when it is archived.
+    """
+    removed = _remove(database, tables.EXECUTIONS, "ttl", now_ms // 1_000, is_stopping)
+    removed += _remove(database, tables.MAIL, "ttl", now_ms // 1_000, is_stopping)
+    if not keeps_blobs:
+        blobs_before = now_ms - limits.BLOB_RETENTION_DAYS * _DAY_MS
+        removed += _remove(database, "blobs", "stored_ms", blobs_before, is_stopping)
+    return removed
 
 
 def _remove(

@@ -1,16 +1,17 @@
-"""Every command on executions as one object, for those who serve requests of many kinds.
+"""Every command on executions as one object, for the servers of the HTTP API and of the Step
+Functions API.
 
 Rules of the commands:
-* The tenant comes from the verified identity of the caller, never from a body.
+* The tenant comes from the verified identity of the caller, never from the body of a request.
 * A value that does not fit its type is refused here. It never reaches an execution.
-* Everything is stored before a message is sent, and a repeated request sends it again (R12): the
-  first caller may have crashed in between.
+* Everything is stored before a message is sent. A repeated request sends the message again (R12):
+  the process that handled the first request may have crashed before it sent it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.runtime.commands import (
@@ -19,8 +20,11 @@ from holdfast.runtime.commands import (
     counts,
     events,
     fork,
+    graphs,
+    kept,
     limits,
     pause,
+    pools,
     priority,
     queries,
     questions,
@@ -33,7 +37,7 @@ from holdfast.runtime.commands import (
     stop,
 )
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.payloads import Types
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Types
 from holdfast.runtime.commands.questions import QuestionAction
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import JsonResult
@@ -44,8 +48,8 @@ from holdfast.runtime.storage.formats import FORMATS, Formats
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All commands. `workflows`: the workflows that can be started, by name. Each method is
-    documented in its module.
+    """All commands. `workflows` are the workflows that can be started, by name. The module of each
+    command documents its method.
     """
 
     programs: Programs
@@ -54,15 +58,31 @@ class Front:
     keys: SigningKeys
     formats: Formats = FORMATS
     limit_book: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     @property
     def known(self) -> Lookup:
         return Lookup(
-            self.programs, self.workflows, self.keys, self.formats, self.types, self.limit_book
+            self.programs,
+            self.workflows,
+            self.keys,
+            self.formats,
+            self.types,
+            self.limit_book,
+            self.graphs,
         )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return start.start(self.known, tenant, request, chance)
+
+    def register(self, tenant: str, text: str) -> JsonResult:
+        return graphs.register(self.known, tenant, text)
+
+    def list_workflows(self, tenant: str) -> JsonResult:
+        return graphs.workflows(self.known, tenant)
+
+    def workflow(self, tenant: str, name: str) -> JsonResult:
+        return graphs.workflow(self.known, tenant, name)
 
     def stop(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
@@ -105,12 +125,13 @@ class Front:
         return fork.fork(self.known, tenant, identifier, request, chance)
 
     def counts(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-        return counts.counts(tenant, request)
+        return counts.counts(self.known, tenant, request)
 
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
-        # The proof reads whole definitions; most requests need none of its modules.
+        # Imported here because most requests need none of these modules, which read whole
+        # definitions: each module that is imported makes the start of a Lambda function slower.
         from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
         return migrate.migrate(self.known, tenant, identifier, request, chance)
@@ -149,7 +170,7 @@ class Front:
         return schedules.schedules_of(tenant)
 
     def schedule(self, tenant: str, name: str) -> JsonResult:
-        return schedules.schedule(tenant, name)
+        return schedules.schedule(self.known, tenant, name)
 
     def create_schedule(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return schedules.create(self.known, tenant, request)
@@ -172,8 +193,11 @@ class Front:
     def bus_event(self, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
         return events.bus_event(self.known, tenant, given_id, detail, chance)
 
-    def events(self, tenant: str) -> JsonResult:
-        return events.events(tenant)
+    def events(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return kept.events(self.known, tenant, request)
+
+    def drop_event(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
+        return kept.drop(self.known, tenant, request)
 
     def request(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         return requests.request(self.known, tenant, request, chance)
@@ -209,6 +233,9 @@ class Front:
 
     def executions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return queries.executions(self.known, tenant, request)
+
+    def pools(self, tenant: str) -> JsonResult:
+        return pools.pools(self.known, tenant)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> JsonResult:
         return queries.report(self.known, tenant, request, is_repairing=is_repairing)

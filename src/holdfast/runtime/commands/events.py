@@ -1,5 +1,5 @@
-"""Events: store an event, wake the executions that wait for it, and list events that came before
-any wait.
+"""Events: store an event, and wake the executions that wait for it. `kept.py` lists and drops the
+events that are kept.
 """
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
-from holdfast.runtime import inbox, messages
-from holdfast.runtime.commands import keyed, keyed_events, presentation
+from holdfast.runtime import inbox, kept_events, messages
+from holdfast.runtime.commands import keyed, keyed_events
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
 from holdfast.runtime.effects import (
@@ -23,8 +23,6 @@ from holdfast.runtime.effects import (
     Item,
     JsonResult,
     Message,
-    NoResult,
-    Put,
     PutIfAbsent,
     Query,
     Send,
@@ -33,13 +31,11 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.json_values import printable, require_plain
 
-LISTED_MAX: Final = 100
-
 
 @dataclass(frozen=True, slots=True)
 class CheckedEvent:
-    """An event whose data fits its type. `execution`: the only one that may use it, if the sender
-    has named one.
+    """An event whose data fits its type. `execution` is the only execution that may use it, if the
+    sender has named one.
     """
 
     id: str
@@ -51,14 +47,18 @@ class CheckedEvent:
 
 def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Store an event. `request`: name, key, data, id?, execution?. Return its id, and how many
-    executions wait for it. With `execution` only that one may use it. An event that starts a
-    keyed workflow belongs to the execution that runs for its key: the result names it.
+    executions it woke: they have waited for such an event, and may have ended since. `dropped`:
+    it was sent before, and then dropped.
+
+    With `execution` only that one may use it. An event that starts a keyed workflow belongs to the
+    execution that runs for its key: the result names it.
 
     Raises RequestError HF202, HF203, HF206, HF211, HF213; ServiceFault HF562.
     """
     name = request.get("name")
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
-        # An execution that receives requests would take this data for an id and what is asked.
+        # An execution that waits for requests would read the id of a request and its content from
+        # this data.
         raise RequestError(
             "HF206",
             f"{name!r:.90} is the name of requests, and not of an event",
@@ -72,7 +72,9 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 def checked(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, CheckedEvent]:
-    """Return the event of the request. Raises RequestError HF202, HF206, HF211."""
+    """Return the event of the request, with its data checked. Raises RequestError HF202, HF206,
+    HF211.
+    """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
@@ -83,8 +85,9 @@ def checked(
 def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> JsonResult:
     """Store the event, and wake the executions that wait for it.
 
-    The item is stored before the waiting executions are read, and an execution registers before it
-    reads events (R13). So either the execution finds the event, or it is woken here.
+    The event is stored before the list of waiting executions is read, and an execution registers
+    there before it reads events (R13). So either the execution finds the event, or it is woken
+    here.
     """
     event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
@@ -108,7 +111,8 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
         log = yield from known.require_log(tenant, str(wanted.execution))
         item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
-        # An event that is sent again must not start an execution: its own may have ended.
+        # An event that is sent again must not start a second execution: the first one may have
+        # ended.
         found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
         if found is None:
             slot = keyed.KeySlot(tenant, rule, key)
@@ -120,34 +124,39 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
     stored = item if found is None else found
+    if stored.get(inbox.ADDRESSEE) == inbox.DROPPED:
+        return {"event": event_id, "waiting": 0, "dropped": True}
     if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
         slot = keyed.KeySlot(tenant, rule, key)
         run = yield from keyed_events.address(known, slot, stored, chance)
-        woken = yield from _wake(tenant, stored, run)
+        woken = yield from _wake(tenant, wanted, stored, run)
         return {"event": event_id, "waiting": woken, "execution": run}
-    woken = yield from _wake(tenant, stored, stored.get(inbox.ADDRESSEE))
+    woken = yield from _wake(tenant, wanted, stored, stored.get(inbox.ADDRESSEE))
     if not woken:
-        yield from keep_listed(tenant, event_id, now_ms, {"name": name, "key": key})
+        at_ms = int(stored["at"])
+        yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}
 
 
-def _wake(tenant: str, item: Item, only: Any) -> Generator[Effect, Any, int]:
-    """Wake the executions that wait for the event, and return their number. `only`: the one that
-    may use it; None: all of them.
+def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator[Effect, Any, int]:
+    """Wake the executions that have registered for the event, and return their number. `only`: the
+    one that may use it; None: all of them.
     """
     rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
-    runs = [str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX) for row in rows]
+    runs = [inbox.registered(row) for row in rows if kept_events.OVER not in row]
     found = [run for run in runs if only in (None, run)]
     if found:
-        wakes = [messages.wake_mail(tenant, run, messages.EVENT_MAIL) for run in found]
+        named = {"id": wanted.id, "at": int(item["at"]), "name": wanted.name, "key": wanted.key}
+        wakes = [messages.wake_event(tenant, run, **named) for run in found]
         yield Send(tuple(Message(wake) for wake in wakes))
     return len(found)
 
 
 def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
-    """An event from the bus. A refused event is listed with the reason.
+    """Store an event from the event bus. An event that is refused is listed with the reason.
 
-    It raises no error: EventBridge would deliver it again, and it would be refused again.
+    It raises no error for it: EventBridge would deliver the event again, and it would be refused
+    again.
     """
     event_id = given_id if keys.is_name(given_id) else chance.hex()
     request: dict[str, Any] = {}
@@ -163,43 +172,8 @@ def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: by
             "key": printable(str(request.get("key", "")))[:200],
             "refused": printable(f"{error.code}: {error.message}")[:1_000],
         }
-        yield from keep_listed(tenant, event_id, now_ms, shown)
+        yield from kept_events.keep_listed(tenant, event_id, now_ms, shown)
         return {"event": event_id, "refused": error.code}
-
-
-def events(tenant: str) -> JsonResult:
-    """Return events that no execution has waited for yet, and events from the bus that were
-    refused.
-    """
-    now_ms = yield Clock()
-    items = yield Query(tables.MAIL, keys.early_events(tenant), reverse=True, limit=LISTED_MAX)
-    listed = []
-    for item in items:
-        if int(item["expires"]) <= now_ms:
-            continue
-        if "refused" not in item:
-            partition = keys.event(tenant, str(item["name"]), str(item["key"]))
-            waiters = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
-            if waiters:
-                continue
-        listed.append(presentation.early_event(item))
-    return {"events": listed}
-
-
-def keep_listed(tenant: str, event_id: str, now_ms: int, shown: Mapping[str, str]) -> NoResult:
-    """Stores a row of the list of events: the event has no waiter yet, or was refused."""
-    yield Put(
-        tables.MAIL,
-        {
-            "pk": keys.early_events(tenant),
-            "sk": f"{now_ms:015d}#{event_id}",
-            FORMAT_FIELD: FORMAT,
-            "id": event_id,
-            "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
-            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
-            **shown,
-        },
-    )
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:

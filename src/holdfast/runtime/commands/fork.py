@@ -1,8 +1,8 @@
-"""Fork an execution: a new one begins with its history up to a step, and goes on from there.
+"""Fork an execution: start a new one that begins with its history up to a step and continues there.
 
-The origin is not changed, and nothing of it is taken back. The answer says what it has done after
-the step and the fork may do again. The start message of the fork has a format of its own: a worker
-of an older release would begin the execution from its first state.
+The origin is not changed, and none of its work is undone. The response says what the origin has
+done after the step, which the fork may do again. The start message of the fork has a format of its
+own. Otherwise a worker of an older release would begin the execution from its first state.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fork(
 
     Return `execution`, `fork_of`, `step`, and `not_taken_back`: the tasks that have run in the
     origin since it entered the step, its child executions, and the events it has used since.
-    Raises RequestError HF210, HF216, HF217, HF234.
+    Raises RequestError HF210, HF211, HF216, HF217, HF234.
     """
     words = reason_and_author(request)
     log = yield from known.require_log(tenant, identifier)
@@ -56,7 +56,7 @@ def fork(
     place = forking.begin_of(events, entered)
     assert place is not None
     begun = forking.base(events[: place + 1])
-    given = _overrides(known, tenant, begun, request)
+    given = yield from _overrides(known, tenant, begun, request)
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
     run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
@@ -77,7 +77,9 @@ def forks_of(tenant: str, run: str) -> Generator[Effect, Any, list[str]]:
 def _send(
     known: Lookup, tenant: str, origin: Execution, request: dict[str, Json], chance: bytes
 ) -> Generator[Effect, Any, str]:
-    """Store the rows that name the fork, then send its start message (R12)."""
+    """Store the rows by which the forks of the origin are found, then send the start message of the
+    fork (R12).
+    """
     now_ms = yield Clock(is_for_id=True)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
     yield Put(
@@ -99,7 +101,7 @@ def _send(
 
 
 def _entered(run: str, events: Sequence[Event], step: Any) -> int:
-    """Return the id of the event with which the origin entered the step last."""
+    """Return the id of the event with which the origin last entered the step."""
     found = forking.entries(events)
     if not isinstance(step, str) or step not in found:
         raise _no_step(run, step, tuple(found))
@@ -108,8 +110,10 @@ def _entered(run: str, events: Sequence[Event], step: Any) -> int:
 
 def _overrides(
     known: Lookup, tenant: str, begun: Execution, request: Mapping[str, Any]
-) -> dict[str, Json]:
-    """Return `set`, and `input` where it is given. Raises RequestError HF210, HF216, HF217."""
+) -> Generator[Effect, Any, dict[str, Json]]:
+    """Return `set`, and `input` where it is given. Raises RequestError HF210, HF211, HF216,
+    HF217.
+    """
     (frame,) = begun.frames.values()
     if frame.cancelled is not None or begun.stopping is not None:
         raise _cannot(begun.run, f"undoes its work in {frame.position}", "fork at an earlier step")
@@ -121,6 +125,9 @@ def _overrides(
             f"{frame.position} has no variable {', '.join(unknown)[:90] or repr(changed)[:90]}",
             help=f"those that it has: {', '.join(sorted(frame.variables)) or 'none'}",
         )
+    if changed:
+        definition = yield from known.programs.fetch(tenant, begun.definition)
+        _require_forms(definition.source_map.get("shapes", {}), changed)
     given: dict[str, Json] = {"set": changed}
     if "input" not in request:
         return given
@@ -134,8 +141,22 @@ def _overrides(
     return {**given, "input": data}
 
 
+def _require_forms(shapes: Mapping[str, Any], changed: Mapping[str, Json]) -> None:
+    """Raise RequestError HF211 for a value that the workflow's own code could not have assigned."""
+    from holdfast.runtime.commands.variable_forms import misfit  # noqa: PLC0415  # rarely needed
+
+    for name, value in changed.items():
+        why = misfit(shapes, name, value)
+        if why is not None:
+            raise RequestError(
+                "HF211",
+                f"the value of the variable {name} does not fit: {why}",
+                help="`holdfast history` shows the values that it had",
+            )
+
+
 def _since(run: str, events: Sequence[Event]) -> dict[str, list[str]]:
-    """Return what the origin has done after the step."""
+    """Return what the origin has done after the step, by kind."""
     tasks: list[str] = []
     children: list[str] = []
     used: list[str] = []

@@ -3,7 +3,8 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows and up to 200 state machines
+    order-7                 its name, among the deployed workflows, the registered graphs and up to
+                            200 state machines
     fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
@@ -12,41 +13,42 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
 from holdfast.core.state import Awaiting, Execution
-from holdfast.errors import HoldfastError, RequestError
+from holdfast.errors import HoldfastError, RequestError, known_names
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
-from holdfast.runtime import children
-from holdfast.runtime.commands.payloads import Payload, Types
+from holdfast.runtime import children, inbox
+from holdfast.runtime.commands.payloads import Graphs, NoGraphs, Payload, Types
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Clock, Effect, Get, Query
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage import graphs, keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
 
-#: The lifetime of a start message: an execution without a log after that time never began.
+#: The lifetime of a start message. An execution that has no log after that time will never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A bare name costs a read for each state machine. With more machines, a request must give
-#: MACHINE:NAME.
+#: A name without its workflow costs a read for each state machine. With more machines than this, a
+#: request must give MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
-#: With a longer event name the key of a registration would exceed DynamoDB's 2,048 bytes.
-_EVENT_NAME_BYTES_MAX: Final = 1_947
-#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
-#: item of a distributed Map.
+#: With a longer event name, the key of a registration would exceed DynamoDB's 2,048 bytes.
+EVENT_NAME_BYTES_MAX: Final = 1_947
+#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for a
+#: child of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The data of the stack that every command uses. `workflows`: the workflows that can be
+    """The data of the stack that every command uses. `workflows` are the workflows that can be
     started, by name.
     """
 
@@ -56,6 +58,7 @@ class Lookup:
     formats: Formats
     types: Types
     limits: LimitBook = NO_LIMITS
+    graphs: Graphs = field(default_factory=NoGraphs)
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -71,64 +74,77 @@ class Lookup:
         return self.workflows[name]
 
     def no_workflow(self, name: Any) -> RequestError:
-        known = ", ".join(sorted(self.workflows)) or "none"
         return RequestError(
-            "HF205", f"there is no workflow {name!r:.90}", status=404, help=f"known: {known}"
+            "HF205",
+            f"there is no workflow {name!r:.90}",
+            status=404,
+            help=known_names(name, self.workflows),
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
-        """Return the type of the event in the deployed workflows, or else in the definition of an
-        execution that waits for it, which may be older. Raises RequestError HF206.
+        """Return the type of the event in the deployed workflows. If none waits for it, return its
+        type in the definition of a waiting execution, which may be older. Raises RequestError
+        HF206.
         """
-        declared: dict[str, Definition] = {}
-        for definition in self.workflows.values():
-            events = definition.source_map.get("events", {})
-            declared = dict.fromkeys(events, definition) | declared
+        declared = self._declared()
         found = declared.get(name) if isinstance(name, str) else None
         if found is None:
             found = yield from self._waiters_definition(tenant, name, key)
         if found is not None:
             return Payload.of_event(found, name)
-        raise RequestError(
-            "HF206",
-            f"no workflow declares an event named {name!r:.90}, and nobody waits for it",
-            status=404,
-            help=f"known: {', '.join(sorted(declared)) or 'none'}",
-        )
+        raise _no_event(name, declared)
+
+    def declared_type(self, name: str) -> str | None:
+        """Return the name of the event's type in the deployed workflows; None when none has it."""
+        found = self._declared().get(name)
+        return None if found is None else Payload.of_event(found, name).type_name
+
+    def _declared(self) -> dict[str, Definition]:
+        """Return the first deployed workflow that declares each event."""
+        declared: dict[str, Definition] = {}
+        for definition in self.workflows.values():
+            events = definition.source_map.get("events", {})
+            declared = dict.fromkeys(events, definition) | declared
+        return declared
 
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
     ) -> Generator[Effect, Any, Definition | None]:
-        """A registration outlives its wait, so the log says whether the execution still waits."""
+        """Return the definition of an execution that waits for the event, if one does. The
+        registration of a wait still exists after the wait, so the log of the execution decides.
+        """
         is_text = isinstance(name, str) and is_unicode(name)
-        if not is_text or len(name.encode()) > _EVENT_NAME_BYTES_MAX:
+        if not is_text or len(name.encode()) > EVENT_NAME_BYTES_MAX:
             return None
         partition = keys.event(tenant, name, key)
         rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
         unreadable: HoldfastError | None = None
         for row in rows:
-            log = self.log(tenant, str(row["sk"]).removeprefix(keys.REGISTRATION_PREFIX))
+            log = self.log(tenant, inbox.registered(row))
             try:
                 yield from log.load()
-                if log.state is not None and _awaits(log.state, name, key):
+                if log.state is not None and awaits(log.state, name, key):
                     return (yield from self.programs.fetch(tenant, log.state.definition))
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # The execution may wait for this event. A refusal would lose the event; after an error
-            # the bus delivers it again.
+            # The execution may wait for this event. If the event were refused, it would be lost.
+            # After this error the event bus delivers it again.
             raise unreadable
         return None
 
     def require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
-        """Return the loaded log, without a state when the execution was accepted but not begun."""
+        """Return the loaded log. It has no state when the execution was accepted but has not begun.
+        Raises RequestError for an execution that does not exist.
+        """
         run = yield from self.find_run(tenant, identifier)
         if run is not None:
             log = self.log(tenant, run)
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # A name row proves an accepted start; an id without one does not.
+            # The row of a name proves that the start was accepted; an id that was never started has
+            # no row.
             last = identifier.rpartition(":")[2]
             is_named = run not in {identifier, self.run_in_name(tenant, last)}
             if log.state is not None or is_named or (yield from self.may_begin(log)):
@@ -136,8 +152,8 @@ class Lookup:
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """Return True when an execution without a record may still get one: its id is authentic and
-        young, its parent waits for it, or its start message is in quarantine.
+        """Return True when an execution without a record may still get one: this stack created its
+        id recently, or its parent waits for it, or its start message is in quarantine.
         """
         now_ms = yield Clock()
         if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
@@ -148,14 +164,16 @@ class Lookup:
         return held is not None and held.is_start
 
     def is_minted(self, tenant: str, run: str) -> bool:
-        """Return True when this stack made the id for the tenant."""
+        """Return True when this stack created the id for the tenant."""
         return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
 
     def _is_young(self, run: str, now_ms: int) -> bool:
         return now_ms - keys.minted_ms(run) < START_RETENTION_MS
 
     def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
-        """A child's id names its parent; the parent's log says whether it waits for the child."""
+        """Return True when the parent of a child execution waits for it. The child's id names the
+        parent.
+        """
         parent = parent_run(run)
         if parent is None:
             return False
@@ -164,10 +182,11 @@ class Lookup:
         return log.state is not None and children.is_awaited(log.state, run)
 
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution that the identifier names; see the top of this file.
+        """Return the id of the execution that the identifier names; the docstring of this module
+        shows the forms.
 
-        A name costs a read for each deployed workflow and state machine. Raises RequestError HF214
-        when several executions have the name: a guess could stop the wrong one.
+        A name costs a read for each deployed workflow, registered graph and state machine. Raises
+        RequestError HF214 when several executions have the name: a guess could stop the wrong one.
         """
         if keys.is_run(identifier):
             return identifier
@@ -183,7 +202,9 @@ class Lookup:
         if colon:
             owners = _owners(owner)
         else:
-            owners = [*sorted(self.workflows), *(yield from _machine_workflows(tenant))]
+            registered = set((yield from graphs.names(tenant))) - self.workflows.keys()
+            machines = yield from _machine_workflows(tenant)
+            owners = [*sorted(self.workflows), *sorted(registered), *machines]
         runs: dict[str, str] = {}
         for workflow in owners:
             run = yield from self.find_named(tenant, workflow, name)
@@ -196,15 +217,13 @@ class Lookup:
     def find_named(
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution that owns the name among those of one workflow or
-        machine.
-        """
+        """Return the id of the execution that has this name in one workflow or state machine."""
         item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
 
     def run_in_name(self, tenant: str, name: str) -> str | None:
-        """Return the id in the name of an execution that was started without one: as a UUID, or, of
-        a child, nearly as it is. None for every other name.
+        """Return the id that a name contains: an execution that was started without a name has its
+        id as its name, as a UUID or, for a child, in allowed characters. None for every other name.
         """
         run = run_of_uuid(name)
         if run is None:
@@ -212,8 +231,8 @@ class Lookup:
         return run if self.is_minted(tenant, run) else None
 
     def _find_arn(self, tenant: str, text: str) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution with this ARN. Region and account are checked elsewhere:
-        only the HTTP request knows its own region and account.
+        """Return the id of the execution with this ARN. Region and account are checked where the
+        HTTP request is handled, because only that code knows them.
         """
         found = _EXECUTION_ARN.fullmatch(text)
         if found is None:
@@ -233,7 +252,9 @@ class Lookup:
 
 
 def _owners(name: str) -> list[str]:
-    """Return the names that executions of a workflow and of a state machine have in keys."""
+    """Return the two names that keys use for executions: that of a workflow, and that of a state
+    machine.
+    """
     if keys.is_machine_workflow(name):
         return [name]
     if not keys.is_machine_name(name):
@@ -242,7 +263,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """Return the state machines whose executions may have the bare name."""
+    """Return the state machines among whose executions a name without its workflow is searched."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []
@@ -255,7 +276,7 @@ def _is_named(state: Execution, arn: str, machine: str) -> bool:
     return state.name is None and state.workflow == machine
 
 
-def _awaits(state: Execution, name: str, key: str) -> bool:
+def awaits(state: Execution, name: str, key: str) -> bool:
     waits = (frame.waiting for frame in state.frames.values())
     return any(
         isinstance(wait, Awaiting)
@@ -272,6 +293,23 @@ def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:
         f"executions of {len(owners)} workflows are named {name!r}: {found}",
         status=409,
         help=f"give the id, or the workflow, too: {min(owners)}:{name}",
+    )
+
+
+def _no_event(name: Any, declared: Iterable[str]) -> RequestError:
+    """Return HF206. Callers write the name of a request without the mark at its end."""
+    marked = [one for one in declared if one.endswith(REQUEST_SUFFIX)]
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what, named = "a request", name.removesuffix(REQUEST_SUFFIX)
+        known = [one.removesuffix(REQUEST_SUFFIX) for one in marked]
+    else:
+        what, named = "an event", name
+        known = [one for one in declared if one not in marked]
+    return RequestError(
+        "HF206",
+        f"no workflow declares {what} named {named!r:.90}, and no execution waits for it",
+        status=404,
+        help=known_names(named, known),
     )
 
 

@@ -1,8 +1,8 @@
-"""Migrate an execution: it goes on with another definition, if the proof allows the move.
+"""Migrate an execution: it continues with another definition, if that is proven to be safe.
 
 The proof reads both definitions and the state of the execution. It is made here, and the request
-names what it was made for; the core applies the request only if that still holds. So a request
-that comes too late changes nothing.
+names the states for which it was made. The core applies the request only if the execution is still
+in these states. So a request that comes too late changes nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from holdfast.migration.version import Version
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.fields import flag, reason_and_author
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage.definitions import Definition
 
 LATEST: Final = "latest"
 BACK: Final = "back"
-#: The shortest beginning of a hash that a request may give.
+#: The shortest prefix of a hash that a request may give.
 _HASH_CHARACTERS_MIN: Final = 8
 
 
@@ -36,8 +37,8 @@ def migrate(
     """Store a migration. `request`: to? ("latest", the default, "back", or a hash), dry_run?, and
     reason, by? unless it is a dry run.
 
-    Return `execution`, `from`, `to`, `position`, `moves` (False when it may not, or has that
-    definition already) and `obstacles`. Raises RequestError HF234, HF540, HF541, HF542.
+    Return `execution`, `from`, `to`, `position`, `moves` (False when it cannot move, or already has
+    that definition) and `obstacles`. Raises RequestError HF234, HF540, HF541, HF542.
     """
     is_dry = bool(flag(request, "dry_run"))
     words = {} if is_dry else reason_and_author(request)
@@ -89,9 +90,7 @@ def _target(
 ) -> Generator[Effect, Any, Definition]:
     """Return the definition that the request names. Raises RequestError HF540, HF542."""
     if to == LATEST:
-        if state.workflow not in known.workflows:
-            raise known.no_workflow(state.workflow)
-        return known.workflows[state.workflow]
+        return (yield from find_workflow(known, tenant, state.workflow)).definition
     if to == BACK:
         if not state.migrated_from:
             raise _no_definition(state.run, "was not migrated, so there is nothing to go back to")

@@ -1,1 +1,3 @@
-"""Limits at run time: gates, the queues before them, and the dispensers that let work through."""
+"""Limits at run time: gates (the state of a limit), their queues, and the dispensers that let
+waiting attempts begin.
+"""

@@ -1,22 +1,25 @@
 """Batches: the items of many executions in one call of a task's function.
 
 An attempt of a batch task never runs in the worker of its execution. It waits at a gate of its own,
-`batch:<task>#<tenant>`, and its row holds its input. A tick collects rows: when `max` of them wait,
-or the oldest has waited for long enough, it runs the function once and stores each result as an
-answer of its attempt. The first answer of an attempt counts, so a batch may be run twice.
+`batch:<task>#<tenant>`, and its row holds its input. A tick (a delayed message) collects rows: when
+`max` of them wait, or the oldest has waited for long enough, it runs the function once and stores
+each result as an answer of its attempt. Only the first answer of an attempt counts, so a batch may
+be run twice.
 
     attempt ─► AttemptQueued ─► row with the input ─┐
     attempt ─► AttemptQueued ─► row with the input ─┼─► tick: one call ─► an answer each ─► wakes
     attempt ─► AttemptQueued ─► row with the input ─┘
 
 Rules of this file:
-* One tick at a time works on a queue: the chain's number moves on before the call. Batches of one
-  task and tenant run one after the other.
-* The answer is stored, then its wake is sent, then its row deleted: after a crash the rows are
-  there.
-* A call takes one token of each limit of the task, the next one that comes: its items have waited.
-* A tick that comes again runs one row alone, and counts that on the row first. So an input that
-  crashes its worker costs the others two minutes, and fails after three workers.
+* One tick at a time processes a queue: it increments the number of the next tick before the call.
+  Batches of one task and tenant run one after the other.
+* The answer is stored, then its wake is sent, then its row is deleted. After a crash in between the
+  row still exists.
+* A call takes one token of each limit of the task. It may take the next future token, because its
+  items have already waited.
+* A tick that SQS delivers again, after a crash, runs one row alone, and first counts that in the
+  row. So an input that crashes its worker delays the other rows by two minutes, and fails after
+  three crashed workers.
 """
 
 from __future__ import annotations
@@ -68,18 +71,18 @@ from holdfast.runtime.gates.scopes import ALL, Scope
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
-#: The error name when every worker that took one input has crashed.
+#: The error name when every worker that ran an input has crashed.
 WORKER_LOST: Final = "Holdfast.WorkerLost"
 _TICKET: Final = (0, 0)
 _ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
-#: The time that a batch waits before it tries again to get a token from a full limit.
+#: When a limit has no free token, the batch tries again after this time.
 _FULL_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One attempt that waits for a batch. `lost`: how many workers have crashed with only this
-    attempt.
+    """One attempt that waits for a batch. `lost` counts the workers that crashed while they ran
+    only this attempt.
     """
 
     sk: str
@@ -93,7 +96,7 @@ class _Row:
 
 
 def join(tenant: str, run: str, command: JoinQueue, state: Execution, now_ms: int) -> NoResult:
-    """Puts the row with the attempt's input; the first row of a queue begins its chain of ticks."""
+    """Put the row with the attempt's input. The first row of a queue starts its chain of ticks."""
     frame = state.frame_of(command.entry)
     assert frame is not None
     assert isinstance(frame.waiting, Attempt)
@@ -103,7 +106,9 @@ def join(tenant: str, run: str, command: JoinQueue, state: Execution, now_ms: in
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """The work of one tick on the queue of a batch task: `gate_id` is that of one tenant."""
+    """The work of one tick on the queue of a batch task. `gate_id` identifies the queue of one
+    tenant.
+    """
 
     memory: GateMemory
     rule: BatchRule
@@ -112,7 +117,9 @@ class Collector:
     def collect(
         self, number: int, message: str, receive_count: int
     ) -> Generator[Effect, Any, bool]:
-        """Return True when the tick may be deleted. `number` is the tick's, of its chain."""
+        """Run a batch if it is due. Return True when the tick message may be deleted. `number` is
+        that of the tick in its chain.
+        """
         gate_id, rule = self.gate_id, self.rule
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         now_ms = yield Clock()
@@ -127,7 +134,7 @@ class Collector:
                 gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
             )
             if not written.is_done:
-                return True  # another tick serves the queue
+                return True  # Another tick serves the queue
         while True:
             rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
             now_ms = yield Clock()
@@ -145,8 +152,8 @@ class Collector:
             return True
 
     def _run(self, items: list[Item]) -> Generator[Effect, Any, int]:
-        """Run one batch. Return how many ms the next batch must wait, because a limit is full or
-        the dependency asked for a pause: the rows then stay, and no attempt is counted.
+        """Run one batch. Return how many ms the next batch must wait because a limit is full, or
+        because the dependency asked for a pause. The rows then stay, and no attempt is counted.
         """
         scopes = (ALL, Scope("task", self.rule.task))
         if (yield from self.memory.pause_of(scopes, (yield Clock()))) is not None:
@@ -162,7 +169,8 @@ class Collector:
             for gate_id, rule in limits:
                 yield from slow_down(self.memory, gate_id, rule, result.retry_after_ms)
             if len(rows) == 1:
-                # Its worker was not lost: a row that is throttled often must not fail as lost.
+                # Take back the count from before the call, because this worker has not crashed.
+                # Otherwise a row that is throttled often would fail with WORKER_LOST.
                 place = keys.queue(str(self.gate_id))
                 yield Update(tables.MAIL, place, rows[0].sk, add={"lost": -1}, where=(_PRESENT,))
             return max(1, result.retry_after_ms)
@@ -173,7 +181,7 @@ class Collector:
         return 0
 
     def _limits(self, run: str) -> Generator[Effect, Any, list[tuple[GateId, LimitRule]]]:
-        """Return the gates of the task's limits, in the order in which they are taken."""
+        """Return the gates of the task's limits, in the order in which workers take them."""
         found = []
         for use in in_order(self.memory.book.uses(self.rule.task)):
             rule = yield from self.memory.rule(use.rule, (yield Clock()))
@@ -181,8 +189,8 @@ class Collector:
         return found
 
     def _take_tokens(self, limits: list[tuple[GateId, LimitRule]]) -> Generator[Effect, Any, bool]:
-        """Take a token of each limit, or none: a batch that waits for one limit must not use up
-        the tokens of another.
+        """Take a token of each limit, or none. A batch that waits for one limit must not use up the
+        tokens of another one.
         """
         if any(rule.is_paused for _, rule in limits):
             return False
@@ -201,8 +209,8 @@ class Collector:
 
 
 def _wait_ms(rule: BatchRule, rows: list[Item], now_ms: int) -> int:
-    """Return how long the batch waits for more rows; 0 when it is full, or its oldest row has
-    waited enough.
+    """Return how long the batch waits for more rows: 0 when it is full, or its oldest row has
+    waited long enough.
     """
     if len(rows) >= rule.most or not rows:
         return 0
@@ -236,8 +244,8 @@ def _row(item: Item) -> Generator[Effect, Any, _Row]:
 def _result(
     rule: BatchRule, gate_id: GateId, rows: list[_Row]
 ) -> Generator[Effect, Any, TaskResult | None]:
-    """Call the function. Return None when the only row has lost too many workers; its answer is
-    then stored.
+    """Call the function. Return None when too many workers have crashed on the only row; the error
+    is then stored as its answer.
     """
     now_ms = yield Clock()
     if len(rows) == 1:
@@ -274,8 +282,8 @@ _PRESENT: Final = Condition("pk", "present")
 
 
 def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, Any]]:
-    """Return the output or error of each row. An exception of the function is the error of every
-    row.
+    """Return the output or error of each row. If the function raised an exception, it is the error
+    of every row.
     """
     match result:
         case TaskSucceeded(list() as outcomes) if len(outcomes) == count:
@@ -290,7 +298,9 @@ def _answers(rule: BatchRule, result: TaskResult, count: int) -> list[dict[str, 
 
 
 def _answer(gate_id: GateId, row: _Row, given: dict[str, Any], now_ms: int) -> NoResult:
-    """Store the row's answer unless one is stored, wake the execution, then delete the row."""
+    """Store the row's answer unless one is already stored, wake the execution, then delete the
+    row.
+    """
     key = keys.answer(row.entry, row.attempt)
     if "output" in given:
         fields: dict[str, Any] = yield from inbox.stow(row.tenant, row.run, given["output"])

@@ -1,27 +1,28 @@
-"""Dispensers: who waits at a gate is let in, by the worker that freed a place or by a tick.
+"""Dispensers: a worker that freed a place, or a tick message, lets waiting attempts begin.
 
-The problem. Waiting attempts cost nothing while they wait, so none of them looks whether its turn
-has come. Something else has to wake the right one, in order, as soon as there is room, and exactly
-as many as there is room for.
+The problem. An attempt that waits at a gate uses no worker, so it cannot check whether its turn has
+come. Something else must wake the right attempt, in the right order, as soon as there is room, and
+only as many as there is room for.
 
     concurrency   a worker gives its permit back ─► the gate says that attempts wait
                   ─► the same worker gives the place to the next row and wakes it
-    rate          a tick, a delayed message, comes when the next token does
+    rate          a tick (a delayed message) arrives together with the next token
                   ─► gives out the tokens of the next two seconds ─► sends the next tick
 
-Ticks. One chain of ticks serves a queue: each tick moves the chain's number `tn` on, in the same
+Ticks. One chain of ticks serves a queue. Each tick increments the chain's number `tn` in the same
 write in which it gives out tokens or permits, and the next tick carries the new number. A duplicate
-tick, or one of an older chain, finds another number and is dropped (F15). A queue before permits
-has a chain too, with one tick a minute or when the next permit lapses: a worker may crash between
-giving back and dispensing.
+tick, or a tick of an older chain, finds another number and is dropped (F15). The queue of a
+concurrency limit has a chain, too: one tick a minute, or when the next permit expires, because a
+worker may crash between giving its permit back and waking the next attempt.
 
 Rules of this file:
-* F8  The dispenser that finds the queue empty clears `w`, then looks again: an attempt may have put
-      its row between the two. In the reverse order that attempt would wait for ever.
-* F10 First the grant, then the wake: the woken worker must find its permit.
-* F12 No answer to the write: the item names the message that wrote it, so the next delivery of the
-      tick knows.
-* F22 Turns are decided here and not when a row is put, so new weights hold for the whole queue.
+* F8  A dispenser that finds the queue empty clears the mark `w`, then reads the queue again: an
+  attempt may have put its row in between. In the reverse order that attempt would wait for ever.
+* F10 First the permit is granted, then the wake is sent: the woken worker must find its permit.
+* F12 If a write gets no answer, the gate's item names the message that wrote it, so the next
+  delivery of the tick knows.
+* F22 Turns are decided when rows are taken and not when they are put, so new weights apply to the
+  whole queue.
 
 Example: rate 20/s, burst 1, 100 rows.
 
@@ -38,6 +39,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import JoinQueue
+from holdfast.core.run_ids import TIME_CHARACTERS, digits
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
@@ -72,15 +74,15 @@ from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: The number of consecutive lost races after which a dispenser gives up.
+#: After this many refused writes in a row a dispenser gives up.
 _RACES_MAX: Final = 8
-#: How long the chain of a paused limit waits for its next tick. A resume begins a new chain.
+#: The time until the next tick while a limit is paused. A resume starts a new chain of ticks.
 _REST_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The tick that this worker processes: its number in the chain, and its message."""
+    """The tick that this worker processes: its number in the chain, and the id of its message."""
 
     number: int
     message: str
@@ -88,8 +90,8 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Dispenser:
-    """The work of one dispenser on one gate. `chain` is the tick's chain; None for a worker that
-    has given a permit back. `owner` is the prefix of the owner names in the permits that it grants.
+    """The work of one dispenser at one gate. `chain` is that of the tick; None for a worker that
+    has given a permit back. `owner` is the prefix of the owners in the permits that it grants.
     """
 
     gate_id: GateId
@@ -100,8 +102,8 @@ class Dispenser:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A waiter that the gate lets begin: the owner of its permit ("" for a token), and when it may
-    begin.
+    """An attempt that the gate lets begin: the owner of its permit ("" for a token), and the
+    earliest time of its begin.
     """
 
     waiter: Waiter
@@ -127,9 +129,10 @@ class Round:
 def join(
     tenant: str, run: str, command: JoinQueue, now_ms: int, more: Item | None = None
 ) -> NoResult:
-    """Put the row, then read the gate (F7): a queue without a chain of ticks gets one.
+    """Put the row of a waiting attempt, then read the gate (F7). If its queue has no chain of
+    ticks, start one.
 
-    `more`: attributes of the row beside its place.
+    `more` are attributes of the row besides those that give its place.
     """
     yield Put(tables.MAIL, {**queue.row_of(tenant, run, command, now_ms), **(more or {})})
     yield from _serve_from_now_on(GateId.parse(command.queued.gate), now_ms)
@@ -157,8 +160,9 @@ def next_tick(gate_id: GateId, chain: int, delay_seconds: int) -> Send:
 
 
 def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[Effect, Any, bool]:
-    """Return True when the tick may be deleted. False when this code does not know the limit, or
-    when other writers changed the gate in every try: SQS then delivers the tick again.
+    """Process a tick. Return True when its message may be deleted. False when this code does not
+    know the limit, or when every write was refused because the gate had changed: SQS then delivers
+    the tick again.
     """
     gate_id, chain = GateId.parse(body["gate"]), Chain(int(body["chain"]), message)
     declared = memory.book.rule(gate_id.limit)
@@ -170,7 +174,8 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         now_ms = yield Clock()
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         if gate.chain_message == message and gate.chain == chain.number + 1:
-            # An earlier delivery of this tick advanced the chain and crashed: continue from there.
+            # An earlier delivery of this tick incremented the number and crashed. Continue with the
+            # new number.
             chain = Chain(gate.chain, message)
         if gate.chain != chain.number or not gate.has_waiters:
             return True
@@ -188,10 +193,10 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
 
 
 def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect, Any, Gate]:
-    """Return the gate without the permit of its oldest execution, if that has ended.
+    """Return the gate without the permit of its oldest execution, if that execution has ended.
 
-    The permit of an execution does not lapse. The worker that ends the execution gives it back, and
-    may crash before; this look, once a tick, is for that.
+    The permit of an execution never expires. The worker that ends the execution gives it back, but
+    may crash before. This check, once in each tick, gives it back then.
     """
     held = sorted(name for name, one in gate.permits.items() if one.until_ms == gates.NEVER_MS)
     if not held:
@@ -207,7 +212,7 @@ def _forget_ended(gate_id: GateId, gate: Gate, now_ms: int) -> Generator[Effect,
 def after_release(
     memory: GateMemory, gate_id: GateId, gate: Gate, owner: str, now_ms: int
 ) -> NoResult:
-    """Let waiting attempts in after this worker has given a permit back."""
+    """Let waiting attempts begin after this worker has given a permit back."""
     declared = memory.book.rule(gate_id.limit)
     if declared is None:
         return
@@ -228,9 +233,11 @@ def after_release(
 
 
 def _rest(gate_id: GateId, chain: Chain, now_ms: int, until_ms: int) -> NoResult:
-    """A paused queue. A resume begins a new chain at the gates of a limit without keys. It does not
-    know the keys of others, so their queues keep a tick a minute. `until_ms`: the end of the pause,
-    if it has one; a tick comes then, or as late before it as a message can.
+    """Send the next tick of a paused queue. `until_ms` is the end of the pause, if it has one.
+
+    A tick comes at that end, or as close before it as a message can be delayed. A resume starts new
+    chains at the gates of a limit without keys. The gates of a limit with keys are not known to it,
+    so their queues keep a tick a minute.
     """
     has_tick = gate_id.key != NO_KEY or until_ms > now_ms
     due_ms = now_ms + (GATE_TICK_MS_MAX if gate_id.key != NO_KEY else _REST_MS)
@@ -244,8 +251,8 @@ def _rest(gate_id: GateId, chain: Chain, now_ms: int, until_ms: int) -> NoResult
 
 
 def reopen(gate_id: GateId, gate: Gate, now_ms: int) -> NoResult:
-    """Begin a new chain for the queue of a limit that was closed for a while, with its first tick
-    when the limit opens. The old chain's next tick may be a minute away.
+    """Start a new chain for the queue of a limit that was closed for a while. The first tick comes
+    when the limit opens, because the next tick of the old chain may be a minute away.
     """
     if gate.has_waiters:
         begun = yield gates.begin_chain(gate_id, gate, now_ms, gate.closed_ms)
@@ -294,20 +301,19 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     put: dict[str, str | int] = {"cu": choice.cursor}
     where = [_same("n", gate.count)]
     grants: list[Grant] = []
-    for number, waiter in enumerate(choice.waiters):
+    for waiter in choice.waiters:
         held = gate.permits.get(waiter.permit_id)
-        if held is not None and waiter.permit_id not in dead:
-            # A dispenser crashed before it sent the wake, or the attempt put its row again: the
-            # permit stays valid.
-            grants.append(Grant(waiter, held.owner, now_ms))
-            continue
-        if waiter.permit_id in dead:
-            # the new permit replaces the lapsed one: count its place once
-            dead.remove(waiter.permit_id)
-            where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
-        else:
+        own = _permit_for(waiter, owner, now_ms)
+        if held is None:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
-        own = _permit_for(waiter, f"{owner}.{number}", now_ms)
+        else:
+            # The new permit replaces the one that is there: count its place once
+            where.append(_same(UNTIL + waiter.permit_id, held.until_ms))
+            where.append(Condition(OWNER + waiter.permit_id, "=", held.owner))
+            if waiter.permit_id in dead:
+                dead.remove(waiter.permit_id)
+            else:
+                own = _again(held, own)
         put[UNTIL + waiter.permit_id] = own.until_ms
         put[OWNER + waiter.permit_id] = own.owner
         grants.append(Grant(waiter, own.owner, now_ms))
@@ -326,10 +332,27 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
 
 
 def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
+    """Return a new permit. Its owner ends with the time at which this wait began: the next try of
+    an attempt that was refused has the same attempt number, and waits anew.
+    """
     if waiter.attempt == 0:
         return Permit(gates.NEVER_MS, waiter.tenant)
     run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
-    return Permit(now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS, owner)
+    until_ms = now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS
+    return Permit(until_ms, f"{owner}.{digits(waiter.since_ms, TIME_CHARACTERS)}")
+
+
+def _again(held: Permit, own: Permit) -> Permit:
+    """Return the permit for a row whose attempt has one.
+
+    A dispenser has granted it to this wait before, and crashed or has not deleted the row yet. A
+    wake with that owner may be under way, so the owner stays, and the permit lasts as long as a new
+    one. Else it is the permit of the try before this wait. Its worker may be frozen, and must not
+    give back the permit of this try: it gets a new owner.
+    """
+    is_of_this_wait = held.owner.rpartition(".")[2] == own.owner.rpartition(".")[2]
+    owner = held.owner if is_of_this_wait else own.owner
+    return Permit(max(held.until_ms, own.until_ms), owner)
 
 
 def _within(due_ms: int, now_ms: int) -> int:
@@ -338,8 +361,8 @@ def _within(due_ms: int, now_ms: int) -> int:
 
 
 def _same(attribute: str, value: int) -> Condition:
-    """Return the condition that the attribute has its read value. A stored 0 and a missing
-    attribute mean the same.
+    """Return the condition that the attribute still has the value that was read. Stored 0 and a
+    missing attribute are the same.
     """
     return Condition(attribute, "=", value, or_absent=value == 0)
 
@@ -374,7 +397,7 @@ def _write(
 
 def _let_in(gate_id: GateId, step: Round, now_ms: int) -> NoResult:
     """Send the wakes, then delete the rows. After a crash in between an attempt is woken twice, and
-    the log accepts one wake.
+    only the first wake takes effect.
     """
     if not step.grants:
         return

@@ -1,8 +1,8 @@
 """A gate: the state of one limit for one key, and the conditional writes that change it.
 
-The problem. A thousand workers must not begin more attempts than a dependency takes. They share no
-memory, each may crash between any two effects, and their clocks differ. A counter in one place
-drifts: a worker that crashes never counts down, and one that repeats a write counts twice.
+The problem. A thousand workers must not begin more attempts than a dependency accepts. They share
+no memory, each may crash between any two effects, and their clocks differ. A simple counter would
+become wrong: a worker that crashes never decrements it, and one that repeats a write counts twice.
 
 A gate is one item of the table `mail`. Every change is one conditional write of it:
 
@@ -21,15 +21,17 @@ number, and an idle limit costs nothing: `tat` in the past means a full bucket.
     12:00:00.001  second: tat <= now + T    12:00:00.100
     12:00:00.002  third: tat > now + T      refused: it queues, and is let in at 12:00:00.050
 
-A permit is named by its attempt and has an owner and an end, `u:<id>`. It is never a mere count:
-`n` changes only in the write that adds or removes a permit, so it cannot drift. A permit whose
-worker crashed lapses at its end, and the next taker replaces it in the same write.
+A permit has the id of its attempt, an owner `o:<id>` and an end `u:<id>`. It is not a mere count:
+`n` changes only in the write that adds or removes a permit, so it always equals their number. The
+permit of a crashed worker expires at its end, and the next attempt that takes a permit replaces it
+in the same write.
 
 Rules of this file:
 * F1 Every change is one conditional write: two workers cannot take the last place.
-* F2 Only the owner gives a permit back: a worker that was frozen would free its successor's place.
-* F9 While there are waiters, no newcomer passes.
-* F14 A permit lapses at its end + 2 x clock error: a clock that is ahead frees no place too early.
+* F2 Only the owner gives a permit back. Otherwise a worker that was suspended could free the place
+  of its successor.
+* F9 While attempts wait, a new attempt does not go first.
+* F14 A permit expires at its end + 2 x clock error: a clock that is ahead frees no place too early.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ from holdfast.runtime.effects import Condition, Update
 from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: The expiry of a permit that an execution itself holds: only the execution's end returns it.
+#: The end of a permit that an execution itself holds: only the end of the execution returns it.
 NEVER_MS: Final = 10**15 - 1
 UNTIL: Final = "u:"
 OWNER: Final = "o:"
-_WHOLE: Final = 1_000  # the factor of a limit that nothing has slowed, in thousandths
+_WHOLE: Final = 1_000  # the factor, in thousandths, of a limit that is not slowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,15 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The decoded item; a gate that was never used has the default of every field.
+    """The decoded item. Every field has a default, for a gate that was never used.
 
-    `tat_us`: when the next token arrives. `permits` by id. `has_waiters`: attempts queue. `chain`:
-    the number of the tick that serves the queue; `chain_message` wrote it; `chain_ms`: when the
-    next tick is due, 0 when the chain has ended. `cursor`: the fair key that was served last.
-    `slowed`: how often the limit was slowed down; `factor`, in thousandths, holds from `slowed_ms`
-    and recovers with time, `floor` is its minimum. `closed_ms`: nothing begins before. `failures`
-    since `failing_ms`.
+    * `tat_us`: when the next token arrives. `permits`: by id. `has_waiters`: attempts wait.
+    * `chain`: the number of the tick that serves the queue. `chain_message`: the message that wrote
+      the number. `chain_ms`: when the next tick is due, 0 when the chain has ended.
+    * `cursor`: the text whose turn was last, of a limit that takes turns.
+    * `slowed`: how often the limit was slowed down. `factor`, in thousandths, applies from
+      `slowed_ms` and rises with time; `floor` is its minimum.
+    * `closed_ms`: nothing begins before this time. `failures`: their number since `failing_ms`.
     """
 
     tat_us: int = 0
@@ -102,13 +105,13 @@ class Gate:
     run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
-        """Return the part of the limit that is allowed: a function of time, so recovery costs no
-        write.
+        """Return the part of the limit that is allowed at this time. It is computed from the time,
+        so that the recovery of a slowed limit costs no write.
 
-        After a refusal the factor is the speed that the dependency accepted. It stays near it at
-        first and then rises faster and faster, as the probing half of CUBIC does (RFC 9438): a
-        limit that does not know the dependency's rate is close to it most of the time, and notices
-        when the rate has doubled.
+        Directly after a refusal the factor is the speed that the dependency accepted. It rises
+        slowly at first and then faster and faster, as the probing half of CUBIC does (RFC 9438). So
+        the limit, which does not know the dependency's rate, is close to it most of the time, and
+        finds out when that rate has doubled.
         """
         if not self.slowed:
             return 1.0
@@ -120,9 +123,10 @@ class Gate:
         return max(1, int(rule.interval_us / self.factor_at(now_ms)))
 
     def ahead_us(self, rule: LimitRule, now_ms: int) -> int:
-        """Return how far `tat` may be ahead of the time: the burst but for one start.
+        """Return how far `tat` may be ahead of the time: the burst minus one start.
 
-        A slowed limit has a part of its burst: all of it after each pause would be refused again.
+        A slowed limit has only a part of its burst. After each pause, the dependency would refuse a
+        full burst again.
         """
         burst = max(1, int(rule.burst * self.factor_at(now_ms)))
         return (burst - 1) * self.interval_us(rule, now_ms)
@@ -135,7 +139,9 @@ class Gate:
         return self.closed_ms > now_ms
 
     def is_chain_dead(self, now_ms: int) -> bool:
-        """Return True when no tick is under way: the last tick is later than any message can be."""
+        """Return True when no tick can arrive any longer: the last one is later than any message
+        can be.
+        """
         return self.has_waiters and self.chain_ms + CHAIN_GRACE_MS < now_ms
 
 
@@ -184,9 +190,9 @@ def update(
     remove: tuple[str, ...] = (),
     ends_ms: int = 0,
 ) -> Update:
-    """A write of the gate's item; each one moves the end of an idle gate's item.
+    """Return a write of the gate's item. Each write also moves the item's TTL.
 
-    The item of a gate that executions hold lives as long as their logs.
+    The item of a gate whose permits executions hold lives as long as their logs.
     """
     ends_ms = min(ends_ms, now_ms + RECORD_RETENTION_SECONDS * 1_000)
     ttl = max(now_ms, ends_ms) // 1_000 + GATE_RETENTION_SECONDS
@@ -205,14 +211,16 @@ NO_WAITERS: Final = Condition("w", "absent")
 
 
 def _unchanged(gate: Gate, now_ms: int) -> tuple[Condition, ...]:
-    """Return the conditions that the gate is open and its speed is the one that the writer read."""
+    """Return the conditions that the gate is open and that its speed is still the one that was
+    read.
+    """
     slowed = Condition("fv", "=", gate.slowed) if gate.slowed else Condition("fv", "absent")
     return (Condition("nb", "<=", now_ms, or_absent=True), slowed)
 
 
 def take_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Take one token for an attempt that does not queue. `seen` decides which of two update forms
-    is used, because DynamoDB has no max().
+    """Take one token for an attempt that is not in the queue. DynamoDB has no max(), so the state
+    `seen` decides which of two forms of the update is used.
     """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     conditions = (NO_WAITERS, *_unchanged(seen, now_ms))
@@ -235,8 +243,8 @@ def may_take_token(rule: LimitRule, gate: Gate, now_ms: int) -> bool:
 
 
 def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Take the next token, although other attempts wait, for an attempt whose own token is
-    too old.
+    """Take the next token although other attempts wait. It is for an attempt that was let in, but
+    whose own token has become too old.
     """
     interval_us, now_us = seen.interval_us(rule, now_ms), now_ms * 1_000
     same = Condition("tat", "=", seen.tat_us) if seen.tat_us else Condition("tat", "absent")
@@ -245,12 +253,14 @@ def reserve_token(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> 
 
 
 def slot_ms(rule: LimitRule, gate: Gate, tat_us: int, now_ms: int) -> int:
-    """Return the time from which the token that moved `tat` away from `tat_us` may be used."""
+    """Return the time from which a token may be used: the one whose taking moved `tat` from
+    `tat_us`.
+    """
     return max(now_ms, -(-(tat_us - gate.ahead_us(rule, now_ms)) // 1_000))
 
 
 def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Return the update that gives back the token of an attempt that another gate has refused."""
+    """Give back the token of an attempt that another gate has refused."""
     used = Condition("tat", ">", now_ms * 1_000)
     return update(gate_id, now_ms, used, add={"tat": -seen.interval_us(rule, now_ms)})
 
@@ -258,8 +268,8 @@ def give_token_back(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -
 def take_permit(
     gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, *, permit_id: str, permit: Permit
 ) -> Update:
-    """Take one place for an attempt that does not queue. The same write replaces a lapsed
-    permit.
+    """Take one place for an attempt that is not in the queue. If a permit has expired, the same
+    write replaces it.
     """
     conditions = [NO_WAITERS, *_unchanged(seen, now_ms), Condition(UNTIL + permit_id, "absent")]
     put = _stored(permit_id, permit)
@@ -292,10 +302,10 @@ def lapsed(gate: Gate, now_ms: int) -> list[str]:
 
 
 def own_permit(gate_id: GateId, permit_id: str, permit: Permit, owner: str, now_ms: int) -> Update:
-    """The permit of this attempt, from its earlier owner to the present one.
+    """Make the present owner the owner of this attempt's permit.
 
-    The caller has the attempt's lease. The log gives it to one worker, so any earlier owner of the
-    permit is the attempt's place in the queue, or a worker that counts as lost.
+    The caller has the attempt's lease, which the log gives to only one worker. So the earlier owner
+    of the permit is the dispenser that granted it, or a worker that has lost the attempt.
     """
     put = _stored(permit_id, permit)
     return update(
@@ -321,9 +331,9 @@ def give_permit_back(gate_id: GateId, permit_id: str, owner: str, now_ms: int) -
 
 
 def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Update:
-    """Mark the gate as one with waiting attempts, and give its chain of ticks a new number.
+    """Mark the gate as having waiting attempts, and start a new chain of ticks, with a new number.
 
-    `due_ms`: the time of the first tick; 0: now.
+    `due_ms` is the time of the first tick; 0: now.
     """
     same = Condition("tn", "=", seen.chain) if seen.chain else Condition("tn", "absent")
     put: dict[str, str | int] = {"w": 1, "nx": due_ms or now_ms, "tm": ""}
@@ -331,9 +341,7 @@ def begin_chain(gate_id: GateId, seen: Gate, now_ms: int, due_ms: int = 0) -> Up
 
 
 def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
-    """Return the update that ends the chain of an empty queue: new attempts need not queue any
-    longer.
-    """
+    """End the chain of an empty queue. New attempts then need not wait."""
     return update(gate_id, now_ms, Condition("tn", "=", chain), remove=("w", "nx"))
 
 
@@ -341,13 +349,14 @@ def end_chain(gate_id: GateId, chain: int, now_ms: int) -> Update:
 
 
 def slow_down(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms: int) -> Update:
-    """The dependency refused a call: the limit closes for `hold_ms` and is slower after it (F20).
+    """Slow the limit down after the dependency refused a call: it closes for `hold_ms` and is
+    slower after that (F20).
 
-    A rate that was kept for two seconds and refused r times was r starts too fast in two seconds.
-    So each refusal takes one such start from the speed, here and in `slow_further`: the calls that
-    are under way bring the limit to the speed that the dependency accepts. GATE_FACTOR_MIN is left
-    in any case: refusals may have other reasons than the speed, and from near zero the limit would
-    need minutes to recover.
+    If a rate runs for two seconds and r calls are refused, it makes r starts too many in two
+    seconds. So each refusal reduces the speed by one such start, here and in `slow_further`: the
+    refusals of the calls that are under way reduce the limit to the speed that the dependency
+    accepts. The speed does not fall below GATE_FACTOR_MIN: calls may be refused for other reasons
+    than the speed, and from near zero the recovery would take minutes.
     """
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
     margin = GATE_SLOW_MARGIN if rule.is_rate else GATE_SLOW_FACTOR
@@ -359,9 +368,10 @@ def slow_down(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms
 
 
 def slow_further(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int, hold_ms: int) -> Update:
-    """A call that began before the limit slowed down was refused, too.
+    """Slow the limit further: a call that began before the limit slowed down was refused, too.
 
-    A burst may have many more calls under way than the speed says, so a floor is left.
+    After a burst, many more calls may be under way than the speed allows. So the speed does not
+    fall below a minimum.
     """
     less = _refused_part(rule)
     above_floor = Condition("fc", ">", seen.floor + less)
@@ -380,14 +390,16 @@ def is_slowing(seen: Gate, now_ms: int) -> bool:
 
 
 def _refused_part(rule: LimitRule) -> int:
-    """Return the part of the limit, in thousandths, that one start in `GATE_SLOW_MS` is."""
+    """Return which part of the limit, in thousandths, one start in `GATE_SLOW_MS` is."""
     if rule.interval_us is None:
         return 0
     return max(1, -(-rule.interval_us * _WHOLE // (GATE_SLOW_MS * 1_000)))
 
 
 def count_failure(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Count one failure for the circuit breaker; the first failure of a window starts its count."""
+    """Count one failure for the circuit breaker. The first failure of a time window starts its
+    count.
+    """
     assert rule.trip is not None
     if seen.failures and now_ms - seen.failing_ms <= rule.trip.within_ms:
         return update(gate_id, now_ms, Condition("xa", "=", seen.failing_ms), add={"xn": 1})
@@ -400,8 +412,8 @@ def forget_failures(gate_id: GateId, now_ms: int) -> Update:
 
 
 def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
-    """Trip the circuit breaker: nothing begins for a while. Then a few attempts probe, at a tenth
-    of the speed.
+    """Open the circuit breaker: nothing begins for a while. Then a few attempts are tried, at a
+    tenth of the speed.
     """
     assert rule.trip is not None
     same = Condition("fv", "=", seen.slowed) if seen.slowed else Condition("fv", "absent")
@@ -412,7 +424,7 @@ def trip(gate_id: GateId, rule: LimitRule, seen: Gate, now_ms: int) -> Update:
 
 
 def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted: int) -> list[int]:
-    """Return the slots, in ms, of the next tokens that may be used by `until_ms`, at most
+    """Return the times, in ms, of the next tokens that may be used by `until_ms`, at most
     `wanted`.
     """
     interval_us = gate.interval_us(rule, now_ms)
@@ -430,7 +442,7 @@ def tokens_until(rule: LimitRule, gate: Gate, now_ms: int, until_ms: int, wanted
 
 
 def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int:
-    """Return `tat` once the slots of `tokens_until` are given out."""
+    """Return `tat` after the tokens that `tokens_until` has returned were given out."""
     interval_us = gate.interval_us(rule, now_ms)
     tat_us = max(gate.tat_us, now_ms * 1_000)
     for slot in slots:

@@ -1,7 +1,8 @@
-"""One process's memory of limits: their rules, the operators' changes, the gates it has seen.
+"""The limits as one process remembers them: their rules, the operators' changes, the gates it has
+seen.
 
-Nothing here decides. A write that was made by an outdated memory is refused by its condition, and
-the answer brings the gate as it is.
+Nothing here decides whether an attempt may begin. If the memory is out of date, the condition of
+the write refuses it, and the response contains the present gate.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from holdfast.runtime.gates.scopes import SCOPE_PREFIX, Scope
 from holdfast.runtime.storage import keys, tables
 
 _GATES_MAX = 10_000
-#: The time for which a gate that had waiters is assumed to have some, and a refused write is
-#: spared.
+#: A gate that had waiters is assumed to have them for this time. A worker then skips a write that
+#: would be refused.
 _BUSY_MS = 1_000
 
 
@@ -35,8 +36,8 @@ _BUSY_MS = 1_000
 class GateMemory:
     """Mutable; lives as long as the process.
 
-    Before its first `look` a process has no pauses, so its host calls `look` before the first
-    message.
+    Before its first `look` a process knows of no pauses. So a host calls `look` before it processes
+    its first message.
     """
 
     book: LimitBook = NO_LIMITS
@@ -46,7 +47,9 @@ class GateMemory:
     _looked_ms: int | None = None
 
     def look(self, now_ms: int) -> NoResult:
-        """Read which scopes are paused, at most every `LIMIT_SETTINGS_MS`: one query for all."""
+        """Read which scopes are paused, at most once in `LIMIT_SETTINGS_MS`. One query reads all of
+        them.
+        """
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms <= LIMIT_SETTINGS_MS:
             return
         items = yield Query(tables.MAIL, keys.LIMIT_SETTINGS, begins_with=SCOPE_PREFIX)
@@ -69,7 +72,7 @@ class GateMemory:
     def rule(
         self, rule: LimitRule, now_ms: int, *, is_fresh: bool = False
     ) -> Generator[Effect, Any, LimitRule]:
-        """Return the limit as operators have changed it, read at most `LIMIT_SETTINGS_MS` ago."""
+        """Return the limit with the changes of operators, read at most `LIMIT_SETTINGS_MS` ago."""
         read_ms, settings = self._settings.get(rule.name, (0, Settings()))
         if is_fresh or now_ms - read_ms > LIMIT_SETTINGS_MS or now_ms < read_ms:
             settings = settings_of((yield Get(tables.MAIL, keys.LIMIT_SETTINGS, rule.name)))

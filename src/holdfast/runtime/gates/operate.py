@@ -1,13 +1,13 @@
 """The operations on limits: show them, change them, pause and resume them.
 
-A change is one item per limit, with its author and reason. It stays over deployments, above the
-value of the code, until it is cleared. Before a change replaces another, the writer copies the
-earlier one into a partition of its own. So the list of changes is whole after a crash between the
-two writes, and hosts still read one small item: at most every five seconds, dispensers at each
-tick.
+A change is one item for each limit, with its author and reason. It takes precedence over the value
+in the code, also after deployments, until it is cleared. Before a change replaces an older one, the
+older one is copied into another partition. So no change is missing in the list of changes after a
+crash between the two writes, and hosts still read only one small item: at most every five seconds,
+dispensers at each tick.
 
-A pause also marks the gates of a limit without keys as having waiters, so that newcomers stop
-at once; a resume, and every change, begins a new chain of ticks at gates that have waiters.
+A pause also marks the gates of a limit without keys as having waiters, so that new attempts wait at
+once. A resume, and every other change, starts a new chain of ticks at gates that have waiters.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import SCOPE_PREFIX, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: The number of consecutive lost races, against other writers of the settings, before giving up.
+#: After this many refused writes of the settings in a row the operation gives up.
 _RACES_MAX: Final = 5
-#: The number of a queue's rows that are counted; a longer queue is reported as "1,000 or more".
+#: At most this many rows of a queue are counted; a longer queue is reported as "1,000 or more".
 COUNTED_MAX: Final = 1_000
 #: The number of earlier changes of a limit that are shown.
 CHANGES_MAX: Final = 20
@@ -53,9 +53,9 @@ CHANGES_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """The present condition of one gate. `waiting` counts up to `COUNTED_MAX`. `oldest_ms` is the
-    time at which the first attempt in the queue began to wait, None for an empty queue. `factor` is
-    1.0 unless an operator or the adaptive rule slowed the gate.
+    """The present state of one gate. `waiting` counts up to `COUNTED_MAX`. `oldest_ms` is the time
+    at which the first attempt in the queue began to wait, None for an empty queue. `factor` is 1.0
+    unless the limit was slowed down.
     """
 
     gate: GateId
@@ -72,16 +72,17 @@ def settings_now(limit: str) -> Generator[Effect, Any, Settings]:
 
 
 def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any, Settings | None]:
-    """Store the fields of `Settings` that `changed` names, then make the queues read them.
+    """Store the fields of `Settings` in `changed`, then make the queues read them.
 
-    Return None when other writers changed the limit in every try and nothing was stored.
+    Return None when nothing was stored, because other writers changed the limit before each try.
     """
     for _ in range(_RACES_MAX):
         settings = yield from settings_now(rule.name)
         now_ms = yield Clock()
         later = replace(settings, **changed, at_ms=now_ms, rv=settings.rv + 1)
         if later.is_paused and not settings.is_paused:
-            # A later change of a value must not pass for the pause in what `show` prints.
+            # Keep author and time of the pause apart from those of the change, so that `show` does
+            # not name the author of a later change as the one who paused the limit.
             later = replace(later, paused_by=later.by, paused_ms=now_ms)
         item = settings_item(rule.name, later)
         if settings.rv > 0:
@@ -91,8 +92,8 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
         else:
             is_stored = yield Replace(tables.MAIL, item, settings.rv)
         if is_stored:
-            # Include the shards of the old rate: a lower rate has fewer, and attempts may wait at
-            # the others.
+            # Include the shards of the old rate. A lower rate has fewer shards, and attempts may
+            # wait at the others.
             shards = max(effective(rule, one).shards for one in (settings, later))
             for shard in range(shards):
                 yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)
@@ -110,7 +111,7 @@ def _replaced_item(limit: str, settings: Settings, now_ms: int) -> Item:
 
 
 def changes(limit: str) -> Generator[Effect, Any, list[Settings]]:
-    """Return the changes that later ones have replaced, newest first, at most `CHANGES_MAX`."""
+    """Return the changes that were replaced by later ones, newest first, at most `CHANGES_MAX`."""
     rows = yield Query(tables.MAIL, keys.limit_changes(limit), reverse=True, limit=CHANGES_MAX)
     return [settings_of(row) for row in rows]
 
@@ -129,8 +130,8 @@ def changed_scopes() -> Generator[Effect, Any, dict[str, Settings]]:
 
 
 def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
-    """Begin a new chain of ticks at a gate, so that its queue sees the change. Gates with a key get
-    none: their own next tick, or next attempt, reads it.
+    """Start a new chain of ticks at a gate, so that its queue uses the change. Gates with a key are
+    not known here: their own next tick, or the next attempt, reads the change.
     """
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     if gate.has_waiters or settings.is_paused:
@@ -140,7 +141,9 @@ def _announce(gate_id: GateId, settings: Settings, now_ms: int) -> NoResult:
 
 
 def report(gate_id: GateId, rule: LimitRule) -> Generator[Effect, Any, GateReport]:
-    """Return the use of one gate. `rule` is the whole limit's, with the operator's changes."""
+    """Return the use of one gate. `rule` is that of the whole limit, with the operators'
+    changes.
+    """
     now_ms = yield Clock()
     gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
     rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=COUNTED_MAX)

@@ -1,23 +1,25 @@
-"""The permits and tokens of one delivery: taken before its attempts begin, given back after.
+"""The permits and tokens of one delivery: taken before its attempts begin, given back after they
+end.
 
-Order. A task may have several limits. They are taken in one order everywhere: concurrency by name,
-then rates from the slowest on. If one refuses, the others are given back and the attempt waits at
-that gate, holding nothing. Once a gate has let it in and another one refuses, the attempt keeps the
-permits that come before the refusing gate and waits there in front of all others (F17). Waiting
-with permits from the start could stop both limits for each other; giving everything back each time
-could pass two attempts to and fro between two full gates. A token cannot be kept, so an attempt
-that was let in once takes the next token of each further rate past those who wait there.
+Order. A task may have several limits. Every worker takes them in the same order: concurrency limits
+by name, then rates, the slowest first. If one refuses, the worker gives the others back and the
+attempt waits at that gate without any permit. If the attempt was let in by one gate and the next
+one refuses, it keeps the permits that it has and waits there in front of all others (F17). Two
+other designs would fail: if attempts waited with permits from the start, two limits could block
+each other; if they gave everything back each time, two full gates could refuse two attempts in turn
+for ever. A token cannot be kept while an attempt waits. So an attempt that was let in once takes
+the next token of each further rate before those that wait there.
 
 Rules of this file:
-* F2  A permit is given back under the owner that took it, never by count.
-* F3  Without a lease in the log a delivery respects the permit that another delivery for the same
-      attempt has: both would run under it, and the first to end would free it.
-* F4  Every start has its own token: after a take-over, too.
-* F5  The worker holds the attempt's lease, or the start message implies it, before it takes a
-      permit: after a crash the log names the attempt that the permit belongs to.
-* F13 A token is used within three seconds of its time, or another one is taken. Else wakes that
-      were held up would all begin at once.
-* F19 An attempt gives its permits back before its next try is waited for.
+* F2  A permit is given back only by its owner; no count is decremented without that.
+* F3  Without a lease in the log, a delivery does not use the permit that another delivery for the
+  same attempt has: both would run with it, and the first to end would free it.
+* F4  Every start takes its own token, also after a take-over.
+* F5  The worker has the attempt's lease, or the start message implies it, before it takes a permit.
+  So after a crash the log names the attempt that the permit belongs to.
+* F13 A token is used within three seconds of its time, or another one is taken. Otherwise wakes
+  that were delayed would all begin at once.
+* F19 An attempt that fails gives its permits back before it waits for its retry.
 """
 
 from __future__ import annotations
@@ -55,14 +57,14 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import Scope, covering, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: The number of tries of one conditional write, each from a newer state of the gate.
+#: How often one conditional write is tried, each time with a newer state of the gate.
 _TRIES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One permit, or one token when `owner` is "". A granted permit or token may be used until
-    `until_ms`; 0 when the worker took it itself.
+    """One permit, or one token when `owner` is "". `until_ms` is the end of a permit or token that
+    the gate has granted; 0 when the worker took it itself.
     """
 
     gate: GateId
@@ -72,10 +74,10 @@ class Held:
 
 @dataclass
 class Permits:
-    """The permits of one delivery. Mutable. `granted`: the permits that the wake of this delivery
+    """The permits of one delivery. Mutable. `granted` are those that the wake of this delivery
     brought.
 
-    `is_logged`: the execution has a log, so a lease of this delivery is written there.
+    `is_logged`: the execution has a log, so the leases of this delivery are written there.
     """
 
     memory: GateMemory
@@ -87,7 +89,7 @@ class Permits:
     is_logged: bool = False
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
-        """Return the limits of the attempt's task, in the order in which they are taken."""
+        """Return the limits of the attempt's task, in the order in which workers take them."""
         uses = () if attempt.kind == "pure" else self.memory.book.uses(attempt.target)
         return in_order(uses)
 
@@ -96,11 +98,11 @@ class Permits:
     def admit(
         self, tenant: str, workflow: str, data: Json, now_ms: int
     ) -> Generator[Effect, Any, Refused | None]:
-        """Return None when no pause holds the execution back and every limit of the workflow lets
-        it begin, else its place.
+        """Return None when an execution may begin: no pause covers it, and every limit of its
+        workflow has room. Otherwise return its place in the queue.
 
-        Every worker of the execution shares its permit, whose owner is the tenant: a second
-        delivery of the start finds the permit taken and continues.
+        Every worker of the execution shares its permit, whose owner is the tenant. So a second
+        delivery of the start finds the permit and continues.
         """
         paused = yield from self.memory.pause_of(covering(workflow), now_ms)
         if paused is not None:
@@ -138,7 +140,7 @@ class Permits:
         return False
 
     def leave_workflow(self, state: Execution) -> NoResult:
-        """Give back the place of an ended execution, and let the next execution begin."""
+        """Give back the permit of an ended execution, and let the next execution begin."""
         for use in self.memory.book.of_workflow.get(state.workflow, ()):
             if not use.rule.is_rate:
                 now_ms = yield Clock()
@@ -154,8 +156,9 @@ class Permits:
     def hold_back(
         self, attempt: Attempt, workflow: str, now_ms: int
     ) -> Generator[Effect, Any, Refused | None]:
-        """Return the place of an attempt that a pause of its task, its workflow or the stack
-        covers. A permit that it was granted goes to the next one in that queue.
+        """Return the place of an attempt whose task, workflow or stack is paused; None without a
+        pause. If a gate has granted it a permit, the next attempt in that gate's queue gets the
+        permit.
         """
         paused = yield from self.memory.pause_of(covering(workflow, attempt), now_ms)
         if paused is None:
@@ -166,7 +169,9 @@ class Permits:
         return _held_by(paused, (attempt.entry, attempt.attempt), now_ms)
 
     def acquire(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Refused | None]:
-        """Return None when every limit of the attempt lets it begin."""
+        """Return None when every limit of the attempt lets it begin; otherwise the fact that it was
+        refused.
+        """
         ticket = (attempt.entry, attempt.attempt)
         if attempt.kind == "task" and attempt.target in self.memory.book.batches:
             gate_id = GateId(f"{BATCH_PREFIX}{attempt.target}", self.tenant)
@@ -196,8 +201,8 @@ class Permits:
         if not taken:
             return None
         if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
-            # The host was frozen for a while, so its permits and tokens may be too old: give them
-            # back.
+            # The host was suspended for a while, so its permits and tokens may have expired: give
+            # them back.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
@@ -205,7 +210,7 @@ class Permits:
         return None
 
     def _place(self, gate_id: GateId, use: LimitUse, arguments: Json, now_ms: int) -> Queued:
-        """Return the place of an attempt that holds nothing."""
+        """Return the place of an attempt that has no permits."""
         fair = "" if use.fair is None else argument_text(arguments, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 
@@ -229,11 +234,11 @@ class Permits:
         if rule.is_paused:
             return None
         if granted is not None and part.is_rate:
-            # A token cannot be kept while the attempt waits elsewhere: in two queues it would lose
-            # one token for the other.
+            # A token cannot be kept while the attempt waits at another gate. Without this step, an
+            # attempt with two rates would lose the token of one while it waits for the other.
             return (yield from self._take_next(gate_id, part))
         # An attempt that another gate let begin, or that was taken over, may already have a permit
-        # at this gate.
+        # at this gate. So only for a new attempt is the read of the gate skipped.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
             return None
@@ -266,7 +271,8 @@ class Permits:
         permit = Permit(_until_ms(attempt, now_ms), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
-            # The gate was full when last read; the conditional write finds out whether it still is
+            # The gate was full when it was last read; the conditional write finds out whether it
+            # still is
             gate = Gate(permits={})
         for _ in range(_TRIES_MAX):
             written = yield gates.take_permit(
@@ -279,10 +285,10 @@ class Permits:
             claim = attempt.claim if self.is_logged else None
             is_ours = claim is not None and claim.owner == self.owner
             if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
-                return None  # F3: another delivery of the same message runs the attempt
+                return None  # Another delivery of the same message runs the attempt (F3)
             if mine is not None:
-                # The permit is the attempt's own: it was kept, granted, or taken by a worker that
-                # was lost.
+                # The permit is the attempt's own: the attempt kept it, the gate granted it, or a
+                # worker that has crashed took it.
                 written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
                 gate = self.memory.see(gate_id, written.item, now_ms)
                 if written.is_done:
@@ -296,8 +302,8 @@ class Permits:
     def _keep(
         self, granted: Held, attempt: Attempt, now_ms: int
     ) -> Generator[Effect, Any, Held | None]:
-        """The wake was held up, so that the permit could lapse while the attempt runs: it is
-        prolonged. None: another attempt has the place by now.
+        """Extend a granted permit whose wake was delayed; otherwise it could expire while the
+        attempt runs. Return None when another attempt has the place by now.
         """
         name = permit_id(self.run, attempt.entry, attempt.attempt)
         permit = Permit(_until_ms(attempt, now_ms), self.owner)
@@ -307,7 +313,7 @@ class Permits:
     # -- after it has ended ------------------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
-        """Give back the permits of ended attempts, and let waiting attempts in."""
+        """Give back the permits of ended attempts, and let waiting attempts begin."""
         for ticket in tickets:
             held = self.held.pop(ticket, [])
             if any(one.owner for one in held):
@@ -319,8 +325,8 @@ class Permits:
     def let_in(
         self, body: Any, state: Execution
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """Return the fact that a gate has let an attempt or execution begin, unless it no longer
-        waits there.
+        """Return the fact that a gate has let an attempt or execution begin; nothing if that wait
+        has ended.
         """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
@@ -343,8 +349,8 @@ class Permits:
     def _let_go(
         self, ticket: Ticket, queued: Queued, state: Execution, now_ms: int
     ) -> Generator[Effect, Any, list[Granted | Refused]]:
-        """Let an attempt or execution begin after a pause. An execution must still pass its
-        workflow's limits first; an attempt takes its limits when it begins.
+        """Let an attempt or execution begin after a pause. An execution still needs the limits of
+        its workflow first; an attempt takes its limits when it begins.
         """
         if ticket[1] == 0:
             place = yield from self.admit(self.tenant, state.workflow, state.input, now_ms)
@@ -353,15 +359,15 @@ class Permits:
         return [Granted(*ticket, queued.gate)]
 
     def refuse_grant(self, body: Any, state: Execution) -> NoResult:
-        """Handle a grant's wake that found no attempt to begin, because the attempt has ended or
-        its execution is paused. Give its permit back, unless an earlier wake has begun the attempt
-        and it runs.
+        """Handle the wake of a grant for which there is no attempt to begin: it has ended, or its
+        execution is paused. Give its permit back, unless an earlier wake has begun the attempt and
+        it still runs.
         """
         ticket = (int(body["entry"]), int(body["attempt"]))
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
         if ticket[1] == 0 and not state.is_ended and not isinstance(waiting, Admission):
-            return  # the gate let it begin earlier, and it runs
+            return  # An earlier wake has begun the attempt, and it still runs
         is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
         if body["own"] and (not is_open or state.paused is not None):
             held = Held(GateId.parse(body["gate"]), body["own"])
@@ -392,8 +398,9 @@ class Permits:
     def throttle(
         self, attempt: Attempt, retry_after_ms: int
     ) -> Generator[Effect, Any, Refused | None]:
-        """The dependency asked to be called later. Every rate of the attempt's task slows down, or,
-        without one, every limit; the attempt waits at the first of them. None: it has no limits.
+        """Slow down the limits of an attempt's task, because the dependency asked to be called
+        later. Every rate slows down; a task without rates slows down all its limits. The attempt
+        waits at the first of them. Return None when the task has no limits.
         """
         uses = self.uses(attempt)
         chosen = [use for use in uses if use.rule.is_rate] or list(uses)
@@ -409,8 +416,8 @@ class Permits:
         return first
 
     def note_outcome(self, attempt: Attempt, *, has_failed: bool) -> NoResult:
-        """Counts for the circuit breakers of the attempt's limits. A success costs a write only
-        where this process has seen failures.
+        """Count the outcome for the circuit breakers of the attempt's limits. A success costs a
+        write only if this process has seen failures.
         """
         for use in self.uses(attempt):
             if use.rule.trip is None:
@@ -442,9 +449,11 @@ class Permits:
 def take_next_token(
     memory: GateMemory, gate_id: GateId, rule: LimitRule
 ) -> Generator[Effect, Any, bool]:
-    """Take the next token, ahead of waiting attempts, when it is free within seconds; wait for it.
+    """Take the next token, before attempts that wait, if it is free within seconds; then wait for
+    its time.
 
-    F13: if workers were slow for long, every wake would be too late, and no attempt would begin.
+    F13: without this, if all workers were slow for long, every wake would come too late for its
+    token, and no attempt would ever begin.
     """
     for _ in range(_TRIES_MAX):
         now_ms = yield Clock()
@@ -461,7 +470,9 @@ def take_next_token(
 
 
 def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int) -> NoResult:
-    """F20: the first refusal slows the limit; those of calls that were under way correct it."""
+    """Slow the limit down (F20). The first refusal slows it; refusals of calls that were already
+    under way slow it further.
+    """
     part = rule.of_shard(gate_id.shard)
     for _ in range(_TRIES_MAX):
         now_ms = yield Clock()
@@ -479,9 +490,11 @@ def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int
 
 
 def _wait_for_slot(left_ms: int) -> NoResult:
-    """SQS delays a message by whole seconds, so the worker waits here for the rest of a second.
-    Otherwise the starts of each second would come at once, and a dependency with a small burst
-    would refuse most of them.
+    """Wait for the rest of a second until the token's time, because SQS delays a message by whole
+    seconds.
+
+    Otherwise all starts of a second would come at its beginning, and a dependency with a small
+    burst would refuse most of them.
     """
     if left_ms > 0:
         yield Pause(min(left_ms, 2 * GATE_AHEAD_MS))
@@ -499,13 +512,15 @@ def in_order(uses: Iterable[LimitUse]) -> tuple[LimitUse, ...]:
 
 
 def _order(use: LimitUse) -> tuple[int, int, str]:
-    """Concurrency first, then rates, the slowest first: its token is the hardest to replace."""
+    """Order concurrency limits first, then rates. The slowest rate comes first, because its token
+    takes the longest to replace.
+    """
     interval_us = use.rule.interval_us
     return (1, -interval_us, use.rule.name) if interval_us is not None else (0, 0, use.rule.name)
 
 
 def _until_ms(attempt: Attempt, now_ms: int) -> int:
-    """Return the end of the attempt's lease: a permit holds for as long."""
+    """Return the end of the attempt's lease: a permit is valid as long."""
     if attempt.claim is not None:
         return attempt.claim.until_ms
     seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)

@@ -1,14 +1,15 @@
 """The attempts that wait at a gate: one row each, and the choice of the next ones.
 
-A row's sort key is its place: first those that were let through one gate already and wait at the
-next (place 0), then by priority, then by the text that the limit takes turns by, then by the start
-of the execution. So an older execution goes before a newer one: work in flight ends first.
+The sort key of a row is its place in the queue. First come attempts that another gate has already
+let in and that wait for the next limit (place 0). Then the order is: priority, the text by which
+the limit takes turns, the start of the execution. So an older execution goes before a newer one,
+and work that has begun ends first.
 
-Turns. With `fair`, the rows of one text stand together. The dispenser takes as many rows of a text
-as its weight says, then jumps to the next text with one query, and goes round until no row is left
-or all grants are given. The gate keeps the text that was served last (`cu`), so the next dispenser
-goes on from there. New weights hold for the whole queue at once, because nothing but the order of
-the rows was decided when they were put.
+Turns. With `fair`, the rows of one text follow each other. The dispenser takes as many rows of a
+text as its weight says, then moves to the next text with one query, and starts again at the first
+text until no row is left or all grants are given. The gate stores the text that was served last
+(`cu`), so the next dispenser continues from there. New weights apply to the whole queue at once,
+because a row contains its text but not its turn.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _LAST: Final = "~"
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """One row of a queue. `sk` is its sort key and so its place; `fair` is the hash of the text
-    that shares turns.
+    """One row of a queue. `sk` is its sort key, and so its place. `fair` is the hash of the text by
+    which the limit takes turns.
     """
 
     sk: str
@@ -51,8 +52,10 @@ class Waiter:
 
 
 def permit_id(run: str, entry: int, attempt: int) -> str:
-    """Return the name of a permit. An execution as a whole waits with attempt 0, and its permit has
-    its own id: every worker of the execution shares it.
+    """Return the id of a permit.
+
+    An execution as a whole waits with attempt 0. Its permit has an id of its own, which every
+    worker of the execution shares.
     """
     return run if attempt == 0 else f"{run}.{entry}.{attempt}"
 
@@ -103,8 +106,8 @@ def waiter_from(item: Mapping[str, Any]) -> Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen rows. `waiters`: in the order of their grants. `is_all`: the queue has no other
-    rows.
+    """The chosen rows. `waiters` are in the order in which they are let in. `is_all`: the queue has
+    no other rows.
     """
 
     waiters: tuple[Waiter, ...]
@@ -113,8 +116,8 @@ class Choice:
 
 
 def choose(gate: str, rule: LimitRule, cursor: str, wanted: int) -> Generator[Effect, Any, Choice]:
-    """Return the next `wanted` rows: by place, inside a place by turns, inside a turn the
-    oldest.
+    """Return the next `wanted` rows: by place; in one place by turns; in one turn the oldest
+    first.
     """
     head = yield Query(tables.MAIL, keys.queue(gate), limit=wanted + 1)
     rows = [waiter_from(item) for item in head]
@@ -132,7 +135,7 @@ def _take_turns(
     weights = {keys.text_hash(text): weight for text, weight in rule.weights.items()}
     chosen: dict[str, Waiter] = {}
     place = first[:_PLACE_CHARACTERS]
-    reached: dict[str, str] = {}  # for each fairness text, the row chosen last
+    reached: dict[str, str] = {}  # The row that was chosen last, for each text of the limit's turns
     while len(chosen) < wanted:
         row = yield from _next_turn(gate, place, cursor, reached)
         if row is None:
@@ -161,8 +164,8 @@ def _take_turns(
 def _next_turn(
     gate: str, place: str, cursor: str, reached: Mapping[str, str]
 ) -> Generator[Effect, Any, Waiter | None]:
-    """Return a row of the text that is served next: the first one behind the cursor, round and
-    round; None when every text of the place is exhausted.
+    """Return a row of the text whose turn is next: the first text after the cursor, and after the
+    last text the first one again. None when no text of this place has rows left.
     """
     position, has_wrapped = cursor, False
     for _ in range(2 * len(reached) + 3):

@@ -19,21 +19,21 @@ NO_KEY: Final = "-"
 
 
 def interval_us_of(starts_per_second: float) -> int:
-    """Return the time between two starts, rounded up: rounded down, a limit of 6/s would let in
+    """Return the time between two starts, rounded up. Rounded down, a limit of 6/s would let in
     more than six a second.
     """
     return math.ceil(round(MICROSECONDS / starts_per_second, 6))
 
 
 def starts_per_second(interval_us: int) -> float:
-    """Return the rate as it was declared: with five digits, which hide the rounding."""
+    """Return the rate as it was declared: with five digits, so that the rounding does not show."""
     return float(f"{MICROSECONDS / interval_us:.5g}")
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
     """A circuit breaker: after `failures` failures within `within_ms`, nothing begins for
-    `hold_ms`; then one attempt probes.
+    `hold_ms`. Then one attempt is tried.
     """
 
     failures: int
@@ -43,10 +43,11 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One limit of the stack. Either `interval_us` (between two starts) or `concurrency` is set.
+    """One limit of the stack. Either `interval_us` (the time between two starts) or `concurrency`
+    is set.
 
-    `burst`: the starts that an idle limit allows at once. `weights`: the number of turns for each
-    value of the parameter that shares turns.
+    `burst`: the starts that an idle limit allows at once. `weights`: how many attempts in each
+    turn, for each value of the parameter by which the limit takes turns.
     """
 
     name: str
@@ -64,8 +65,8 @@ class LimitRule:
 
     @property
     def shards(self) -> int:
-        """The number of gates of one key. Several gates keep any single partition from becoming
-        hot.
+        """Return the number of gates of one key. A high rate has several, so that no single
+        partition of the table gets too many writes.
         """
         if self.interval_us is not None:
             return -(-MICROSECONDS // (self.interval_us * GATE_STARTS_PER_SECOND_MAX))
@@ -113,8 +114,8 @@ class GateId:
 
 
 def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId:
-    """Return the gate of one use. `rule` is the use's rule with an operator's changes. `arguments`:
-    those of the attempt, or the input of the execution.
+    """Return the gate of one use. `rule` is the limit's rule with the operators' changes.
+    `arguments` are those of the attempt, or the input of the execution.
     """
     key = NO_KEY if use.key is None else keys.text_hash(argument_text(arguments, use.key))
     return GateId(rule.name, key, zlib.crc32(run.encode()) % rule.shards)
@@ -122,7 +123,9 @@ def gate_of(use: LimitUse, rule: LimitRule, arguments: Json, run: str) -> GateId
 
 @dataclass(frozen=True, slots=True)
 class BatchRule:
-    """The batches of one task: `most` items in a call, the first of which waits for `wait_ms`."""
+    """The batches of one task: at most `most` items in a call; the first item waits for at most
+    `wait_ms`.
+    """
 
     task: str
     most: int
@@ -148,16 +151,14 @@ class LimitBook:
         return self.of_task.get(task) or self.of_task.get(service, ())
 
     def rule(self, limit: str) -> LimitRule | None:
-        """Return the rule as the code declares it; None for a limit that this code does
-        not know.
-        """
+        """Return the rule as the code declares it; None when this code does not have the limit."""
         if is_scope(limit):
             return scope_rule(limit)
         return next((use.rule for use in self._uses() if use.rule.name == limit), None)
 
     def key_of(self, limit: str) -> str | None:
-        """Return the parameter whose values each have their own gate; None when the limit has no
-        key.
+        """Return the parameter for each of whose values the limit has a gate; None when the limit
+        has no key.
         """
         return next((use.key for use in self._uses() if use.rule.name == limit and use.key), None)
 
@@ -170,8 +171,8 @@ NO_LIMITS: Final = LimitBook()
 
 
 def scope_rule(gate: str) -> LimitRule:
-    """Return the rule of a scope's gate: how fast the waiting attempts and executions begin after a
-    resume.
+    """Return the rule of the gate of a pause: it says how fast waiting attempts and executions
+    begin after a resume.
     """
     return LimitRule(gate, interval_us=interval_us_of(RESUME_PER_SECOND))
 
@@ -181,11 +182,11 @@ def scope_rule(gate: str) -> LimitRule:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The changes that operators have made to one limit. They survive deployments.
+    """The changes that operators have made to one limit. They stay after deployments.
 
-    `reason`, `by` and `at_ms` are of the last change, `paused_by` and `paused_ms` of the pause.
-    `until_ms`: the end of a pause that has one, else 0.
-    `rv` is the version of the stored item, 0 when there is none.
+    `reason`, `by` and `at_ms` are those of the last change, `paused_by` and `paused_ms` those of
+    the pause. `until_ms` is the end of a pause that has one, else 0. `rv` is the version of the
+    stored item, 0 when there is none.
     """
 
     interval_us: int | None = None
@@ -205,13 +206,13 @@ class Settings:
 
     @property
     def is_in_force(self) -> bool:
-        """Return True unless the limit has been cleared."""
+        """Return True unless the changes were cleared."""
         values = (self.interval_us, self.burst, self.concurrency)
         return self.is_paused or any(value is not None for value in values)
 
 
 def effective(rule: LimitRule, settings: Settings) -> LimitRule:
-    """Return the rule with the operator's changes over the code's values."""
+    """Return the rule with the operators' changes in place of the values from the code."""
     return replace(
         rule,
         interval_us=rule.interval_us if settings.interval_us is None else settings.interval_us,

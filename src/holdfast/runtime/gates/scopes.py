@@ -1,22 +1,23 @@
 """Pauses of a task, of a workflow, or of the whole stack: nothing that they cover begins.
 
 The problem. A bank is down for an hour. Three hundred orders must not fail, and the operator cannot
-pause them one by one: new ones start each minute. Nor may an execution that is not paused pay for
-the question whether it is.
+pause them one by one: new ones start each minute. Executions that are not paused must not cost more
+because pauses are possible.
 
-A pause of a scope is a gate like that of a limit (`gate.py`), without a limit while it is open:
+A pause is a gate like that of a limit (`gate.py`), but it lets everything pass while there is no
+pause:
 
     pause     the settings of the gate `pause:task:charge` say so: one item, kept over deployments
-    workers   read the settings of all scopes with one query, at most every five seconds
-    held      an attempt that is covered waits in the gate's queue, a new execution before its start
+    workers   read the settings of all pauses with one query, at most every five seconds
+    held      a covered attempt waits in the gate's queue, a new execution before its start
     resume    ticks let the queue in, `RESUME_PER_SECOND` at a time
 
-So an attempt that is not paused costs nothing more. Timers and time-outs pass; a task's own
-time-out counts from its beginning. An attempt that runs is not interrupted.
+So an attempt that is not paused costs no read. Timers and time-outs of executions pass during a
+pause; the time-out of a held task counts from its begin. An attempt that runs is not interrupted.
 
 Rules of this file:
-* A pause with an end is over at that end by every clock, whether a tick comes or not.
-* An attempt that one scope has let go is held by the next one that covers it.
+* A pause with an end is over at that end by every clock, even if no tick comes.
+* An attempt that one resume has let in still waits if another pause covers it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
-#: The prefix of a scope's gate name. No limit's name begins with it.
+#: The prefix of the name of a pause's gate. No limit's name begins with it.
 SCOPE_PREFIX: Final = "pause:"
 #: The kinds of attempts that run a function by its name.
 _FUNCTIONS: Final = frozenset({"task", "pure"})
@@ -37,8 +38,8 @@ _FUNCTIONS: Final = frozenset({"task", "pure"})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of a stack that a pause covers: a task, a workflow or the stack. `name` is "" for
-    the stack.
+    """The part of a stack that a pause covers: a task, a workflow, or the stack itself, whose
+    `name` is "".
     """
 
     kind: ScopeKind
@@ -46,7 +47,9 @@ class Scope:
 
     @property
     def gate(self) -> str:
-        """The name under which the scope's settings and gate are stored, beside those of limits."""
+        """Return the name under which the settings and the gate of the pause are stored, next to
+        those of limits.
+        """
         return f"{SCOPE_PREFIX}{self.kind}:{self.name}"
 
     def __str__(self) -> str:
@@ -61,7 +64,7 @@ def is_scope(limit: str) -> bool:
 
 
 def scope_of(gate: str) -> Scope:
-    """Return the scope of the gate's name."""
+    """Return the scope of a gate's name."""
     kind, _, name = gate.removeprefix(SCOPE_PREFIX).partition(":")
     match kind:
         case "task" | "workflow":
@@ -75,7 +78,8 @@ def scope_of(gate: str) -> Scope:
 def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]:
     """Return the scopes that cover an execution or, with `attempt`, an attempt in it.
 
-    None covers a bulk operation: while all is paused, operators still stop and skip.
+    No scope covers a bulk operation: operators must be able to stop and skip while everything is
+    paused.
     """
     if workflow == BULK_WORKFLOW:
         return ()

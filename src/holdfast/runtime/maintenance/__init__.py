@@ -1,3 +1,5 @@
-"""The sweeper, the quarantine and the diagnostics of executions that do not move."""
+"""The sweeper, the quarantine and the diagnostics: for executions that should continue and do
+not.
+"""
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The examination of one execution: what should have happened by now, by its clock and its inbox.
+"""Examine one execution: find what should have happened by now, from its state and its inbox.
 
-The caller compares the findings with the clock: a young finding may be under way.
+Findings of any age are returned. The caller drops young ones, because a worker may be processing
+them.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class Symptom(StrEnum):
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
+    POOL_UNSERVED = "it waits for a worker of a pool, and no worker that is there has its task"
     QUARANTINED = "its message was quarantined"
     PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"
@@ -77,7 +79,7 @@ class Symptom(StrEnum):
 
 
 class Repair(StrEnum):
-    """The repair that `doctor --repair` makes for a finding."""
+    """What `doctor --repair` does about a finding."""
 
     TELL = "a worker is told to look at it"
     WATCH = "its watch row is put again"
@@ -87,8 +89,8 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """One finding of `doctor`. `run` is the execution to repair; `says` is a text for people; it
-    contains no user data.
+    """One finding of `doctor`. `run` is the execution to repair. `says` is a text for people,
+    without user data.
     """
 
     run: str
@@ -104,7 +106,9 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """The context of one walk: tenant, time, watched executions, quarantined executions."""
+    """What one run of the doctor knows: tenant, time, watched executions, quarantined
+    executions.
+    """
 
     tenant: str
     now_ms: int
@@ -113,7 +117,7 @@ class Examination:
 
     @property
     def stuck_ms(self) -> int:
-        """The time before which a missing step counts as late."""
+        """Return the time before which something must have been due to be reported as late."""
         return self.now_ms - 1_000 * STUCK_SECONDS
 
 
@@ -126,13 +130,13 @@ def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, l
     """
     log = log_of(place, run)
     if run in place.held:
-        return log, []  # found in the quarantine
+        return log, []  # The quarantine reports it itself
     try:
         return log, (yield from _all_of(place, log))
     except HoldfastError as error:
         if is_passing(error):
             raise
-        # A damaged execution is reported, and does not hide the others.
+        # Report a damaged execution as a finding, so that the examination of the others continues.
         return log, [unreadable(run, error)]
 
 
@@ -151,7 +155,7 @@ def _all_of(place: Examination, log: Log) -> Findings:
     found += yield from _of_control(log)
     if log.state.paused is not None:
         found.append(_paused(log, log.state.paused))
-    else:  # during a pause an inbox message waits for the resume
+    else:  # During a pause, inbox messages wait for the resume
         for frame in log.state.frames.values():
             found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)
@@ -159,8 +163,8 @@ def _all_of(place: Examination, log: Log) -> Findings:
 
 
 def _paused(log: Log, pause: Pause) -> Diagnosed:
-    """Report a pause. It is no fault and has no repair, but it answers why the execution does not
-    move.
+    """Report a pause. It is no fault and needs no repair, but it explains why the execution does
+    not continue.
     """
     by = f" by {pause.by}" if pause.by else ""
     advice = f"paused{by}, timers {pause.timers}: {pause.reason}; `holdfast resume {log.run}`"
@@ -189,7 +193,8 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
     why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
     advice, message = error.help, error.message
     if isinstance(error, ServiceFault):
-        # AWS's text of a refusal names roles and tables: it is not for callers.
+        # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not
+        # see.
         message = "a service that this stack works with does not give it"
         advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
     advice = advice or "restore it from a backup of the table; nothing writes to its log"
@@ -198,10 +203,12 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
 
 
 def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
-    """Return one finding for each reason and execution, the oldest; nothing that is still young."""
+    """Return the oldest finding for each execution and reason, without young findings that a
+    message on its way may still mend.
+    """
     oldest: dict[tuple[str, str], Diagnosed] = {}
     for one in sorted(found, key=lambda one: one.since_ms):
-        if one.since_ms <= place.stuck_ms:
+        if one.since_ms <= place.stuck_ms or one.reason == Symptom.UNKNOWN_FUNCTION.name:
             oldest.setdefault((one.run, one.reason), one)
     return list(oldest.values())
 
@@ -228,7 +235,7 @@ def _of_control(log: Log) -> Findings:
                 | SkipRequested()
                 | MigrateRequested()
             ):
-                is_due = True  # `stored_control` returns only messages that still apply
+                is_due = True  # `stored_control` returns only requests that still apply
             case _:
                 assert_never(fact)
         if is_due:
@@ -263,14 +270,17 @@ def _of_frame(place: Examination, log: Log, frame: Frame) -> Findings:
 
 
 def _unknown_function(log: Log, frame: Frame, attempt: Attempt) -> list[Diagnosed]:
-    advice = f"deploy a module with {attempt.target!r}"
+    advice = (
+        f"deploy a module with {attempt.target!r}; `holdfast migrate {log.run} --dry-run` says "
+        "whether the execution may move to a version without it"
+    )
     why, since_ms = Symptom.UNKNOWN_FUNCTION, max(attempt.due_ms, frame.entered_ms)
     return [finding_of(log, why, since_ms, state=frame.position, advice=advice)]
 
 
 def _of_queue(place: Examination, log: Log, frame: Frame, queued: Queued) -> Findings:
-    """Report a queue without ticks. A paused limit's queue still has them: its next tick comes
-    after the longest rest.
+    """Report a queue that no tick message serves. The queue of a paused limit still gets ticks,
+    with the longest pause between them.
     """
     gate = gate_from((yield Get(tables.MAIL, keys.gate(queued.gate), keys.ONLY)))
     if gate.has_waiters and not gate.is_chain_dead(place.now_ms):
@@ -288,7 +298,7 @@ def _unapplied(log: Log, frame: Frame, why: Symptom, stored_ms: int | None) -> l
 def _event_ms(
     place: Examination, log: Log, awaiting: Awaiting
 ) -> Generator[Effect, Any, int | None]:
-    """Return the time at which the first matching event was stored."""
+    """Return the time at which the first event that fits the wait was stored."""
     assert log.state is not None
     used = log.state.used_events
     items = yield from inbox.events_of(
@@ -320,8 +330,8 @@ def _of_answer(place: Examination, log: Log, frame: Frame, awaiting: Awaiting) -
 
 
 def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutions) -> Findings:
-    """Examine the children of a distributed Map. No list shows them, so they are examined with the
-    Map.
+    """Examine the child executions of a distributed Map. They are in no list, so this happens when
+    the Map's execution is examined.
     """
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
@@ -338,19 +348,19 @@ def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutio
 
 
 def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Findings:
-    """Examine a child of which the inbox has no end: find out whether it has begun and whether it
+    """Examine a child whose end is not in the inbox: find out whether it has begun and whether it
     has ended.
     """
     held = place.held.get(child.run)
     if held is not None and not held.is_end:
-        return []  # found in the quarantine
+        return []  # The quarantine reports it itself
     if child.state is None:
         try:
             yield from child.load()
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            return []  # the child has a list entry, so the walk over the list reports it
+            return []  # The child has a list entry, so it is examined as part of the list
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
@@ -370,17 +380,19 @@ def _of_watch(place: Examination, log: Log) -> Findings:
     state: Execution | None = log.state
     assert state is not None
     if not state.is_opened:
-        return []  # its start message still guards the execution
+        return []  # Its start message still protects the execution
     watched = yield from watched_in(place, keys.due_shard(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []
-    # The watchdog rows were read before the log: an execution that was opened in between counts as
-    # young.
+    # The watchdog rows were read before this log. The execution may have been opened in between, so
+    # its age counts from then.
     return [finding_of(log, Symptom.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
 
 
 def watched_in(place: Examination, shard: int) -> Generator[Effect, Any, frozenset[str]]:
-    """Return the partitions of all logs, of every tenant, that the sweeper checks in this shard."""
+    """Return the partitions of all logs, of every tenant, that have a watchdog row in this
+    shard.
+    """
     if shard not in place.watched:
         rows = yield Query(tables.MAIL, keys.due_partition(shard))
         place.watched[shard] = frozenset(_watched(rows))

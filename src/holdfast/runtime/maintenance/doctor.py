@@ -1,12 +1,13 @@
-"""The doctor: finds executions that should move and do not, says why, and sends their message
+"""The doctor: finds executions that should continue and do not, says why, and sends their message
 again.
 
-It walks the list of running executions page by page and examines each. Then it walks the watchdog
-rows, for executions that the list does not have. A finding younger than a few minutes is not shown:
-its message may be on its way, or come back. A repair stores nothing but a missing row; otherwise it
-sends the message that the engine itself would send.
+It reads the list of running executions page by page and examines each execution. Then it reads the
+watchdog rows, for executions that are missing in the list. A finding that is only a few minutes old
+is not shown: a message for it may still be in the queue. A repair sends the message that a worker
+would send; the only thing that it stores is a missing watchdog row.
 
-An execution with neither a log nor a list entry (a name whose start was lost) is found by its name.
+An execution with neither a log nor a list entry, because its start message was lost, is found only
+by its name.
 """
 
 from __future__ import annotations
@@ -42,17 +43,15 @@ from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 
-#: A page of findings, with the number of `examined` executions and the place where the `next` page
-#: begins, if any.
+#: A page of findings, the number of `examined` executions, and `next`: where the next page begins.
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
 _SHARDS: Final = SHARDS[OPEN]
-#: The next shard of the list, and the place up to which it was read.
+#: The form of `next` while the list is read: the shard, and the key in it that was read last.
 _AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
-#: The shard of executions with a watchdog row and no list entry, and the last one that was
-#: examined.
+#: The form of `next` while the watchdog rows are read: the shard, and the last execution examined.
 _AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
-#: The number of rows whose reading takes as long as the examination of one execution.
+#: Reading this many rows takes as long as the examination of one execution.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
 
@@ -61,10 +60,11 @@ _WHOLE_LIST: Final = 1_000_000
 
 
 def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
-    """Return `findings`, the number of running executions in `examined`, and `next` when there are
+    """Return `findings`, `examined` (the number of executions examined), and `next` when there are
     more.
 
-    `after`: the field `next` of the last page; None for the first page. Raises RequestError HF209.
+    `after` is the field `next` of the previous page, None for the first page. Raises RequestError
+    HF209 for an invalid one.
     """
     place = yield from _place(tenant)
     found = [] if after is not None else (yield from _of_quarantine(place))
@@ -75,7 +75,7 @@ def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
 
 
 def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -> JsonResult:
-    """The same as `report` for one execution, running or ended. `examined` is 0 when it has
+    """Return the same as `report`, for one execution, running or ended. `examined` is 0 when it has
     no log.
     """
     place = yield from _place(tenant)
@@ -101,11 +101,12 @@ def _told(
 ) -> JsonResult:
     if is_repairing:
         yield from _repair_all(place, found)
-    return {**answer, "findings": [_shown(finding) for finding in found]}
+    return {**answer, "findings": [shown(finding) for finding in found]}
 
 
-def _shown(finding: Diagnosed) -> dict[str, Any]:
-    shown = {
+def shown(finding: Diagnosed) -> dict[str, Any]:
+    """Return the finding as the API does."""
+    fields = {
         "execution": finding.run,
         "name": finding.name,
         "workflow": finding.workflow,
@@ -116,7 +117,7 @@ def _shown(finding: Diagnosed) -> dict[str, Any]:
         "repair": finding.repair.value,
         "advice": finding.advice,
     }
-    return {key: value for key, value in shown.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 # -- the walk --------------------------------------------------------------------------------------
@@ -137,8 +138,8 @@ def _page(place: Examination, after: Any) -> Page:
 def _of_lists(
     place: Examination, after: Any
 ) -> Generator[Effect, Any, tuple[list[Diagnosed], dict[str, Any], int]]:
-    """Examine the listed executions shard by shard, so that few watchdog rows are read for many
-    executions. The third result is how many more executions this page may examine.
+    """Examine the executions of the list, shard by shard, so that the watchdog rows of a shard are
+    read once for many executions. The third result says how many more this page may examine.
     """
     partitions = partitions_of(place.tenant, ["RUNNING"])
     shard, before = _position(after)
@@ -158,7 +159,9 @@ def _of_lists(
 
 
 def _position(after: Any) -> tuple[int, str | None]:
-    """Return the shard of the list where the next page begins, and the key below which it does."""
+    """Return the shard of the list in which the next page begins, and the key after which it
+    begins.
+    """
     if after is None:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
@@ -168,8 +171,8 @@ def _position(after: Any) -> tuple[int, str | None]:
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
-    """Examine the executions that no list contains, by shard and then by id. Because of this order
-    a row that moves meanwhile is neither skipped nor examined twice.
+    """Examine the executions that are missing in the list, by shard and then by id. In this order
+    no execution is skipped or examined twice when its row moves in the meantime.
     """
     shard, after = position
     found: list[Diagnosed] = []
@@ -190,10 +193,11 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
 
 def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[list[str], int]]:
     """Return the tenant's executions that have a watchdog row but no list entry, in order, and the
-    cost of finding them, counted in executions.
+    cost of finding them, as a number of executions.
     """
     watched: set[str] = set()
-    # One hash gives both shards, so those of one list are in these partitions and no other.
+    # The list and the watchdog rows use the same hash for their shards. So the watchdog rows of one
+    # list shard are in these partitions only.
     for due_shard in range(shard, DUE_SHARDS, _SHARDS):
         watched |= yield from watched_in(place, due_shard)
     own = keys.execution(place.tenant, "")
@@ -205,8 +209,8 @@ def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[li
 
 
 def _without_lanes(place: Examination, runs: list[str]) -> Generator[Effect, Any, list[str]]:
-    """Return the executions without children of a distributed Map: those are examined with the Map
-    that lists them.
+    """Return the executions without children of a distributed Map: those are examined together with
+    the execution of the Map.
     """
     parents = {parent_run(run) for run in runs} - {None, *place.held}
     lanes: set[str] = set()
@@ -272,8 +276,8 @@ def _of_held(place: Examination, held: Quarantined) -> Generator[Effect, Any, Di
 
 
 def _not_begun(run: str, name: str | None) -> Diagnosed:
-    """Return the finding for an execution that has not begun. The id of its root contains the time
-    of the start.
+    """Return the finding for an execution that has not begun. Its age comes from the time in its
+    id.
     """
     return Diagnosed(
         run=run,
@@ -288,8 +292,8 @@ def _not_begun(run: str, name: str | None) -> Diagnosed:
 
 
 def _of_letters(now_ms: int) -> Findings:
-    """Return findings about dead letters, only for the account itself: it may read the queues
-    too.
+    """Return findings about dead letters. Only the account itself gets them, because only it may
+    read the queues.
     """
     letters = yield from quarantine.unreadable(now_ms)
     return [
@@ -309,7 +313,7 @@ def _of_letters(now_ms: int) -> Findings:
 
 
 def _repair_all(place: Examination, found: list[Diagnosed]) -> Generator[Effect, Any, None]:
-    """Repair the findings, once for each execution and kind of repair."""
+    """Carry out the repairs, each kind once for each execution."""
     done = set[tuple[str, Repair]]()
     for one in found:
         if (one.run, one.repair) not in done:
@@ -322,7 +326,8 @@ def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, No
         case Repair.TELL:
             yield Send((Message(messages.recover(place.tenant, finding.run)),))
         case Repair.WATCH:
-            # The record of this row exists. The next sweep examines whether anything else is wrong.
+            # The record that this watchdog row belongs to exists. The sweeper checks the execution
+            # at the row's time and finds anything else that is wrong.
             look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
             row = watchdog.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
             yield Put(tables.MAIL, row)

@@ -1,4 +1,4 @@
-"""The sweeper's part of schedules: a row that is due becomes a message at the nominal time."""
+"""The sweeper's part of schedules: for a due row it sends a message at the nominal time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from holdfast.runtime import follow_ups, messages, schedules
 from holdfast.runtime.effects import Item, Message, NoResult, Put, Send
 from holdfast.runtime.storage import tables
 
-#: The time for which a row waits for its schedule's item, which is stored after the row.
+#: A row without its schedule is kept this long: the schedule is stored after its row.
 _WITHOUT_ITEM_MS: Final = 3_600_000
 
 
 def visit(row: Item, now_ms: int) -> NoResult:
-    """Send the message of a schedule that is due, and move its row. The row is deleted when the
-    schedule is.
+    """Send the message of a schedule that is due, and move its row. If the schedule was deleted,
+    delete the row.
     """
     tenant, name, made_ms = str(row["t"]), str(row["schedule"]), int(row["made"])
     found = yield from schedules.find(tenant, name)
@@ -31,7 +31,8 @@ def visit(row: Item, now_ms: int) -> NoResult:
     looked_ms = now_ms
     if is_due or found.has_work_now:
         wake_ms = due_ms if is_due and due_ms is not None else now_ms
-        # By the row's next check a worker has stored the schedule's progress, unless it crashed.
+        # A worker stores the schedule's progress, and so the next time, before the row's next
+        # check. If the worker has crashed by then, the check sends the message again.
         looked_ms = max(now_ms, wake_ms + SWEEP_AHEAD_SECONDS * 1_000)
         delay_seconds = min(follow_ups.delay_until(wake_ms, now_ms), SQS_DELAY_SECONDS_MAX)
         yield Send((Message(messages.schedule(tenant, name, wake_ms), delay_seconds),))

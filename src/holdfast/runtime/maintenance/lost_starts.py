@@ -7,17 +7,16 @@
     it has no log, and is in quarantine              ─► put the row at a later time
     it has no log                                    ─► send the start, put the row at a later time
 
-A start may wait in the queue for hours, when many are ahead of it. The sweeper cannot tell such a
-start from a lost one, so it sends it again ever more seldom: after 15 minutes, 30 minutes, an hour,
-then each hour. A second message of one start finds the log of the first.
+A start may wait in the queue for hours, behind many others. The sweeper cannot distinguish such a
+start from a lost one, so it sends it again at growing intervals: after 15 minutes, 30 minutes, an
+hour, then each hour. A second message of one start finds the log of the first.
 
-The sweeper reads the rows in pages. After each page it stores the place up to which it has read. A
-sweeper that crashes in a page, or one that overlaps, works that page off again. A sweeper that was
-frozen may store an older place, and the next one reads those rows again.
+The sweeper reads the rows in pages. After each page it stores the key up to which it has read. If a
+sweeper crashes within a page, or two sweepers overlap, that page is processed again. A sweeper that
+was suspended may store an older key, and the next one reads those rows again.
 
-A row ends in each case: a row that is as old as `START_RESENT_SECONDS_MAX` leads to nothing, before
-anything is read for it. A row that cannot be worked off keeps its TTL, so it is tried for two weeks
-at most.
+Every row ends: the sweeper ignores a row that is as old as `START_RESENT_SECONDS_MAX`. A row whose
+processing fails keeps its TTL, so it is tried for at most two weeks.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ _HOUR_MS = WATCH_LOOK_SECONDS_MIN * 1_000
 def sweep(
     shard: int, owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """Return the errors of rows that could not be worked off. A row is tried again: after a passing
-    error in a minute, otherwise in an hour.
+    """Process the due rows. Return the errors of rows whose processing failed. Such a row is tried
+    again: after a passing error in a minute, after another error in an hour.
     """
     require_writable(formats)
     refused: list[HoldfastError] = []
@@ -96,8 +95,8 @@ def _page(
     now_ms: int,
     refused: list[HoldfastError],
 ) -> Generator[Effect, Any, int]:
-    """Work off rows, add their errors to `refused`, and return how many rows are behind the place:
-    it stays before a row with a passing error.
+    """Process rows, and add their errors to `refused`. Return how many rows were passed: the next
+    sweep begins at the first row with a passing error.
     """
     for number, row in enumerate(rows):
         try:
@@ -107,7 +106,7 @@ def _page(
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if is_passing(error):
-                return number  # the next sweep begins again at this row
+                return number  # The next sweep begins at this row
             yield from _look_later(row, _HOUR_MS, now_ms)
     return len(rows)
 
@@ -125,14 +124,17 @@ def _store_place(shard: int, read_to: str) -> NoResult:
 
 
 def _is_young(row: Item, now_ms: int) -> bool:
-    """Return False for a start that is not sent again. Raises HoldfastError for a damaged row."""
+    """Return False for a start that is too old to be sent again. Raises HoldfastError for a damaged
+    row.
+    """
     return _age_ms(row, now_ms) <= START_RESENT_SECONDS_MAX * 1_000
 
 
 def _age_ms(row: Item, now_ms: int) -> int:
     require_format(row, "the row of a start")
     with reading("the row of a start"):
-        # The id of a child has the time of the execution at the top, which may be months old.
+        # The id of a child execution contains the start time of its topmost parent, which may be
+        # months old. So the time of a child's start comes from the message.
         run = str(row["run"])
         started_ms = json.loads(str(row["body"]))["t0"] if "." in run else keys.minted_ms(run)
         return now_ms - int(started_ms)
@@ -151,8 +153,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
             return
     body = yield from pending_starts.message_of(row)
     if (yield from quarantine.held_in(log)) is None:
-        # Workers count the new message as another delivery of the first one, and not as a dead
-        # letter's round.
+        # Mark the new message as another delivery of the first one. Workers then do not count it as
+        # a round of a dead letter.
         replaced = {"of": [run], "released": 1}
         again = messages.recover(tenant, run) if newest else {**body, **replaced}
         is_work = bool(newest) or "parent" in body
@@ -164,7 +166,7 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 
 def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
-    """Put the row again, at a key that the sweeper reads after that time."""
+    """Put the row again under a later key, which the sweeper reads at that time."""
     at_ms = now_ms + later_ms - FIRST_MS
     _, _, whose = str(row["sk"]).partition("#")
     yield Put(tables.MAIL, {**row, "sk": keys.later_start(at_ms, whose)})

@@ -1,15 +1,15 @@
 """Quarantine: executions whose message failed in every delivery stay here until an operator acts.
 
-* One item holds one execution. The item keeps the body of a start message, because it is the only
+* One item represents one execution. It keeps the body of a start message, because this is the only
   copy of the accepted input. Any other message only asked a worker to look at the log again.
-* It holds until the log grows. An execution that has moved since is not stuck; a repair deletes the
-  item.
-* An ended execution is quarantined by a redrive that no worker could carry out, as long as the
-  redrive is stored. Otherwise the item waits for a repair alone: the follow-ups of the end may be
-  missing, and no message is left that would cause them.
+* The quarantine holds until the log grows: an execution that has continued is not stuck. A repair
+  deletes the item.
+* An ended execution is in quarantine if workers crash on a redrive of it, as long as the redrive is
+  stored. Otherwise an item of an ended execution only waits for a repair: the follow-ups of the end
+  may be missing, and no message is left that would cause them.
 * The sweeper does not wake a quarantined execution. Its own timers, events and answers may, and a
   stop does.
-* It keeps its watchdog row (R11), or its log would not be renewed (R16).
+* The execution keeps its watchdog row (R11). Without that row its log would not be renewed (R16).
 * An unreadable dead letter belongs to no known execution. It stays in its queue; a note names it.
 """
 
@@ -46,23 +46,24 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
-#: No tenant has this name.
+#: Stands in place of the tenant; no tenant has this name.
 _UNREADABLE: Final = "~"
-#: A name whose row expires sooner than this may be free before the row is extended.
+#: If the row of a name expires sooner than this, TTL may delete it before it is extended, and
+#: another execution may get the name.
 _NAME_SECONDS_MIN: Final = 3_600
-#: The lifetime of an unreadable letter's note. It is written again each minute while the letter is
-#: in its queue.
+#: The lifetime of a note about an unreadable letter. The note is written again each minute while
+#: the letter is in its queue.
 _NOTE_SECONDS: Final = 86_400
 NOTE_FRESH_MS: Final = 600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A quarantined execution. `body` is the message that failed, `letters` the ids under which it
-    failed, in turn.
+    """A quarantined execution. `body` is the message that failed; `letters` are the ids of its dead
+    letters, in order.
 
-    `is_redrive`: the execution has ended, and its requested retry failed; `is_end`: it has ended,
-    and the follow-ups of its end failed.
+    `is_redrive`: the execution has ended, and a requested retry of it failed. `is_end`: it has
+    ended, and the follow-ups of its end failed.
     """
 
     tenant: str
@@ -86,15 +87,15 @@ class Quarantined:
         return f"{what} {rounds}: its worker may die of it"
 
     def may_be_over(self, now_ms: int) -> bool:
-        """Return True when the start is so old that its execution may have ended and TTL deleted
-        its log.
+        """Return True when the start is so old that the execution may have ended and TTL may have
+        deleted its log.
         """
         oldest_ms = now_ms - RECORD_RETENTION_SECONDS * 1_000
         return self.is_start and int(self.body["t0"]) < oldest_ms
 
     def holds(self, log: Log) -> bool:
-        """Return True when the log has neither ended nor continued since the quarantine. `log` is
-        loaded. For ended executions see `held_in`.
+        """Return True when the loaded log has neither ended nor grown since the quarantine. For
+        ended executions see `held_in`.
         """
         if log.state is None:
             return self.is_start
@@ -118,22 +119,20 @@ def put(
     is_start = body["k"] == messages.START
     if not is_start:
         yield from _watch(Log(body["t"], body["run"], "quarantine", "", formats), now_ms)
-    # A later dead letter must not replace an older start: without a log only the start can begin
-    # the execution.
+    # A later dead letter must not replace a start message: without a log, only the start message
+    # can begin the execution.
     yield from _put_over(item, is_start=is_start)
     yield Measure(resources.METRIC_EXECUTIONS_QUARANTINED, 1)
 
 
 def _watch(log: Log, now_ms: int) -> NoResult:
-    """Add a watchdog row if the execution was never opened: until now only its message guarded
-    it.
-    """
+    """Add a watchdog row for an execution that has none: until now only its message led to it."""
     try:
         yield from log.load()
     except HoldfastError as error:
         if is_passing(error):
             raise
-        return  # this code cannot write to its log
+        return  # This code cannot write to the execution's log
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
         yield Put(
@@ -149,13 +148,13 @@ def _put_over(item: Item, *, is_start: bool) -> NoResult:
 
 
 def find(tenant: str, run: str) -> Generator[Effect, Any, Quarantined | None]:
-    """Return the quarantine row of the execution, in force or not; see `held_in`."""
+    """Return the quarantine item of the execution. It may no longer be in force; see `held_in`."""
     item = yield Get(tables.MAIL, keys.QUARANTINE, keys.execution(tenant, run))
     return None if item is None else _read(item)
 
 
 def held_in(log: Log) -> Generator[Effect, Any, Quarantined | None]:
-    """Return the quarantine row of the execution, if it is in quarantine. `log` is loaded."""
+    """Return the quarantine item if the execution is in quarantine now. `log` is loaded."""
     if log.state is not None and log.state.is_ended and not log.state.resting:
         return None
     held = yield from find(log.tenant, log.run)
@@ -171,8 +170,8 @@ def _if_it_holds(held: Quarantined, log: Log) -> Generator[Effect, Any, Quaranti
 
 
 def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool]:
-    """Return True when an ended execution's redrive is in quarantine: workers crash on it before
-    they write, so the log still has its end.
+    """Return True when a redrive of an ended execution is in quarantine. Workers crash on it before
+    they write, so the log still has its end and the redrive is still stored.
     """
     state = log.state
     if state is None or not state.is_ended or log.records[-1].at_ms > held.at_ms:
@@ -187,14 +186,14 @@ def _is_redrive_held(held: Quarantined, log: Log) -> Generator[Effect, Any, bool
 
 
 def of_tenant(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return the tenant's readable quarantine rows, in force or not."""
+    """Return the tenant's readable quarantine items. They may no longer be in force."""
     found = yield from _all_of(tenant)
     return [held for _, held in found if isinstance(held, Quarantined)]
 
 
 def damaged(tenant: str) -> Generator[Effect, Any, list[tuple[str, HoldfastError]]]:
-    """Return the executions whose quarantine item cannot be read, and why. They must not hide the
-    others.
+    """Return the executions whose quarantine item cannot be read, with the error. They are reported
+    separately, so that the readable items are still shown.
     """
     found = yield from _all_of(tenant)
     return [(run, error) for run, error in found if isinstance(error, HoldfastError)]
@@ -215,12 +214,16 @@ def _read_if_it_goes(item: Item) -> Quarantined | HoldfastError:
 
 
 def resting(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return the quarantined executions. A log that cannot be read counts as not continued."""
+    """Return the quarantined executions. If a log cannot be read, its execution counts as
+    quarantined.
+    """
     return [held for held in (yield from to_repair(tenant)) if not held.is_end]
 
 
 def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
-    """Return the quarantined executions, and ended ones whose end may not have been reported."""
+    """Return the quarantined executions, and ended executions whose end may not have been
+    published.
+    """
     found: list[Quarantined] = []
     for held in (yield from of_tenant(tenant)):
         still = yield from _still(held)
@@ -230,10 +233,10 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 
 
 def forget_moved(tenant: str) -> NoResult:
-    """Delete items whose execution has continued since."""
+    """Delete the items of executions that have continued."""
     for held in (yield from of_tenant(tenant)):
-        # A worker may have quarantined the execution again in between: delete only the row that was
-        # read.
+        # A worker may have put the execution into quarantine again since the read: delete only the
+        # item that was read.
         if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
             yield from drop(held)
 
@@ -256,7 +259,7 @@ def _if_it_is_an_end(held: Quarantined, log: Log) -> Quarantined | None:
 
 
 def refusal(held: Quarantined, now_ms: int) -> Generator[Effect, Any, str | None]:
-    """Return the reason why the message is not sent again; None when `release` sends it."""
+    """Return the reason why the message cannot be sent again; None when `release` can send it."""
     if held.is_end:
         return None
     if held.may_be_over(now_ms):
@@ -271,8 +274,8 @@ def _has_name(held: Quarantined) -> bool:
 
 
 def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | None]:
-    """Return the name row of the execution, if the row is its own and TTL will not delete it
-    soon.
+    """Return the row of the execution's name, if the row belongs to this execution and TTL will not
+    delete it soon.
     """
     body = held.body
     name = keys.name(held.tenant, str(body["workflow"]), str(body["name"]))
@@ -283,11 +286,11 @@ def _name_row(held: Quarantined, now_ms: int) -> Generator[Effect, Any, Item | N
 
 
 def release(held: Quarantined) -> NoResult:
-    """Send the message again, alone in its batch, with its count of deliveries at the beginning.
+    """Send the message again, alone in its batch, so that its deliveries are counted from one.
 
-    The message names the last dead letters, so that the leases of their workers need not lapse
-    first. For a start whose log has begun, a `recover` is sent instead: the start would find no
-    work to do.
+    The message names the last dead letters, so that a worker may take over the leases of their
+    workers before these end. If the log of a start has begun, `recover` is sent instead, because a
+    start message has no effect then.
     """
     body, log = held.body, keys.execution(held.tenant, held.run)
     if not held.is_start or (yield Query(tables.EXECUTIONS, log, reverse=True, limit=1)):
@@ -296,24 +299,24 @@ def release(held: Quarantined) -> NoResult:
         now_ms = yield Clock()
         row = yield from _name_row(held, now_ms)
         if row is None:
-            return  # `refusal` explains the case
-        # The execution begins now, so its name is kept from now on. No other call writes to this
-        # row: it exists, and only an execution with a log extends its lifetime; this execution has
-        # no log.
+            return  # `refusal` explains this case to the operator
+        # The execution begins now, so its name is reserved from now on. No other call can change
+        # this row at the same time: the row exists, so no start writes it, and only an execution
+        # with a log extends it.
         yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
 
 def release_to_stop(held: Quarantined) -> NoResult:
-    """Release a start so that it begins its log and evaluates nothing. A stop can then be
-    applied.
+    """Release a start message so that a worker begins the log without evaluating a state. A stop
+    can then be applied.
     """
     yield from _send_again(held, {**held.body, "held": True})
 
 
 def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
-    # An ended execution keeps all letters: one of them wrote the end, and only its message
-    # publishes the end's event.
+    # One of the letters of an ended execution wrote the end. A worker publishes the event of the
+    # end only if its message names that letter, so name all letters.
     letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     again = {**body, "of": list(letters), "released": len(letters)}
     yield Send((Message(again),), queue="single")
@@ -339,7 +342,7 @@ def _read(item: Item) -> Quarantined:
 @dataclass(frozen=True, slots=True)
 class UnreadableMessage:
     """A message in a dead-letter queue that cannot be read. `said` is the reason; it never quotes
-    the content.
+    the message.
     """
 
     message_id: str
@@ -362,7 +365,7 @@ def note(message_id: str, error: HoldfastError, now_ms: int) -> NoResult:
 
 
 def unreadable(now_ms: int) -> Generator[Effect, Any, list[UnreadableMessage]]:
-    """Return the unreadable letters that a recent sweep has found: they are still in their
+    """Return the unreadable messages that a recent sweep has found: they are still in their
     queues.
     """
     items = yield Query(tables.MAIL, keys.QUARANTINE, begins_with=keys.execution(_UNREADABLE, ""))
@@ -387,9 +390,7 @@ def wait_of(held: Quarantined) -> dict[str, Any]:
 
 
 def not_begun(held: Quarantined) -> dict[str, Any]:
-    """Return the description of an execution without a log, whose start message is in
-    quarantine.
-    """
+    """Return the description of an execution without a log whose start message is in quarantine."""
     body = held.body
     return {
         "execution": held.run,
@@ -403,8 +404,8 @@ def not_begun(held: Quarantined) -> dict[str, Any]:
 
 
 def listed(held: Quarantined) -> dict[str, Any]:
-    """Return the list row of an execution without a list entry. The start message has the most
-    facts.
+    """Return the list row of an execution that has no list entry. If its start message is stored,
+    the row has the most fields.
     """
     body = held.body
     started_ms = int(body.get("t0", held.at_ms))

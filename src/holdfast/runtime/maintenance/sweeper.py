@@ -1,14 +1,14 @@
-"""The sweeper: sends a message again for each execution that should move and has none.
+"""The sweeper: sends a message again for each execution that should continue and has no message.
 
 A queue message can be lost: a queue is purged, a message becomes a dead letter, a worker crashes
-between its commit and its send. Without a message an execution would stand still for ever. The
-sweeper runs once a minute and finds these executions. It decides nothing: it sends `recover` or a
-timer's wake, and a worker decides from the log.
+between its commit and its send. Without a message an execution would never continue. The sweeper
+runs once a minute and finds these executions. It decides nothing: it sends `recover` or a timer's
+wake, and a worker decides from the log.
 
 It does not scan executions. It reads the rows that are due, in 16 shards of one table:
 
     timer row     <due time>#tenant#run#t#entry    a wait longer than 15 minutes
-    watchdog row  <check time>#tenant#run          one for each execution that rests
+    watchdog row  <check time>#tenant#run          one for each execution that waits
     schedule row  <due time>#tenant#name#s         one for each schedule: `due_schedules.py`
 
     each minute, for each shard:  Query rows up to now + 60 s
@@ -17,12 +17,12 @@ It does not scan executions. It reads the rows that are due, in 16 shards of one
                                        ├─ overdue               ─► send `recover`, put the row
                                        └─ ended                 ─► follow-ups, delete the row
 
-**Many rows.** The sweeper works off the first page of a shard itself, and sends a message for each
-further page. Workers work those pages off side by side, so the rows of a minute do not wait for one
+**Many rows.** The sweeper processes the first page of a shard itself, and sends a message for each
+further page. Workers process those pages in parallel, so the rows of a minute do not wait for one
 process.
 
-**The price.** An execution that waits for a month has one row, which is read when its time comes.
-The check times grow from an hour to a week the longer it rests.
+**Cost.** An execution that waits for a month has one row, which is read when its check time comes.
+The intervals between checks grow from an hour to a week the longer the execution waits.
 
 **Crashes.** A row is written at its next place before it is deleted at the old one. A crash between
 the two leaves two rows, and both lead to the same check.
@@ -79,7 +79,7 @@ from holdfast.runtime.effects import (
     Send,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import due_schedules, quarantine
+from holdfast.runtime.maintenance import due_reminders, due_schedules, quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
@@ -90,8 +90,8 @@ from holdfast.runtime.storage.log import Log
 def sweep(
     shard: int, owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """Return the errors that kept rows of this shard from being processed. The next sweep reads
-    those rows again.
+    """Process the due rows of this shard. Return the errors of rows whose processing failed. The
+    next sweep reads those rows again.
     """
     require_writable(formats)
     refused: list[HoldfastError] = []
@@ -109,10 +109,11 @@ def sweep(
 
 
 def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
-    """Send a message for each further page of due rows: workers work the pages off side by side.
+    """Send a message for each further page of due rows, so that workers process the pages in
+    parallel.
 
-    A message that is lost or late costs nothing: the next sweep reads the rows that are still
-    there.
+    If such a message is lost or late, nothing is lost: the next sweep reads the rows that still
+    exist.
     """
     for _ in range(SWEEP_PAGES_MAX):
         rows = yield Query(
@@ -128,9 +129,9 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
 def sweep_page(
     body: Mapping[str, Any], owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """Work off a page of due rows for the sweeper. Return the errors, as `sweep` does.
+    """Process a page of due rows for the sweeper. Return the errors, as `sweep` does.
 
-    A message that comes after the next sweep is dropped, because that sweep has read the rows
+    A message that arrives after the next sweep is dropped, because that sweep has read the rows
     again. Otherwise the messages would multiply while the workers are behind.
     """
     refused: list[HoldfastError] = []
@@ -142,7 +143,7 @@ def sweep_page(
     for row in rows:
         now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
         if now_ms >= limit_ms:
-            break  # the next sweep reads the other rows
+            break  # The next sweep reads the remaining rows
         refused += yield from _row(row, owner, formats, now_ms)
     return refused
 
@@ -150,12 +151,12 @@ def sweep_page(
 def _row(
     row: Item, owner: str, formats: Formats, now_ms: int
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """Work off one row. Return its error, if any."""
+    """Process one row. Return its error, if any."""
     try:
         yield from _work_off(row, owner, formats, now_ms)
     except HoldfastError as error:
-        # A damaged log, or a log in a newer format, must not keep the sweeper from the rows
-        # behind it.
+        # Move the row of a damaged log, or of a log in a newer format. Otherwise the sweeper would
+        # read it first each time, and not reach the rows behind it.
         yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
         if not is_passing(error):
             later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
@@ -169,6 +170,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     with reading("a due row"):
         if "entry" in row:
             yield from _timer(row, now_ms)
+        elif "ask" in row:
+            yield from due_reminders.visit(row)
         elif "schedule" in row:
             yield from due_schedules.visit(row, now_ms)
         else:
@@ -176,8 +179,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 
 def _look_ms(row: Item) -> int | None:
-    """Return the check time in the key; None for a key of another form. Such a row must not hide
-    the others.
+    """Return the check time in the key; None for a malformed key. Such a row must not stop the
+    sweep.
     """
     digits = str(row["sk"]).partition("#")[0]
     return int(digits) if digits.isascii() and digits.isdecimal() else None
@@ -185,10 +188,11 @@ def _look_ms(row: Item) -> int | None:
 
 def _timer(row: Item, now_ms: int) -> NoResult:
     due_ms = int(row["due"])
-    # Send no hint: the row may be months old, and a log's load is bounded without a hint too.
+    # The row may be months old, so it has no hint about the newest record to load. Without a hint,
+    # too, the load of a log is bounded.
     body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
-    # A sweeper whose clock is ahead reads the row too soon and sends an early wake: the worker then
-    # starts the timer again.
+    # If the clock of the sweeper is ahead, this wake comes too early. The worker then starts the
+    # timer again.
     delay_seconds = min(follow_ups.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
     yield Send((Message(body, delay_seconds),))
     yield from follow_ups.drop_row(row)
@@ -203,20 +207,21 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     is_announced = log.sequence < int(row["seq"])
     is_asking = keys.is_asking(str(row["sk"]))
     if is_announced and is_asking:
-        # Send nothing: while no record can be written, each delivery of a message would put one
+        # Send nothing: no record can be written now, and each delivery of a message would put one
         # more row.
         yield from _wait_for_record(row, now_ms)
         return
     if log.state is None or (is_announced and log.state.is_ended):
         if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
-            # The worker that put the row may have crashed before the record, and its wake is lost.
+            # The worker that put the row may have crashed before it wrote the record, so no wake
+            # was sent.
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
         if (yield from _finish(log, log.state)):
             yield from follow_ups.drop_row(row)
-        else:  # no other row leads to this execution
+        else:  # No other row leads to this execution
             yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
     yield from wait_rows.repair_row(log, now_ms)
@@ -233,8 +238,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     look_ms = watchdog.next_look_ms(log.state, parked_ms, ahead_ms)
     if is_announced and _may_still_come(row, now_ms):
-        # The worker may have crashed before the record that the row announces. Until the record is
-        # there, no other row leads to this execution.
+        # The record that the row announces may be missing, because its worker crashed. Until the
+        # record exists, no other row leads to this execution, so check it again soon.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
     else:
         made_ms = int(row["made"])
@@ -249,23 +254,25 @@ def _is_to_be_redriven(log: Log, state: Execution) -> Generator[Effect, Any, boo
 
 
 def _is_quarantined(log: Log) -> Generator[Effect, Any, bool]:
-    """Return True for a quarantined execution, which the sweeper skips: its workers crash, and an
+    """Return True for a quarantined execution. The sweeper skips it: its workers crash, and an
     operator decides.
     """
     return (yield from quarantine.held_in(log)) is not None
 
 
 def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
-    """Carries out the follow-ups of an end, in case their worker crashed. Return False when a
-    worker has to: then they are checked again.
+    """Carry out the follow-ups of an end, in case the worker that wrote it crashed. Return False
+    when a worker has to do it: the row then stays and is checked again.
 
     That worker may not have published the end either, and a concurrent delivery may have deleted
-    its message. A worker publishes it, because the sweeper has no right to.
+    its message. Only a worker can publish it, because the sweeper has no permission to.
     """
-    # Removing the entry is the last follow-up, and a read is cheaper than a write.
+    # Removing the list entry is the last follow-up. Check first whether it exists: a read is
+    # cheaper than a write.
     is_listed = yield from follow_ups.has_entry(log)
     if is_listed and (yield from _has_key(log)):
-        # Only a worker can start the next execution of the key, and it does the other follow-ups.
+        # Only a worker can start the next execution of the key. It carries out the other
+        # follow-ups, too.
         if not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         return False
@@ -278,8 +285,8 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
 
 
 def _has_key(log: Log) -> Generator[Effect, Any, bool]:
-    """Return True when the execution has the key of a keyed workflow and no worker has released
-    it.
+    """Return True when the execution has the key of a keyed workflow and no worker has released it
+    yet.
     """
     row = yield Get(tables.MAIL, keys.inbox(log.tenant, log.run), keys.BUSINESS_KEY)
     return row is not None and "ttl" not in row
@@ -293,13 +300,15 @@ def _wait_for_record(row: Item, now_ms: int) -> NoResult:
 
 
 def _may_still_come(row: Item, now_ms: int) -> bool:
-    """The record that the row announces may still be written by a worker that is frozen."""
+    """Return True when a worker that is suspended may still write the record that the row
+    announces.
+    """
     return now_ms - int(row["made"]) <= WATCH_WITHOUT_LOG_SECONDS_MAX * 1_000
 
 
 def _record_look_ms(row: Item, now_ms: int) -> int:
-    """Return the time of the next check for that record. The longer it is missing, the later the
-    check.
+    """Return the time of the next check for that record. The interval grows while the record is
+    missing.
     """
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
     return watchdog.on_grid(watchdog.look_after_ms(int(row["made"]), ahead_ms))
@@ -311,20 +320,20 @@ def _move(row: Item, look_ms: int) -> NoResult:
 
 
 def _replace(row: Item, later: Item) -> NoResult:
-    """Move a row: write it at its next place, which this sweep does not read again, then delete the
-    old row.
+    """Move a row: write it at its next place, which this sweep does not read again, then delete it
+    at the old place.
     """
     yield Put(tables.MAIL, later)
     yield from follow_ups.drop_row(row)
 
 
 def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    """Return True when the state has a lapsed lease, an overdue wait, or a wait whose inbox message
-    may have had no wake.
+    """Return True when a lease has ended, a wait is overdue, or the wake for an inbox message of a
+    wait may have been lost.
     """
     if abandoned(state):
         return True
-    # During a pause inbox messages wait for the resume, which reads all of them.
+    # During a pause, inbox messages wait for the resume, which reads all of them.
     if state.paused is None and any(may_have_news(one.waiting) for one in state.frames.values()):
         return True
     return any(
@@ -343,11 +352,12 @@ class StoredDeadLetter:
 
 
 def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
-    """Send a dead letter again, alone in its batch; the third time, put its execution into
-    quarantine. A start with a stored stop is sent again so that the stop is applied.
+    """Send a dead letter again, alone in its batch. The third time, put its execution into
+    quarantine. If a stop is stored for a start message, send the message so that the stop is
+    applied.
 
-    A letter that code of another release gave back stays where it is: raises HF301, HF302 as long
-    as this code cannot read its log either.
+    If workers of an older or newer release returned the message, it stays in its queue: raises
+    HF301 or HF302 as long as this code, too, cannot read the log.
     """
     require_writable(formats)
     now_ms = yield Clock()
@@ -357,19 +367,25 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     except HoldfastError as error:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
+    if body["k"] == messages.REMIND:
+        # A worker could not publish the reminder. The execution itself waits without fault.
+        yield Send((Message(body),), queue="single")
+        return
     if body["k"] in messages.OF_NO_EXECUTION:
-        # The next attempt that looks at a gate's queue begins a new chain of ticks. A schedule's
-        # row leads to its next message.
+        # Not sent again: the next attempt that joins the queue of a gate starts new tick messages,
+        # and the row of a schedule leads to its next message.
         return
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
-        # A stored start message would begin the execution again after TTL has deleted its log.
+        # The log has begun, so send `recover`. If the start message were sent, or kept in
+        # quarantine, it could begin the execution again after TTL has deleted the log.
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
-    # Read the stop after the put: a stop that comes later finds the execution in quarantine (R13).
+    # Read the stop after the put: a stop that is stored later finds the execution in quarantine and
+    # sends a message for it (R13). In the other order a stop between the two would not be applied.
     if (yield from _is_to_be_stopped(body)):
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
         yield from quarantine.release_to_stop(held)
@@ -383,13 +399,14 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
         return {**body, "of": list(rounds)}
     again = messages.renew if body.get("held") else messages.recover
     found = again(body["t"], body["run"], rounds, released)
-    # Only this field marks the previous worker's lease as released; it may last for minutes.
+    # Keep this field: it alone says that the previous worker's lease may be taken over at once.
+    # That lease may last for minutes.
     return {**found, "from": body["from"]} if "from" in body else found
 
 
 def _is_to_be_stopped(body: Mapping[str, Any]) -> Generator[Effect, Any, bool]:
-    """Return True when a stop waits in the inbox of a start. A released start would be evaluated
-    before its inbox is read, and that may crash its workers.
+    """Return True when a stop waits in the inbox of a start. A worker that receives the start
+    evaluates states before it reads the inbox, and may crash again before it applies the stop.
     """
     if body["k"] != messages.START or body.get("held"):
         return False

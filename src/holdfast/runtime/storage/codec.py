@@ -1,17 +1,17 @@
 """Log records and snapshots as DynamoDB items, and back. Format: docs/reference/log.md.
 
 Rules of this file:
-* A value over 64 bytes is written once and referred to by (sequence, number) from then on; a
-  container refers to the values inside it. Values are found again by identity first (the same
-  object that was read or written before), else by content.
-* A snapshot stands on its own: it holds every value that the state needs, so a load reads nothing
-  older.
-* A value that is too large for an item goes to S3 under its own hash, before the record.
+* A value of more than 64 bytes is written once. Later places refer to it by (sequence, number): the
+  number of the record, and the number of the value in it. A list or object refers to the values
+  inside it. The encoder recognises a value first by object identity, else by its content.
+* A snapshot contains every value that the state needs, so a load reads nothing older.
+* A value that is too large for an item is stored in S3 under its own hash, before the record.
 
-The payload of a record is lines: one value a line, the events on the last. A value is JSON, or
-`s3:<sha256>`; JSON text has no raw newline. A reference is {"@": [sequence, number]}. A list that
-continues a written one is {"@": [sequence, number, [more items]]}. A key of only @s in a user's
-one-key object gets one more @, and loses it when read.
+The payload of a record is lines: one value a line, the events on the last line. A value is JSON, or
+`s3:<sha256>`; JSON text contains no raw newline. A reference is {"@": [sequence, number]}. A list
+that continues a stored list is {"@": [sequence, number, [more items]]}. If a user's object has one
+key that consists only of @ signs, the key gets one more @ when written and loses it when read.
+Without that, it would be read as a reference.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 @dataclass(slots=True)
 class ValueBook:
-    """The values that the log holds already, with their numbers.
+    """The values that the log already contains, with their numbers.
 
     `written` maps the text of a value to its reference. `known` maps an object's identity to that
-    reference, and keeps the object alive so that Python cannot reuse the identity. `lists` has the
-    newest lists by the identity of their first item.
+    reference; it also keeps the object alive, because Python would otherwise reuse the identity for
+    another object. `lists` has the newest lists by the identity of their first item.
     """
 
     written: dict[str, str] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class ValueBook:
             self.lists[id(value[0])] = ((sequence, number), *older[: _LISTS_BY_FIRST_ITEM - 1])
 
     def beginning_of(self, value: list[Json]) -> tuple[int, int] | None:
-        """Return the place of a written list that the list continues: every item of it is the very
-        object that stands there.
+        """Return the place of a stored list that this list continues: each item of the stored list
+        is the same object as the item at that position.
         """
         for place in self.lists.get(id(value[0]), ()):
             known = self.values[place]
             assert isinstance(known, list)
-            # `map` ends with the shorter one
+            # `map` ends with the shorter of the two lists
             if (
                 len(known) < len(value)
                 and known[-1] is value[len(known) - 1]
@@ -96,7 +96,7 @@ class ValueBook:
         return None
 
 
-#: So many lists that begin with the same object are compared with a new one.
+#: A new list is compared with at most this many stored lists that begin with the same object.
 _LISTS_BY_FIRST_ITEM: Final = 4
 
 
@@ -105,7 +105,7 @@ def _reference(sequence: int, number: int) -> str:
 
 
 class Packer:
-    """Writer of one record's values: a new value becomes a line, a known value becomes a
+    """Writes the values of one record: a new value becomes a line, a known value becomes a
     reference.
     """
 
@@ -119,11 +119,12 @@ class Packer:
         self.needs_format = header.format
 
     def pack(self, value: Json) -> str:
-        """Return JSON text in which every value over the limit is a reference."""
+        """Return JSON text in which every value over the size limit is a reference."""
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
         if not isinstance(value, dict | list):
-            # Most values are ids and times, for which `json.dumps` takes ten times as long.
+            # Write an integer without `json.dumps`, which takes ten times as long. Most values are
+            # ids and times.
             return str(value) if type(value) is int else json.dumps(value)
         known = self._book.known.get(id(value))
         if known is not None:
@@ -137,8 +138,8 @@ class Packer:
         return self._interned(value, self._container(value))
 
     def _continued(self, value: list[Json], place: tuple[int, int]) -> str:
-        """Write only the items that the list has more than the written one. The line is numbered
-        even when it is short: the next list continues this one.
+        """Write only the items that the list has beyond the stored one. The line gets a number even
+        when it is short, because the next list may continue this one.
         """
         known = self._book.values[place]
         assert isinstance(known, list)
@@ -156,7 +157,9 @@ class Packer:
         return self.pack_fields(value)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
-        """Return an object whose values are packed. The object itself gets no number."""
+        """Return the text of an object whose values are packed. The object itself gets no
+        number.
+        """
         return (
             "{"
             + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
@@ -198,8 +201,8 @@ def _digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The fields of a record besides its events. `partition` is the key of its execution's log,
-    `listing` the attributes of its list entry, `indexed` what the index of waits holds.
+    """The fields of a record besides its events. `partition` is the key of the execution's log.
+    `listing` has the attributes of its list entry. `indexed` is what the index of waits contains.
     """
 
     format: int
@@ -210,7 +213,7 @@ class Header:
     nonce: str
     message: str
     at_ms: int
-    ttl: int
+    ttl: int | None
     newest_snapshot: int
     listing: Item
     indexed: IndexedWaits = UNLISTED
@@ -218,9 +221,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One encoded record and the blobs to store before it. `book` is valid once the record is
-    stored. `size` is the item's in bytes, as DynamoDB counts. `needs_format`: the format in which
-    the record would be shorter.
+    """One encoded record, and the blobs to store before it.
+
+    `book` is valid only when the record is stored. `size` is in bytes, as DynamoDB counts.
+    `needs_format` is the format in which the record would be shorter.
     """
 
     item: Item
@@ -231,8 +235,8 @@ class Encoded:
 
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
-    """Return the encoded record. It changes the book: after a lost race, drop the book with the
-    state.
+    """Return the encoded record. This changes the book: if another worker commits first, drop the
+    book together with the state.
     """
     packer = Packer(book, header)
     last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
@@ -247,7 +251,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         "at": header.at_ms,
         "st": status,
         "sn": header.newest_snapshot,
-        "ttl": header.ttl,
+        **({} if header.ttl is None else {"ttl": header.ttl}),
         **header.listing,
         **header.indexed.attributes(),
     }
@@ -256,8 +260,8 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
-    """Return the record with the state after it. The snapshot's values get numbers after the
-    record's own values.
+    """Return the record with the state after it as a snapshot. The values of the snapshot get the
+    numbers after those of the record.
     """
     sequence = header.sequence
     first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
@@ -292,8 +296,8 @@ def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
 
 
 def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
-    """Return the details of an event. Assigned variables are packed one by one: each is a value,
-    their set is not.
+    """Return the details of an event as text. Assigned variables are packed one by one: each may be
+    repeated in later events, but rarely all of them together.
     """
     parts = [
         f"{encode_basestring(key)}:"
@@ -316,8 +320,8 @@ def _with_payload(
 
 
 def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> Item:
-    """An item that would be too large for the table has its events in a blob. With a snapshot and
-    the names of its blobs one may become so that was not before.
+    """Move the events of an item that would be too large for the table into a blob. Adding a
+    snapshot, or the names of its blobs, can make an item too large that was not before.
     """
     if "ev" not in item or item_bytes(item) <= RECORD_BYTES_MAX:
         return item
@@ -347,8 +351,8 @@ def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the log, as read. `is_folded`: its events are in a snapshot and were
-    not read. `is_listed`: it had an entry in the list when it was read.
+    """One record of the log, as read. `is_folded`: its events are part of a snapshot and were not
+    read. `is_listed`: it had an entry in the list when it was read.
     """
 
     sequence: int
@@ -361,7 +365,9 @@ class Record:
 
 
 def head(item: Item) -> Record:
-    """Return a record that a load does not fold: the one with its snapshot, or an earlier one."""
+    """Return a record without its events, which a load does not need: the record has a snapshot, or
+    is older than one.
+    """
     return replace(_as_record(item, ()), is_folded=True)
 
 
@@ -371,7 +377,7 @@ def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, is_listed=is_listed)
 
 
-#: Python's errors for stored bytes that are damaged.
+#: Python's errors when stored bytes are damaged.
 _DAMAGE: Final = (
     AssertionError,
     AttributeError,
@@ -385,9 +391,7 @@ _DAMAGE: Final = (
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn every error of a reader on damaged data into a HoldfastBug, so that no damaged value is
-    guessed.
-    """
+    """Turn every error that damaged data causes into a HoldfastBug. So no damaged value is used."""
     try:
         yield
     except _DAMAGE as error:
@@ -395,29 +399,27 @@ def reading(what: str) -> Iterator[None]:
 
 
 def blobs_named_by(item: Item) -> list[str]:
-    """Return the hashes of the blobs without which the item cannot be read."""
+    """Return the hashes of the blobs that are needed to read the item."""
     return [digest for digest in str(item.get("bl", "")).split(",") if digest]
 
 
 class _OlderValueError(LookupError):
-    """The referenced value is in an older record that was not read."""
+    """The referenced value is in an older record, which was not read."""
 
 
 class Reader:
-    """The reader of records in order, oldest first. It extends the book and the state with each
-    record.
-    """
+    """Reads records in order, oldest first. It updates the book and the state with each record."""
 
     def __init__(self, blobs: Mapping[str, bytes], formats: Formats = FORMATS) -> None:
         self.book = ValueBook()
         self.state: Execution | None = None
         self._blobs = blobs
         self._formats = formats
-        self._format = formats.oldest  # the format of the item that is being read
+        self._format = formats.oldest  # The format of the item that is being read
         self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
-        """Begin at a record with a snapshot: its events are folded into it already.
+        """Begin at a record with a snapshot. The events of the record are already part of it.
 
         Raises SnapshotError when the state has fields that this code does not know.
         """
@@ -429,11 +431,11 @@ class Reader:
             self._next_sequence = int(item["sk"]) + 1
 
     def resume(self, state: Execution, book: ValueBook, sequence: int) -> None:
-        """Begin after the record `sequence`, with the state and the values that it has left."""
+        """Begin after the record `sequence`, with the state and the values after that record."""
         self.state, self.book, self._next_sequence = state, book, sequence + 1
 
     def _values_of(self, item: Item) -> str:
-        """Enter the values of a snapshot into the book; return the state."""
+        """Add the values of a snapshot to the book. Return the text of the state."""
         self._format = require_format(item, _what(item), self._formats)
         data = item["ss"] if "ss" in item else self._blob(str(item["sb"]))
         self.book = ValueBook()
@@ -441,9 +443,8 @@ class Reader:
         return self._read_lines(self._inflated(data), int(item["sk"]), int(item["so"]))
 
     def base(self, item: Item) -> Record:
-        """Return the record with the snapshot that was begun at.
-
-        Without its events, if they refer to values of records before it.
+        """Return the record whose snapshot was the beginning. It has no events if they refer to
+        values of older records, which were not read.
         """
         assert self.state is not None
         with reading(_what(item)):
@@ -457,7 +458,7 @@ class Reader:
             return _as_record(item, _events(texts, int(item["at"]), first_id))
 
     def record(self, item: Item) -> Record:
-        """Return the record, its events folded into `state`."""
+        """Return the record, and apply its events to `state`."""
         self._format = require_format(item, _what(item), self._formats)
         with reading(_what(item)):
             return self._record(item)
@@ -472,7 +473,7 @@ class Reader:
         events = _events(self._parse(last), at_ms, first_id)
         self.state = fold(events, self.state)
         if "so" in item:
-            # Later records refer to the snapshot's values, not to older ones.
+            # Later records refer to the values of this snapshot, not to older ones.
             self._values_of(item)
         return _as_record(item, events)
 
@@ -484,7 +485,7 @@ class Reader:
         return inflate(data, self._format)
 
     def _read_lines(self, text: str, sequence: int, first_number: int) -> str:
-        """Enter every value line into the book; return the last line."""
+        """Add the value of each line to the book. Return the last line, which is not a value."""
         *lines, last = text.split("\n")
         for number, line in enumerate(lines, first_number):
             value_text = line
@@ -526,8 +527,7 @@ def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ..
         raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
-        # Check also the fields that the fold ignores: otherwise the history would show damaged
-        # values.
+        # Check these fields, too: the fold ignores them, but the history would show damaged values.
         if (
             type(previous) is not int
             or type(delta) is not int

@@ -1,4 +1,4 @@
-"""Definitions by hash: stored once, never changed, parsed once per process."""
+"""Definitions by hash. Each one is stored once, never changed, and parsed once in each process."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One definition. `source_map` is the compiler's map: sources, events, answers; {} for foreign
-    ASL.
+    """One definition. `source_map` is the compiler's map of sources, events and answers; {} for ASL
+    that was not compiled by Holdfast.
     """
 
     asl: Json
@@ -50,12 +50,12 @@ def read_item(item: Any) -> Definition:
 
 @dataclass
 class Programs:
-    """The process's cache: definitions and their programs by hash.
+    """A process's cache of definitions and their parsed programs, by hash.
 
-    Its definitions are valid: the compiler or CreateStateMachine has checked them. `definitions`
-    are the deployed ones. A hash is of the ASL alone, so each tenant has stored definitions of its
-    own, with their source maps: another tenant's state machine must not decide the type of a
-    payload, or whether it is secret.
+    The definitions are valid: the compiler or CreateStateMachine has checked them. `definitions`
+    are the deployed ones. A hash covers only the ASL, not the source map, so each tenant has stored
+    definitions of its own. Otherwise another tenant's state machine with the same ASL could change
+    the type of a payload, or whether it is secret.
     """
 
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -81,25 +81,25 @@ class Programs:
         return found
 
     def store(self, tenant: str, definition: Definition) -> Generator[Effect, Any, None]:
-        """Store the definition, before an execution names it. Costs one write for each process that
-        starts executions of it.
+        """Store the definition. This happens before an execution refers to it, and costs one write
+        for each process that starts executions of it.
         """
         if (tenant, definition.hash) in self._stored:
             return
         found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
-        # Leave a definition that newer code has stored.
+        # Keep a definition that newer code has stored.
         if found is not None and definition.source_map and int(found[FORMAT_FIELD]) <= FORMAT:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:
-                # The steps are the same and the types differ: answers to these executions are
-                # checked with this deployment's types.
+                # The ASL is the same, but the types differ. Answers to waiting executions are then
+                # checked with the types of this deployment.
                 yield Put(tables.MAIL, item_of(tenant, newest))
         self._stored.add((tenant, definition.hash))
 
     def fetch(self, tenant: str, definition_hash: str) -> Generator[Effect, Any, Definition]:
-        """Return the definition. Raises HoldfastBug when it is missing: a definition outlives its
-        executions.
+        """Return the definition. Raises HoldfastBug when it is missing, because a definition is
+        kept longer than its executions.
         """
         found = yield from self.find(tenant, definition_hash)
         if found is None:
@@ -117,14 +117,14 @@ class Programs:
             found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)
-            # Set the entry last: from then on threads of other deliveries use its program.
+            # Set this last: from then on threads of other deliveries use the program.
             self._fetched[key] = found
         return found
 
 
 def _with_secrets_of(stored: Definition, definition: Definition) -> Definition:
-    """Keep the secrets of older source maps. Executions of that time still wait for such a payload;
-    without its type it would be stored in clear text.
+    """Return the definition with the secrets of the stored one added. Executions that began with an
+    older source map still wait for such payloads, and would otherwise store them in clear text.
     """
     secrets = {*stored.source_map.get("secrets", ()), *definition.source_map.get("secrets", ())}
     more = {"secrets": sorted(secrets)} if secrets else {}

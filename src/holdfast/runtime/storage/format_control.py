@@ -1,8 +1,9 @@
-"""`~ctl`: what an operator asks of all code of a stack. Today that is the format to write.
+"""`~ctl`: the item with the setting that an operator makes for all code of a stack: the format to
+write.
 
-A new format is deployed first, by code that reads it and goes on writing the old one; when no
-older code is left, an operator asks for it. From there on only code that reads it may run. The
-number never falls: what has been written in a format is not written back.
+A new format is introduced in two steps. First, code is deployed that reads the new format but
+writes the old one. When no older code runs, an operator requests the new format; from then on only
+code that reads it may run. The number never falls, because stored records are not converted back.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LOOK_SECONDS: Final = 60
 
 @dataclass
 class Control:
-    """The content of the item `~ctl`, as one process last read it. Mutable; lives as long as the
+    """The content of the item `~ctl`, as this process last read it. Mutable; lives as long as the
     process.
     """
 
@@ -32,8 +33,7 @@ class Control:
     def look(self, now_ms: int) -> Generator[Effect, Any, Formats]:
         """Return the formats to read and to write. Costs one read a minute.
 
-        Correctness does not depend on how fresh it is: no log is written in an older format than it
-        has.
+        An outdated value does no harm: no log is ever written in an older format than it has.
         """
         if now_ms >= self.until_ms:
             asked = _asked((yield from _read()), self.formats)
@@ -43,19 +43,19 @@ class Control:
 
 
 def require_writable(formats: Formats) -> None:
-    """Raise HF301 or HF302 when the stack requests a format that this code cannot read."""
+    """Raise HF301 or HF302 when the stack requires a format that this code cannot read."""
     formats.require(formats.asked, "what the stack is to write (`~ctl`)")
 
 
 def show(formats: Formats) -> JsonResult:
-    """Return `format`, the requested format, and `readable`, the formats that the answering code
-    reads.
-    """
+    """Return `format`, the requested format, and `readable`, the formats that this code reads."""
     return _shown(_asked((yield from _read()), formats), formats)
 
 
 def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
-    """Request a format from now on. `request`: format. Raises RequestError HF250, HF251."""
+    """Request a format from now on: the field `format` of `request`. Raises RequestError HF250,
+    HF251.
+    """
     wanted = request.get("format")
     if type(wanted) is not int or wanted not in formats:
         raise RequestError(
@@ -81,13 +81,17 @@ def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
 
 
 def _read() -> Generator[Effect, Any, Item | None]:
-    """Read the item with a query, because every function's role allows queries."""
+    """Return the item. It is read with a query, because the role of every function allows
+    queries.
+    """
     items = yield Query(tables.MAIL, keys.STACK_CONTROL, limit=1)
     return items[0] if items else None
 
 
 def _asked(item: Item | None, formats: Formats) -> int:
-    """The default format: the oldest one, which every running release can read."""
+    """Return the requested format. Without a request it is the oldest one, which every running
+    release can read.
+    """
     if item is None:
         return formats.oldest
     require_format(item, "~ctl")
@@ -96,7 +100,7 @@ def _asked(item: Item | None, formats: Formats) -> int:
 
 
 def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
-    """Return False if another host stored its value first."""
+    """Store the item. Return False if another host has stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
         "pk": keys.STACK_CONTROL,

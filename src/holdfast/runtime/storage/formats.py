@@ -1,19 +1,19 @@
 """The formats of stored data: which ones this code reads, and how they differ.
 
-The records of the log have a format of their own, with their snapshots and blobs. `Formats` says
-which formats the code can read and which one it writes.
+The records of the log have a format of their own, together with their snapshots and blobs.
+`Formats` says which formats the code can read and which one it writes.
 
 | format | new in it |
 |---|---|
 | 1 | |
 | 2 | a longer dictionary for zlib: the words of cancelling, of deadlines and of snapshots |
 |   | a list that continues a stored one: only its new items are written. A record in which this |
-|   | saves something has format 2, whatever the stack asks for |
+|   | saves something has format 2, whatever format the stack requests |
 |   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
-|   | record that holds one has format 2, whatever the stack asks for |
+|   | record that contains one has format 2, whatever format the stack requests |
 
-The control messages of a pause and the events for one execution say format 2 (`runtime/inbox.py`).
-All other items and the messages have not changed since format 1, and say so.
+The control messages of a pause and the events for one execution have format 2 (`runtime/inbox.py`).
+All other items and messages have not changed since format 1, and have that number.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """The formats that code reads and writes, from `oldest` to `newest`, and the format `asked`
-    that the stack requests. `asked` may be newer than `newest`.
+    """The formats that code reads, from `oldest` to `newest`, and the format `asked` that the stack
+    requests. `asked` may be newer than `newest`.
     """
 
     oldest: int
@@ -43,8 +43,8 @@ class Formats:
         return self.oldest <= number <= self.newest
 
     def require(self, number: int, what: str) -> None:
-        """Check the format. Raises NewerFormatError (HF301) or OlderFormatError (HF302) for one
-        that this code cannot read.
+        """Raise NewerFormatError (HF301) or OlderFormatError (HF302) for a format that this code
+        cannot read.
         """
         if number > self.newest:
             raise NewerFormatError(what, number, self.newest)
@@ -52,23 +52,24 @@ class Formats:
             raise OlderFormatError(what, number, self.oldest)
 
 
-#: The formats of the log that this code reads. By default it writes the previous release's format.
+#: The formats of the log that this code reads. By default it writes the format of the previous
+#: release, so that the previous release can still run.
 FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 #: The attribute of an item, and the field of a message, that names its format.
 FORMAT_FIELD: Final = "f"
-#: The format of every item beside the log.
+#: The format of every item that is not a record of a log.
 FORMAT: Final = 1
 ITEMS: Final = Formats(FORMAT, FORMAT, FORMAT)
 
 
 def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS) -> int:
-    """Return the item's format. Raises HF301, HF302: code must never write to what it
-    cannot read.
+    """Return the format of the item. Raises HF301 or HF302 when this code cannot read it, because
+    then it must not write to it either.
     """
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
-    # inlined, because a load checks each record twice
+    # Checked here without a call of `require`, because a load checks each record twice
     if not formats.oldest <= found <= formats.newest:
         formats.require(found, what)
     return found
@@ -76,9 +77,9 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
 
 #: The oldest format in which a list may be written as the continuation of a stored one.
 LIST_PREFIX_FORMAT: Final = 2
-#: Events that code of format 1 cannot fold, and the oldest format in which each may be written.
-#: Their record has that format, so that older code returns the message and a worker of this release
-#: takes it.
+#: Events that code of format 1 cannot apply, and the oldest format in which each may be written. A
+#: record with such an event has that format. Older code then leaves the message to a worker of this
+#: release, and does not fail on the event.
 NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
@@ -109,8 +110,8 @@ def format_for(event_type: str, details: Mapping[str, Any]) -> int:
 # -- compression -----------------------------------------------------------------------------------
 
 #: The preset dictionary with which zlib compresses each record of format 1: words that records
-#: repeat. Only the same bytes can inflate a record, so after a change here no stored record could
-#: be read. Other words need a new format.
+#: repeat. Never change it: zlib can decompress a record only with the same bytes, so no stored
+#: record could be read. Other words need a new format.
 _WORDS_1: Final = (
     b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
     b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'
@@ -124,7 +125,8 @@ _WORDS_1: Final = (
     b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
     b'"parameters":{"entry":,"attempt":1,"claim":["'
 )
-#: The words that format 2 adds. Likely words are at the end, because near references cost less.
+#: The words that format 2 adds. The most frequent words are at the end, because zlib needs fewer
+#: bits to refer to them.
 _WORDS_2: Final = (
     b'"map_run_arn":"","inputs":["failures_max":0,"started_ms":"stopped_ms":"undone":['
     b'"items":null,"branch_input":null,"results":[["needed":null,"tolerated":0,"failed":0,'
@@ -167,14 +169,14 @@ _WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2}
 
 
 def compress(text: str, number: int) -> bytes:
-    """Compress the text. `number` is the format of its record."""
+    """Compress the text of a record of this format."""
     compressor = zlib.compressobj(6, zdict=_WORDS[number])
     return compressor.compress(text.encode()) + compressor.flush()
 
 
 def inflate(data: bytes, number: int) -> str:
-    """Inflate the data. Raises ValueError for bytes that end too early or continue after
-    their end.
+    """Decompress the data. Raises ValueError for data that ends too early, or is followed by other
+    bytes.
     """
     reader = zlib.decompressobj(zdict=_WORDS[number])
     text = reader.decompress(data).decode()

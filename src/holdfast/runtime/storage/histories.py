@@ -1,15 +1,16 @@
 """Reading the history of an execution: all records of its log, or a part of them.
 
-A record refers to values of older records, so it cannot be decoded alone. A snapshot holds every
+A record refers to values in older records, so it cannot be decoded alone. A snapshot contains every
 value that later records refer to. A part of the log is therefore read from the newest snapshot
-before it, and a page of a long history costs the page and at most the records since a snapshot:
+before it. A page of a long history costs the read of the page and of the records since that
+snapshot:
 
     record     0 … 40   41 … 77   78 … 120
     snapshot        40        77
     page from record 90:  base 77, decoded 78 … 89 (not shown), shown 90 … 97
 
-If a part has a gap, TTL has begun to delete the log: the whole log is read then (`read_records`).
-The same holds for a snapshot of code with another state format.
+If records are missing in a part, TTL has begun to delete the log; the whole log is then read
+(`read_records`). The same happens if a snapshot was written by code with other fields of the state.
 """
 
 from __future__ import annotations
@@ -27,21 +28,23 @@ from holdfast.runtime.storage.log import fetch_blobs, is_over, kept
 
 Records: TypeAlias = Generator[Effect, Any, list[Record]]
 
-# A record holds from one event to thousands: the first query of a page reads few records, and each
-# further query three times as many.
+# The first query for a page reads this many records, and each further query three times as many. A
+# record contains between one event and thousands, so the number needed is not known.
 _PART_RECORDS: Final = 3
 _PART_RECORDS_MAX: Final = 81
 
 
 def read_records(tenant: str, run: str, formats: Formats = FORMATS) -> Records:
-    """Return the records of an execution, [] for one without any. Costs a read of the whole log."""
+    """Return the records of an execution, [] for one without records. Costs a read of the whole
+    log.
+    """
     items = yield Query(tables.EXECUTIONS, keys.execution(tenant, run))
     return (yield from records_of(tenant, run, items, formats))
 
 
 def records_of(tenant: str, run: str, items: list[Item], formats: Formats = FORMATS) -> Records:
-    """Return the records in order. If TTL has deleted the oldest records, the history begins at the
-    first snapshot.
+    """Return the records in order. If TTL has deleted the oldest ones, they begin with the first
+    snapshot.
     """
     now_ms = yield Clock()
     with reading(f"the log of execution {run}"):
@@ -59,13 +62,13 @@ def records_of(tenant: str, run: str, items: list[Item], formats: Formats = FORM
 
 
 class _NotInPartsError(Exception):
-    """The log has to be read as a whole."""
+    """The log cannot be read in parts: it must be read as a whole."""
 
 
 @dataclass
 class Forwards:
-    """The records from number `first` on, a part at a time, oldest first. Mutable: it has one
-    position.
+    """Reads the records from number `first` on, a part at a time, oldest first. Mutable: it
+    remembers its position.
     """
 
     tenant: str
@@ -92,7 +95,7 @@ class Forwards:
         return [record for record in records if record.sequence >= first]
 
     def _next(self) -> Records:
-        # Together with the record before: it names the snapshot to begin at.
+        # Read one record more: the one before `first` names the snapshot to begin at.
         after = self._part.sequence if self._part.is_begun else self.first - 2
         items = yield from self._part.query(after=after, limit=self._limit)
         self._is_read = len(items) < self._limit
@@ -105,8 +108,8 @@ class Forwards:
 
 
 def backwards(tenant: str, run: str, before: int | None, formats: Formats = FORMATS) -> Records:
-    """Return the last records before number `before`, oldest first, [] if there is none. None: the
-    newest records. Their number is that of the records since a snapshot, or a few more.
+    """Return the last records before number `before` (None: the newest records), oldest first; []
+    if there are none. They are the records since a snapshot, or a few more.
     """
     part = _Part(tenant, run, formats)
     until = None if before is None else before - 1
@@ -126,8 +129,8 @@ def backwards(tenant: str, run: str, before: int | None, formats: Formats = FORM
 
 @dataclass
 class _Part:
-    """Consecutive records that are decoded. `sequence`: the number of the last one, or of the
-    snapshot at which it begins.
+    """Consecutive decoded records. `sequence` is the number of the last one, or of the snapshot
+    with which they begin.
     """
 
     tenant: str
@@ -144,7 +147,7 @@ class _Part:
     def query(
         self, *, limit: int | None, after: int | None = None, until: int | None = None
     ) -> Generator[Effect, Any, list[Item]]:
-        """Return records of the log; the newest first when there is no `after`."""
+        """Return records of the log. Without `after` the newest ones come first."""
         found: list[Item] = yield Query(
             tables.EXECUTIONS,
             keys.execution(self.tenant, self.run),
@@ -159,9 +162,9 @@ class _Part:
         return found
 
     def begun(self, items: list[Item], lowest: int) -> Generator[Effect, Any, list[Item]]:
-        """Begin at the newest snapshot that the records need. Return the records after it.
+        """Begin at the newest snapshot that these records need. Return the records after it.
 
-        `items`: consecutive records, of which the first has the number `lowest`.
+        `items` are consecutive records; the first one has the number `lowest`.
         """
         self.is_begun = True
         if lowest == 0:

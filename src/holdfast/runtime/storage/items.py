@@ -1,4 +1,6 @@
-"""DynamoDB's rules for one item, for stores that are not DynamoDB: conditions, changes, sizes."""
+"""DynamoDB's rules for an item (conditions, updates, sizes), for stores that replace DynamoDB in
+tests and on a local machine.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from holdfast.errors import ServiceFault
 from holdfast.resources import Table
 from holdfast.runtime.effects import Condition, Item, Update
 
-PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, as is the next constant
+PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, like the next constant
 SORT_KEY_BYTES_MAX: Final = 1_024
 
 
@@ -26,7 +28,7 @@ def holds(item: Item, condition: Condition) -> bool:
         case "=" | "<" | "<=" | ">":
             if found is None:
                 return condition.or_absent
-            # Values of different types compare as false.
+            # As in DynamoDB, a comparison of values of different types is false.
             return type(found) is type(condition.value) and _COMPARE[condition.test](
                 found, condition.value
             )
@@ -54,7 +56,7 @@ def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
 
 
 def check_item(table: Table, item: Item) -> None:
-    """Raise the fault with which DynamoDB refuses the item."""
+    """Raise the error with which DynamoDB refuses an invalid item."""
     for name, value in item.items():
         if type(value) not in (str, int, bytes):
             raise refused(f"attribute {name} is {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Plain JSON: what can be stored, sent and read back as it was."""
+"""JSON values: checks that a value can be stored, sent and read back unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 
-#: The greatest JSON number that JavaScript, and readers like it, can hold.
+#: The greatest number that JavaScript, and other readers with double precision, can represent.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
 
 
 def parse_json(raw: bytes) -> Any:
-    """Return the value of a request's body: JSON in UTF-8, and in nothing else that Python would
-    guess.
+    """Return the JSON value in the body of a request. It must be UTF-8; Python would also accept
+    UTF-16 and UTF-32.
 
     Raises ValueError and RecursionError.
     """
@@ -24,8 +24,8 @@ def parse_json(raw: bytes) -> Any:
 
 
 def parse_json_once(raw: bytes) -> Any:
-    """Parse JSON as `parse_json` does, and also refuse an object with a repeated field, because it
-    is ambiguous.
+    """Parse JSON as `parse_json` does, but refuse an object with a repeated field: readers differ
+    in which of the two values they take.
     """
     decoded = raw.decode()
     return json.loads(decoded, parse_constant=_refuse_constant, object_pairs_hook=_unique)
@@ -43,8 +43,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Check a value. Raises RequestError HF243: too deep, NaN or infinity, or text that is not
-    Unicode.
+    """Raise RequestError HF243 for a value that is nested too deeply, for NaN and infinity, and for
+    text with lone surrogates.
     """
     level, depth = [value], 0
     while level:
@@ -86,10 +86,12 @@ def is_unicode(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return the text with its lone surrogates replaced."""
+    """Return the text with lone surrogates replaced, so that it can be encoded."""
     return text.encode(errors="replace").decode()
 
 
 def json_text(value: Any) -> str:
-    """Return the value as AWS writes it: compact JSON, with every character as it is."""
+    """Return the value as AWS writes it: compact JSON, without escapes for characters beyond
+    ASCII.
+    """
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

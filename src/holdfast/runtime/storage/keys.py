@@ -1,7 +1,7 @@
 """Every key of every item, message and blob, and the ids in them. Layout: docs/reference/log.md.
 
-All but the sweeper's `~` partitions begin with the tenant, which comes from the verified identity
-and never from a body.
+Each key begins with the tenant, except in the sweeper's partitions, whose keys begin with `~`. The
+tenant comes from the verified identity of the caller and never from the body of a request.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, Final
 
+from holdfast.core.decision import iso_time
 from holdfast.core.run_ids import (
     ALPHABET,
     CHANCE_CHARACTERS,
@@ -39,14 +40,15 @@ ONLY: Final = "-"
 QUARANTINE: Final = "~hurt"
 STACK_CONTROL: Final = "~ctl"
 
-# The names `.` and `..` are not allowed: a URL path would drop them.
+# The names `.` and `..` are not allowed, because a client would remove them from a URL path.
 _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-# AWS docs, CreateStateMachine § name: white space, brackets, wildcards, these and control
-# characters.
+# The characters that AWS refuses in names (AWS docs, CreateStateMachine): white space, brackets,
+# wildcards, control characters and these others.
 _REFUSED_IN_MACHINE_NAMES: Final = re.compile(
     '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
 )
-# A number exactly as `child_run` writes it, so that no second text names the same execution.
+# A number exactly as `child_run` writes it. Without this, "01" and "1" would name the same
+# execution.
 _NUMBER: Final = "(0|[1-9][0-9]{0,8})"
 _RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
 _TENANT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -61,14 +63,14 @@ def is_name(value: Any) -> bool:
 def is_machine_name(value: Any) -> bool:
     """Return True when AWS accepts it as the name of a state machine, activity or execution.
 
-    Every letter of every script is allowed, but none of the characters that keys use ("#").
+    The letters of every script are allowed. Characters that keys use ("#") are not.
     """
     is_short = isinstance(value, str) and 1 <= len(value) <= NAME_CHARACTERS_MAX
     return is_short and not _REFUSED_IN_MACHINE_NAMES.search(value)
 
 
 def require_name(name: str, what: str) -> str:
-    """Return the name. Raises RequestError HF201."""
+    """Return the name. Raises RequestError HF201 for an invalid one."""
     if not is_name(name):
         raise RequestError(
             "HF201",
@@ -79,8 +81,8 @@ def require_name(name: str, what: str) -> str:
 
 
 def require_execution_name(name: str) -> str:
-    """Return the name. One that has the form of an id could never be found again by name
-    (HF201).
+    """Return the name. Raises RequestError HF201, also for a name in the form of an id: an
+    execution with such a name could never be found by it.
     """
     require_name(name, "the name of the execution")
     if is_run(name):
@@ -103,8 +105,8 @@ def require_business_key(key: str) -> str:
 
 
 def is_tenant(text: str) -> bool:
-    """Return True for a valid tenant name. A "#" in it would reach into the partitions of another
-    tenant.
+    """Return True for a valid tenant name. A name with "#" could form the keys of another tenant's
+    partitions.
     """
     return _TENANT.fullmatch(text) is not None
 
@@ -113,8 +115,8 @@ def is_tenant(text: str) -> bool:
 
 
 def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
-    """Return an id of 26 characters: time, random bytes, and a MAC by which the API recognises the
-    tenant's own ids.
+    """Return a new id of 26 characters: the time, random bytes, and a MAC. By the MAC the API
+    recognises ids that it gave to this tenant.
     """
     body = digits(now_ms, TIME_CHARACTERS) + digits(
         int.from_bytes(chance, "big"), CHANCE_CHARACTERS
@@ -123,8 +125,8 @@ def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
 
 
 def is_minted(tenant: str, run: str, secret: bytes) -> bool:
-    """Return True when this secret made the id for the tenant. An empty secret makes no ids: a host
-    without keys accepts none.
+    """Return True when the id was created for the tenant with this secret. With an empty secret the
+    result is always False, so a host without keys accepts no id.
     """
     body, mac = run[:-MAC_CHARACTERS], run[-MAC_CHARACTERS:]
     is_one = bool(secret) and is_run(run) and "." not in run
@@ -136,7 +138,7 @@ def is_run(text: str) -> bool:
 
 
 def minted_ms(run: str) -> int:
-    """Return the time in a minted id, in milliseconds."""
+    """Return the time of creation that the id contains, in ms."""
     return number(run[:TIME_CHARACTERS])
 
 
@@ -149,8 +151,8 @@ def _mac(tenant: str, body: str, secret: bytes) -> str:
 
 
 def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str, int]]:
-    """Return the run and entry of the map run that the text may name, for each key that may have
-    signed it.
+    """Return the execution and the entry number of the map run that the text may name, one pair for
+    each secret that may have signed the id.
     """
     found = run_of_map_run(text)
     if found is None:
@@ -160,7 +162,7 @@ def map_runs(tenant: str, text: str, secrets: Iterable[bytes]) -> list[tuple[str
 
 
 def run_of_child(text: str) -> str | None:
-    """Return the id of a child, None for another text."""
+    """Return the id of the child execution that the text names; None for other text."""
     run = text.replace("-", ".")
     return run if is_run(run) and "." in run else None
 
@@ -197,7 +199,7 @@ def heartbeat(entry: int) -> str:
 
 
 def taken(entry: int, attempt: int) -> str:
-    """The item that names the poller of an activity's task."""
+    """Return the key of the item that names the poller of an activity's task."""
     return f"{TAKEN_PREFIX}{entry}.{attempt}"
 
 
@@ -205,22 +207,20 @@ TAKEN_PREFIX: Final = "s#"
 
 
 def event(tenant: str, event_name: str, business_key: str) -> str:
-    """Return the key of an event's item. The business key is hashed, so it may be any text of any
-    length.
-    """
+    """Return the key of an event's item. The business key is hashed, so it may be any text."""
     digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
     return f"{tenant}#ev#{event_name}#{digest}"
 
 
 def slot(tenant: str, workflow: str, business_key: str) -> str:
-    """Return the key of the row that names the execution of a keyed workflow for the business
+    """Return the key of the row that says which execution of a keyed workflow has the business
     key.
     """
     digest = hashlib.sha256(business_key.encode()).hexdigest()[:32]
     return f"{tenant}#key#{workflow}#{digest}"
 
 
-#: The sort key, in the inbox of an execution of a keyed workflow, of the row with its business key.
+#: The sort key of the row with the business key, in the inbox of an execution of a keyed workflow.
 BUSINESS_KEY: Final = "k"
 
 
@@ -246,12 +246,14 @@ def definition(tenant: str, definition_hash: str) -> str:
 
 
 def machines(tenant: str) -> str:
-    """The state machines of the API, by name. No name of the API holds a "#"."""
+    """Return the partition of the API's state machines, which are sorted by name. Such a name
+    contains no "#".
+    """
     return f"{tenant}#sm"
 
 
 def machine(tenant: str, machine_name: str) -> str:
-    """The partition of one state machine's versions and aliases."""
+    """Return the partition of one state machine's versions and aliases."""
     return f"{tenant}#sm#{machine_name}"
 
 
@@ -268,8 +270,13 @@ def alias(alias_name: str) -> str:
 
 
 def definition_texts(tenant: str, definition_hash: str) -> str:
-    """The key of the original texts of one definition, kept letter by letter."""
+    """Return the key of the original text of one definition, which is kept unchanged."""
     return f"{tenant}#text#{definition_hash}"
+
+
+def graphs(tenant: str) -> str:
+    """The partition of the graphs that were registered at run time, by name."""
+    return f"{tenant}#gr"
 
 
 def activities(tenant: str) -> str:
@@ -277,7 +284,7 @@ def activities(tenant: str) -> str:
 
 
 def questions(tenant: str, shard: int) -> str:
-    """One of the partitions of the open questions to people, by assignee and age."""
+    """Return one of the partitions of open questions to people, sorted by assignee and age."""
     return f"{tenant}#ask#{shard}"
 
 
@@ -286,7 +293,7 @@ def question_shard(run: str) -> int:
 
 
 def questions_of(assignee: str) -> str:
-    """The beginning of the sort keys of one assignee's questions."""
+    """Return the beginning of the sort keys of one assignee's questions."""
     return f"{text_hash(assignee)}#"
 
 
@@ -295,23 +302,28 @@ def question(assignee: str, since_ms: int, run: str, entry: int, attempt: int) -
 
 
 def search_values(tenant: str, attribute: str, run: str) -> str:
-    """The partition of the execution's value of a search attribute."""
+    """Return the partition with the execution's value of a search attribute."""
     return search_partitions(tenant, attribute)[zlib.crc32(run.encode()) % SEARCH_SHARDS]
 
 
 def search_partitions(tenant: str, attribute: str) -> list[str]:
-    """The partitions of the executions that have a search attribute, sorted by its value."""
+    """Return the partitions of executions with a search attribute, sorted by its value."""
     return [f"{tenant}#at#{attribute}#{shard}" for shard in range(SEARCH_SHARDS)]
 
 
 def search_changes(tenant: str, run: str) -> str:
-    """The key of the present search attributes of an execution that has changed them."""
+    """Return the key of an execution's present search attributes, if it has changed them."""
     return f"{tenant}#atn#{run}"
 
 
 def activity_tasks(tenant: str, activity_name: str) -> str:
-    """The partition of one activity's free tasks, the earliest due first."""
+    """Return the partition of one activity's free tasks, sorted by due time."""
     return f"{tenant}#act#{activity_name}"
+
+
+def pool_workers(tenant: str, pool: str) -> str:
+    """The partition of the workers that have announced themselves to one pool."""
+    return f"{tenant}#pool#{pool}"
 
 
 def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
@@ -322,12 +334,14 @@ _MACHINE_PREFIX: Final = "stateMachine:"
 
 
 def machine_workflow(machine_name: str) -> str:
-    """Return the name in place of a workflow's. No name of a workflow holds a ":"."""
+    """Return the name that stands for a state machine where a workflow's name is expected. It
+    contains a ":", which workflow names do not.
+    """
     return _MACHINE_PREFIX + machine_name
 
 
 def is_machine_workflow(workflow: str) -> bool:
-    """Return True for the workflow name of a state machine that the Step Functions API created."""
+    """Return True for a name that stands for a state machine of the Step Functions API."""
     return workflow.startswith(_MACHINE_PREFIX)
 
 
@@ -351,12 +365,16 @@ def is_list_workflow(value: Any) -> bool:
 
 
 def starts(tenant: str, workflow: str, shard: int) -> str:
-    """The partition of start requests, sorted by `list_sort`. `shard` is `start_shard`'s."""
+    """Return the partition of start requests, sorted by `list_sort`. `start_shard` gives the
+    shard.
+    """
     return f"{tenant}#st#{workflow}#{shard}"
 
 
 def pending_starts(shard: int) -> str:
-    """The rows of accepted starts, the oldest first. Their executions may not have begun."""
+    """Return the partition of accepted starts, oldest first. Their executions may not have
+    begun.
+    """
     return f"~start#{shard}"
 
 
@@ -365,13 +383,13 @@ def pending_start(at_ms: int, tenant: str, run: str) -> str:
 
 
 def later_start(at_ms: int, whose: str) -> str:
-    """Return the key of a row at another time. `whose`: the rest of its key, which is there even
-    when the row is damaged.
+    """Return the key of the same row at another time. `whose` is the rest of the row's key, which
+    is known even when the row is damaged.
     """
     return f"{at_ms:015d}#{whose}"
 
 
-#: The item with the place up to which the sweeper has read the rows of starts, for each shard.
+#: The partition of the items that say how far the sweeper has read the rows of starts, by shard.
 STARTS_READ: Final = "~start"
 
 
@@ -403,8 +421,8 @@ def watch_row(look_ms: int, tenant: str, run: str) -> str:
 
 
 def asking_row(look_ms: int, tenant: str, run: str, sequence: int) -> str:
-    """A watchdog row for one awaited record. It has its own key, because another row that moves to
-    the same time must not replace it.
+    """Return the key of a watchdog row for one record that is expected. It differs from the key of
+    the execution's other row, so that neither replaces the other when both move to the same time.
     """
     return f"{look_ms:015d}#{tenant}#{run}#a{sequence}"
 
@@ -414,13 +432,13 @@ def is_asking(row: str) -> bool:
 
 
 def watched_by(row: str) -> str | None:
-    """Return `T#run` of a watchdog row of either kind; None for a timer's row."""
+    """Return `tenant#run` of a watchdog row of either kind; None for the row of a timer."""
     is_watching = _kind(row) == "w" or is_asking(row)
     return row.partition("#")[2].rpartition("#")[0] if is_watching else None
 
 
 def _kind(row: str) -> str:
-    """The kind of a watchdog row; for a timer, its entry."""
+    """Return the kind of a watchdog row; for a timer the entry number."""
     return row.rpartition("#")[2]
 
 
@@ -429,7 +447,7 @@ def timer_row(look_ms: int, tenant: str, run: str, entry: int) -> str:
 
 
 def schedules(tenant: str) -> str:
-    """The partition of a tenant's schedules, by name."""
+    """Return the partition of a tenant's schedules, sorted by name."""
     return f"{tenant}#sch"
 
 
@@ -437,12 +455,41 @@ def schedule_row(look_ms: int, tenant: str, schedule: str) -> str:
     return f"{look_ms:015d}#{tenant}#{schedule}#s"
 
 
+def reminder_row(at_ms: int, tenant: str, run: str, entry: int, attempt: int) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}#r{entry}.{attempt}"
+
+
 def due_until(at_ms: int) -> str:
     """Return the greatest sort key of a row that is due by `at_ms`."""
-    return f"{at_ms:015d}$"  # "$" follows "#"
+    # "$" is the character after "#", so this is greater than each key of that time
+    return f"{at_ms:015d}$"
 
 
-#: The rows in the inbox of an execution that name its forks.
+# -- the archive -----------------------------------------------------------------------------------
+
+
+def archive_partition(shard: int) -> str:
+    """Return the partition of ended executions that are not archived yet, by `DUE_SHARDS`."""
+    return f"~archive#{shard}"
+
+
+def archive_row(due_ms: int, tenant: str, run: str) -> str:
+    return later_start(due_ms, f"{tenant}#{run}")
+
+
+def archive_prefix(tenant: str, run: str) -> str:
+    """Return how the keys of an execution's objects in the archive begin. The day is that of its
+    start; of a child, that of the execution at the top, whose time is in the id.
+    """
+    return f"{tenant}/day={iso_time(minted_ms(run))[:10]}/{run}-"
+
+
+def archive_key(tenant: str, run: str, sequence: int) -> str:
+    """Return the key of the object for the end in this record: a retry makes another one."""
+    return f"{archive_prefix(tenant, run)}{sequence:09d}.jsonl.gz"
+
+
+#: The prefix of rows that name the forks of an execution, in its inbox.
 FORK_PREFIX: Final = "f#"
 
 
@@ -452,12 +499,12 @@ def fork(run: str) -> str:
 
 # -- gates -----------------------------------------------------------------------------------------
 
-#: The changes that operators have made to limits, one item for each limit.
+#: The partition of the changes that operators have made to limits, one item for each limit.
 LIMIT_SETTINGS: Final = "~lim"
 
 
 def limit_changes(limit: str) -> str:
-    """The partition of the changes of one limit that later changes have replaced."""
+    """Return the partition of the older changes of one limit, which later changes have replaced."""
     return f"~limc#{limit}"
 
 
@@ -466,24 +513,24 @@ def limit_change(version: int) -> str:
 
 
 def gate(gate_id: str) -> str:
-    """The partition of one gate's item. Gates belong to the stack, not to a tenant."""
+    """Return the partition of one gate's item. A gate belongs to the stack, not to a tenant."""
     return f"~gate#{gate_id}"
 
 
 def queue(gate_id: str) -> str:
-    """The partition of the attempts that wait at one gate, the next one first."""
+    """Return the partition of the attempts that wait at one gate, sorted by their turn."""
     return f"~wait#{gate_id}"
 
 
 def queue_row(place: int, fair: str, started_ms: int, permit_id: str) -> str:
-    """The sort key of a row in a queue. `place`: 0 for an attempt ahead of all others, else 1 + the
-    execution's priority.
+    """Return the sort key of a row in a queue. `place` is 0 for an attempt that goes first, else 1
+    + the execution's priority.
     """
     return f"{place:02d}#{fair}#{started_ms:015d}#{permit_id}"
 
 
 def text_hash(text: str) -> str:
-    """Return a hash of 16 characters for a key of any length."""
+    """Return a hash of 16 characters that replaces a text in a key of limited length."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 

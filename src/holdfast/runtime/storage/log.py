@@ -1,27 +1,29 @@
 """The log of one execution: loading it, and appending one record.
 
 The log is the only truth about an execution: its state is the fold of the log's events. Two workers
-may have the same execution in hand, so an append must let one of them win. DynamoDB's conditional
-put does that without a lock: record n + 1 has a fixed key, and the put succeeds only if no item has
-that key.
+may process the same execution, so an append must let only one of them succeed. DynamoDB's
+conditional put does that without a lock: record n + 1 has a fixed key, and the put succeeds only if
+no item has that key.
 
 Rules of this file (R1, R2, R6 in docs/reference/log.md):
-* A commit is one PutIfAbsent at (execution, last + 1). A refused worker has lost the race and
-  reloads.
-* A read of that key settles every doubt. If the item has this worker's nonce, the put was stored.
-  If no item is there, the worker sends the same bytes again: the first put may still arrive.
-* A nonce names bytes. New bytes get a new nonce.
+* A commit is one PutIfAbsent at (execution, last + 1). A worker whose put is refused reloads.
+* When a put gets no answer, a read of that key decides. If the item has this worker's nonce, the
+  put was stored. If there is no item, the worker sends the same bytes again, because the first put
+  may still arrive.
+* A nonce belongs to one content. Other bytes get a new nonce.
 
     worker A: load 0…4 ─ decide ─ put 5 ────────────► stored
     worker B: load 0…4 ─ decide ─── put 5 ─► refused ─ load 5 ─ offer the facts again ─ put 6
 
-Example of a doubt: A's put of record 5 times out at 10:00:01. Stored or not? A reads key 5. If it
-finds its own nonce, it goes on. If it finds B's nonce, it has lost. If it finds nothing, it puts
-the same bytes again: if the first put arrives later, it is refused, or it is the one that counts.
+Example: A's put of record 5 times out at 10:00:01, so A does not know whether it was stored. A
+reads key 5. If it finds its own nonce, it continues. If it finds B's nonce, B has committed first.
+If it finds nothing, it puts the same bytes again: if the first put arrives later, either it is
+refused or the second one is, and both have the same content.
 
-**Snapshots.** A long log is not folded from its start. A record may hold a snapshot of the state
+**Snapshots.** A long log is not folded from its start. A record may contain a snapshot of the state
 after it; loading begins at the newest one (`sn` of the last record). A snapshot also keeps a log
-alive: TTL removes records after 90 days, and before that a snapshot makes the old ones unnecessary.
+readable: TTL removes records after 90 days, and before that a snapshot makes the old ones
+unnecessary.
 """
 
 from __future__ import annotations
@@ -84,24 +86,27 @@ from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
-DOUBTS_MAX = 5  # the number of sends of one record without an answer before the delivery gives up
+DOUBTS_MAX = 5  # How often one record is sent without an answer before the delivery gives up
 
 
 @dataclass
 class Log:
     """One execution's log as this worker has loaded it. Mutable; lives for one delivery.
 
-    `sequence` is the newest record's, -1 without records. `records` are those that were read,
-    oldest first; the newest snapshot's record and those before it are not folded. `base_ms` is when
-    the first needed record was written: TTL must not delete it.
-
-    A log's format never falls: `format` is that of its newest record, `base_format` that of the
-    first one needed. `indexed`: what the index of waits holds. `unmeasured`: loaded records that
-    `bytes_since_snapshot` leaves out until a commit needs them. `is_gone`: the execution has ended,
-    and TTL has begun to delete its records.
-
-    `written`: the records that this delivery has committed. `is_exact`: state and book are those of
-    the stored records; False from the encoding of a record until it is stored.
+    * `sequence`: the number of the newest record, -1 without records.
+    * `records`: those that were read, oldest first. The record with the newest snapshot, and those
+      before it, are without events.
+    * `base_ms`: when the oldest needed record was written. TTL must not delete that record.
+    * `format`: of the newest record; the format of a log never falls. `base_format`: of the oldest
+      needed record.
+    * `indexed`: what the index of waits contains.
+    * `unmeasured`: loaded records whose size `bytes_since_snapshot` does not include yet.
+    * `is_gone`: the execution has ended, and TTL has begun to delete its records.
+    * `is_archived`: this stack archives ended executions. A record has no TTL until the archiver
+      has stored its execution (`worker/archiving.py`).
+    * `written`: the records that this delivery has committed.
+    * `is_exact`: state and book equal those of the stored records. False from the encoding of a
+      record until it is stored.
     """
 
     tenant: str
@@ -109,6 +114,7 @@ class Log:
     owner: str
     message: str
     formats: Formats = FORMATS
+    is_archived: bool = False
     partition: str = field(init=False)
     state: Execution | None = None
     is_gone: bool = False
@@ -133,8 +139,8 @@ class Log:
         self.partition = keys.execution(self.tenant, self.run)
 
     def is_aging(self, now_ms: int) -> bool:
-        """Return True when TTL will soon delete a needed record: the base of the log, or the listed
-        record.
+        """Return True when TTL will soon delete a record that is needed: the oldest one that a load
+        reads, or the one in the list.
         """
         return self._is_base_aging(now_ms) or (
             self.state is not None
@@ -160,7 +166,7 @@ class Log:
 
     def load(self, hint: Hint | None = None) -> Reads:
         """Load the log: one strongly consistent query backwards to the newest snapshot, then fold
-        from there.
+        the records after it.
         """
         limit = LOAD_RECORDS_WITHOUT_HINT
         if hint is not None:
@@ -172,8 +178,8 @@ class Log:
             return
         with reading(f"the log of execution {self.run}"):
             if is_over(newest_first[0], now_ms):
-                # TTL deletes records in any order: the remaining ones must not appear as an
-                # execution again.
+                # TTL deletes records in any order. The remaining ones must not be read as an
+                # execution.
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
@@ -186,11 +192,11 @@ class Log:
                 self.records = (*before, *self.records)
 
     def load_newer(self, kept: Log) -> Generator[Effect, Any, bool]:
-        """Continue from the log that an earlier delivery in this process has left, with one
-        strongly consistent query for newer records. Return False when the log must be loaded.
+        """Continue from a log that an earlier delivery in this process has kept, with one strongly
+        consistent query for newer records. Return False when the log must be loaded instead.
 
-        The query also reads the newest known record. If the table does not hold that very record,
-        it is not the log that was kept.
+        The query also reads the newest record that is known. If the table has another record with
+        that number, the kept log is not this one.
         """
         if not (kept.base_format in self.formats and kept.format in self.formats):
             return False
@@ -232,7 +238,7 @@ class Log:
         return records
 
     def _based_on(self, item: Item) -> None:
-        """Note that a load needs nothing older than this record."""
+        """Record that a load needs nothing older than this record."""
         self.base_ms, self.base_format = int(item["at"]), int(item[FORMAT_FIELD])
         self.bytes_since_snapshot, self.unmeasured = 0, []
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
@@ -245,7 +251,7 @@ class Log:
         self.is_exact = True
 
     def read_back(self, to_ms: int) -> Reads:
-        """Read older records, within a bound: another worker may have written more since the first
+        """Read older records, up to a limit: another worker may have written more since the first
         query.
         """
         for _ in range(READ_BACK_QUERIES_MAX):
@@ -285,8 +291,8 @@ class Log:
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
                 raise
-            # The snapshot only repeats what the events say: code with another state format folds
-            # the log again.
+            # The snapshot only repeats what the events say. Code with other fields of the state
+            # cannot read it and folds the log again.
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
@@ -321,9 +327,10 @@ class Log:
         listing: Item,
         indexed: IndexedWaits | None = None,
     ) -> Generator[Effect, Any, bool]:
-        """Return True when the record is in the log; False when another worker's record has that
-        sequence number. `indexed`: what the index of waits holds from this record on, None for the
-        same as before.
+        """Return True when the record is in the log; False when another worker's record has its
+        number.
+
+        `indexed` is what the index of waits contains from this record on, None for no change.
         """
         indexed = self.indexed if indexed is None else indexed
         self.is_exact = False
@@ -351,14 +358,14 @@ class Log:
             nonce=f"{self.owner}.{self.nonces}",
             message=self.message,
             at_ms=now_ms,
-            ttl=now_ms // 1_000 + RECORD_RETENTION_SECONDS,
+            ttl=None if self.is_archived else now_ms // 1_000 + RECORD_RETENTION_SECONDS,
             newest_snapshot=self.snapshot,
             listing=listing,
             indexed=indexed,
         )
         must_snapshot = self._must_snapshot(status, header)
-        # The events of such a record are read after the records before it are deleted, so it starts
-        # a new book.
+        # The events of a record with a snapshot may be read after TTL has deleted older records. So
+        # such a record refers to no value of an older one.
         book = ValueBook() if must_snapshot else self.book
         encoded = encode_record(header, step.events, status, book)
         if encoded.needs_format > header.format and status == "RUNNING":
@@ -378,8 +385,8 @@ class Log:
         return encoded
 
     def _must_snapshot(self, status: Status, header: Header) -> bool:
-        """Return True when the record must have a snapshot, so that TTL (R16) or newer code can
-        drop older records.
+        """Return True when the record must have a snapshot, so that older records are not needed:
+        TTL will delete them (R16), or they have an old format.
         """
         if self.sequence < 0:
             return False
@@ -410,19 +417,19 @@ class Log:
 
     @property
     def stored_bytes(self) -> int:
-        """Return about how many stored bytes the state is made of."""
+        """Return the approximate size of the stored records from which the state is read."""
         return self._measured() + self.blob_bytes + VALUE_INLINE_BYTES_MAX
 
     def _measured(self) -> int:
-        """Return the bytes since the snapshot. Computed on demand, because most loads never need
-        it.
+        """Return the bytes since the snapshot. They are counted here, and not at the load, because
+        most loads never need them.
         """
         self.bytes_since_snapshot += sum(map(item_bytes, self.unmeasured))
         self.unmeasured = []
         return self.bytes_since_snapshot
 
 
-#: The fields that describe the log, whichever delivery has loaded it.
+#: The fields that depend only on the log, and not on the delivery that has loaded it.
 _KEPT: Final = (
     "state",
     "sequence",
@@ -445,11 +452,11 @@ _KEPT: Final = (
 
 
 def kept(items: list[Item], now_ms: int) -> list[Item]:
-    """Return the records that can be read: from record 0, or from the first snapshot after those
-    that TTL takes.
+    """Return the records that can be read: from record 0, or from the first snapshot that TTL has
+    left complete.
 
-    `items`: all stored records of the log, oldest first. The result is empty where `Log.load` finds
-    no log.
+    `items` are all stored records of the log, oldest first. The result is empty where `Log.load`
+    finds no log.
     """
     young = [item for item in items if not is_over(item, now_ms)]
     if not young or int(young[0]["sk"]) == 0:
@@ -468,20 +475,20 @@ def is_over(item: Item, now_ms: int) -> bool:
 def _is_being_taken(items: list[Item], now_ms: int) -> bool:
     """Return True when TTL has deleted records of an ended log.
 
-    A record that is missing before its TTL is damage, and so is any missing record of an open log.
+    If a record is missing before its TTL, or in the log of an open execution, the log is damaged.
     """
     oldest, newest = items[0], items[-1]
     if newest["st"] == "RUNNING":
         return False
     if int(oldest["sk"]) == _base_of(newest):
         return is_over(oldest, now_ms)
-    # Every release keeps this bound between an end and the oldest record that its load needs.
+    # Every release keeps at most this time between an end and the oldest record that a load needs.
     sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
     return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
 
 
 def _base_of(newest: Item) -> int:
-    """Return the number of the first record that a load needs."""
+    """Return the number of the oldest record that a load needs."""
     return max(int(newest["sn"]), 0)
 
 
@@ -489,8 +496,8 @@ def _base_of(newest: Item) -> int:
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
-    """Return True when this very item is stored (nonce `w`), False when another one is
-    there (R6).
+    """Put the item. Return True when exactly this item is stored (by its nonce `w`), False when
+    another one is (R6).
     """
     for _ in range(DOUBTS_MAX):
         try:
@@ -507,7 +514,9 @@ def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:
 def fetch_blobs(
     tenant: str, run: str, items: Iterable[Item], formats: Formats = FORMATS
 ) -> Generator[Effect, Any, dict[str, bytes]]:
-    """Return the blobs that the items name, by hash. Each is checked against its hash when read."""
+    """Return the blobs that the items name, by hash. The content of each is checked against its
+    hash.
+    """
     found: dict[str, bytes] = {}
     for item in items:
         require_format(item, f"record {item['sk']!r} of execution {run}", formats)

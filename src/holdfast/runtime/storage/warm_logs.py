@@ -1,15 +1,18 @@
-"""Logs that a worker process keeps between deliveries, so that the next one reads only new records.
+"""Logs that a worker process keeps between deliveries, so that the next delivery reads only new
+records.
 
-A parent of a thousand children gets a wake for each child's end. If every wake loaded the log, each
-child would cost all the ends before it.
+The parent of a thousand children gets a wake for the end of each child. If every wake loaded the
+whole log, the cost of each child would grow with the number of earlier ends.
 
-A kept log saves no read of the log: the delivery still queries its end, strongly consistent
-(`Log.load_newer`). Records never change, so the state up to a known record does not change either.
+A kept log does not replace the query: each delivery still queries the end of the log, strongly
+consistent (`Log.load_newer`). Stored records never change, so the state after a known record does
+not change either.
 
 Rules of this file:
-* One delivery has a kept log at a time: `take` removes it. A delivery that crashes keeps nothing.
+* Only one delivery has a kept log at a time: `take` removes it. A delivery that crashes keeps
+  nothing.
 * A log is kept only if its state and its book of values are those of its stored records.
-* A recovery does not use a kept log: it reads the records of its message (R8).
+* A recovery does not use a kept log: it must read the records of its message (R8).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from holdfast.runtime.storage.log import Log
 
 @dataclass(frozen=True, slots=True)
 class WarmLogs:
-    """The logs of the executions that this process has worked on last."""
+    """The logs of the executions that this process has last worked on."""
 
     _logs: OrderedDict[str, Log] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)

@@ -1,9 +1,12 @@
-"""The attempts that one delivery runs: which it takes, how it begins them, and their results.
+"""The attempts that one delivery of a message runs: which attempts it takes, how it begins them,
+and their results.
 
-Rules of this file (docs/reference/log.md):
-* R3 Before record 0 only the first tasks run: they follow from the start message alone.
-* R9 An attempt is begun only if it fits before the deadline; the first of a delivery always.
-* R15 The due time decides, by the clock of the worker that begins the attempt.
+Rules of this file (R numbers are those of docs/reference/log.md):
+* R3 Before record 0 is committed only the first tasks run: they follow from the start message
+  alone.
+* R9 An attempt begins only if it can end before the deadline of the invocation. The first attempts
+  of a delivery always begin.
+* R15 The due time decides when an attempt begins, by the clock of the worker that begins it.
 """
 
 from __future__ import annotations
@@ -53,15 +56,16 @@ from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
 
 NEVER_MS: Final = 10**15
-#: The error of a task that asks to be called later and has no limit to slow down.
+#: The error of a task that asked to be called later, but has no limit that could be slowed down.
 THROTTLED: Final = "Throttled"
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """`deadline_ms` is 0 for an attempt without a time-out.
+    """A running attempt, or a poll of a job.
 
-    `polls` counts the earlier polls of a job. `attempt` is None for a poll of a job.
+    `deadline_ms` is 0 for an attempt without a time-out. `polls` counts the earlier polls of a job.
+    `attempt` is None for a poll.
     """
 
     deadline_ms: int
@@ -75,8 +79,8 @@ def ticket_of(attempt: Attempt) -> Ticket:
 
 
 def run_seconds(timeout_seconds: int | None) -> int:
-    """Return the longest run of an attempt in seconds: an invocation's length bounds the
-    definition's time-out.
+    """Return the longest run of an attempt in seconds. A Lambda invocation ends after a fixed time,
+    even when the task's time-out is longer.
     """
     return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
 
@@ -104,10 +108,11 @@ def result_fact(
 
 @dataclass
 class Attempts:
-    """Mutable; lives for one delivery.
+    """The attempts of one delivery of a message. Mutable.
 
-    `begun`: attempts and polls of jobs that run now. `taken`: attempts that this delivery may run
-    although the log has no lease of its own for them; an intention, until they begin.
+    `begun`: attempts and polls of jobs that run now. `taken`: attempts that this delivery has
+    chosen to run without a lease of its own in the log. A choice is dropped when another worker
+    commits first.
     """
 
     setting: WorkerConfig
@@ -127,8 +132,8 @@ class Attempts:
     # -- which -------------------------------------------------------------------------------------
 
     def take(self) -> FactsResult:
-        """Choose the attempts of this delivery. Return the take-overs that must be in the log
-        before they run.
+        """Choose the attempts of this delivery. Return the take-overs that must be committed before
+        these attempts run.
         """
         assert self.log.state is not None
         now_ms = yield Clock()
@@ -151,12 +156,12 @@ class Attempts:
     def _take_unclaimed(
         self, attempt: Attempt, places: RequestedWork | None, now_ms: int
     ) -> list[Fact]:
-        """Return the take-over of an attempt without a lease, if any. `places`: only for a
-        recovering delivery.
+        """Choose an attempt without a lease, if this delivery should run it. Return its take-over,
+        if one is needed. `places` bounds the number of take-overs of a recovering delivery.
 
-        The delivery of the attempt's own wake runs it, and needs no lease while no recovery can
-        look for it. Another delivery takes it only if the wake may be missing: the attempt is
-        overdue, or this worker should have sent the wake.
+        The delivery of the attempt's own wake message runs it, and needs no lease as long as no
+        recovery can happen. Another delivery takes the attempt only if that wake may be lost: the
+        attempt is overdue, or this worker should have sent the wake.
         """
         ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of_attempt(attempt)
         if places is None:
@@ -171,8 +176,11 @@ class Attempts:
         return [facts.TakenOver(*ticket)] if may_take else []
 
     def claim_late(self, state: Execution, now_ms: int) -> tuple[list[Fact], int]:
-        """Return leases for attempts that run so long that the sweeper will soon check them, or
-        will find the lease of the previous worker lapsed; and when the next lease is needed.
+        """Return leases for attempts that have run for long, and the time at which the next lease
+        is needed.
+
+        Without a lease the sweeper would soon report such an attempt as overdue, or find that the
+        lease of the previous worker has ended; another worker would then run it, too.
         """
         claims: list[Fact] = []
         next_ms = NEVER_MS
@@ -180,7 +188,7 @@ class Attempts:
             return self._claim_in_pause(state), next_ms
         for attempt in attempts_of(state):
             ticket, claim = ticket_of(attempt), attempt.claim
-            # Another worker has taken the attempt over. It counts as lost if it does not finish.
+            # Another worker has taken the attempt over, so this worker writes no lease for it.
             if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
                 continue
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
@@ -191,10 +199,12 @@ class Attempts:
         return claims, next_ms
 
     def _claim_in_pause(self, state: Execution) -> list[Fact]:
-        """Return leases for attempts that run without one. A resume sends the wake of an unclaimed
-        attempt again, and another worker would run it beside this one.
+        """At a pause: return leases for attempts that run without one, and drop those that have not
+        begun.
 
-        The delivery gives up attempts that have not begun: the resume sends their wakes.
+        A resume sends the wake of each attempt without a lease again. Without this, another worker
+        would run the attempt while this worker still runs it. The dropped attempts run after the
+        resume.
         """
         self.taken &= self.begun.keys()
         waits = (frame.waiting for frame in state.frames.values())
@@ -207,8 +217,11 @@ class Attempts:
         ]
 
     def hand_on(self, state: Execution) -> list[Fact]:
-        """Return leases for the attempts that this delivery holds only by its message and hands on.
-        The next worker takes over attempts whose lease belongs to the worker that handed them on.
+        """Return leases for attempts that this worker hands on to another invocation, and that it
+        held only because it received their message.
+
+        The next worker takes over only attempts whose lease belongs to the worker that handed them
+        on.
         """
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
@@ -217,7 +230,7 @@ class Attempts:
         ]
 
     def mine(self, asked: Iterable[Command]) -> list[RunAttempt]:
-        """Return those of the commands whose attempts this delivery runs or is about to run."""
+        """Return the commands whose attempts this delivery runs or is about to run."""
         owner, taken = self.errand.delivery.owner, self.taken
         return [
             command
@@ -230,27 +243,33 @@ class Attempts:
         ]
 
     def idle(self, asked: Iterable[Command]) -> list[RunAttempt]:
-        """Return the attempts to begin next: this delivery's own that do not run yet, up to the
-        free places.
+        """Return the attempts to begin next: chosen ones that do not run yet, as many as may run at
+        once.
         """
         idle = [one for one in self.mine(asked) if ticket_of(one.attempt) not in self.begun]
         return idle[: self._places()]
 
     def fit(self, idle: list[RunAttempt], left_ms: int) -> bool:
-        """Return True when the time left covers the longest attempt (R9). The first attempts of a
-        delivery always fit: otherwise a long attempt would never begin.
+        """Return True when the longest of these attempts can end before the deadline (R9).
+
+        The first attempts of a delivery always fit. Without this, an attempt that is longer than
+        the time left after a load would never begin.
         """
         longest_seconds = max(run_seconds(one.attempt.timeout_seconds) for one in idle)
         return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
 
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
-        """The first tasks run before record 0: they follow from the message alone (R3).
+        """Return True when the first tasks may run before record 0 is committed (R3).
 
-        They wait for record 0 in four cases. A timer may be due earlier: no other message would
-        wake the execution for it. The workflow was called: hosts of two deployments may have sent
-        its start, each with its own definition, and record 0 decides between them. The task calls a
-        workflow: if the worker crashes and the execution is stopped before the next try, no log
-        would name the child. The task is a command: its entry names what it has stored.
+        They wait for record 0 in four cases:
+        * A timer may be due before the tasks end. Without a log, no message would wake the
+          execution for it.
+        * Another workflow called this one. Hosts of two deployments may have sent its start, each
+          with its own definition, and record 0 decides between them.
+        * The task calls a workflow. If the worker crashed and the execution was stopped before the
+          next delivery, no log would name the child, and it would run on.
+        * The task is a command, such as sending an event. What it stores is named after its entry
+          number, which only the log makes certain.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -269,8 +288,8 @@ class Attempts:
         )
 
     def forget_intentions(self) -> None:
-        """Forget, after a lost race, the choice of attempts that have not begun (R5). Running
-        attempts continue.
+        """Drop the chosen attempts that have not begun, because another worker committed first
+        (R5). Running attempts continue.
         """
         self.taken = {ticket for ticket in self.taken if ticket in self.begun}
 
@@ -279,7 +298,8 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            return True  # an action of a service: its call reports an unknown name
+            # An action of an AWS service. If the name is unknown, its call reports that
+            return True
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
     def _places(self) -> int:
@@ -291,8 +311,8 @@ class Attempts:
     def begin(
         self, program: Program, state: Execution, idle: list[RunAttempt], now_ms: int
     ) -> FactsResult:
-        """Begin the attempts. Return the facts that are known at once: a task is unknown, a
-        workflow was called, or a limit makes the attempt wait.
+        """Begin the attempts. Return the facts that are known at once: the function of a task is
+        unknown, a called workflow was started, or a limit makes an attempt wait.
         """
         known: list[Fact] = []
         for command in idle:
@@ -333,14 +353,15 @@ class Attempts:
         return known
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
-        # Later: most workers never give a command, and its modules take time to import.
+        # Imported here because most workers never carry out a command: each module that is imported
+        # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 
         return (yield from carry_out(self.setting, self.log, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
-        """Start the called workflow in this thread: it takes two effects and runs only the user's
-        types, no task.
+        """Start the called workflow in this thread. It takes two effects and runs no task, only the
+        constructors of the user's types.
         """
         workflows, programs = self.setting.workflows, self.setting.programs
         called = yield from call(self.log, programs, workflows, attempt, now_ms)
@@ -368,10 +389,10 @@ class Attempts:
         )
 
     def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
-        """Poll the jobs whose poll is due: at the job's own wake, or during a recovery.
+        """Poll the jobs whose poll is due: for the job's own wake message, or during a recovery.
 
-        A poll changes nothing, so it may run before a commit, and twice. Jobs without a free place
-        wait for their own wakes.
+        A poll changes nothing, so it may run before a commit, and twice. A job for which no place
+        is free is polled at its own wake.
         """
         state = self.log.state
         assert state is not None
@@ -393,8 +414,8 @@ class Attempts:
     # -- ending ------------------------------------------------------------------------------------
 
     def collect(self, until_ms: int) -> FactsResult:
-        """Wait for results of running attempts, at most until the first time-out among them or
-        `until_ms`.
+        """Return results of running attempts. Wait for them at most until `until_ms`, and at most
+        until the first time-out of a running attempt.
         """
         timeouts = [begun.deadline_ms for begun in self.begun.values() if begun.deadline_ms]
         done = yield Finished(min([until_ms, *timeouts]))
@@ -418,22 +439,21 @@ class Attempts:
                 seen.append(facts.TimedOut(*ticket))
                 finished.add(ticket)
         for ticket in finished:
-            # Without its ticket, a result that arrives after the attempt's time-out is dropped.
+            # Forget the attempt, so that a result after its time-out is dropped.
             self.begun.pop(ticket, None)
             self.taken.discard(ticket)
         return seen
 
     def release(self) -> NoResult:
-        """Give back the permits of attempts that no longer run."""
+        """Give back the permits (places under a limit) of attempts that no longer run."""
         over = [ticket for ticket in self.permits.held if ticket not in self.begun]
         if over:
             yield from self.permits.release(over)
 
     def _as_throttled(self, begun: Begun, result: TaskResult) -> TaskResult:
-        """Return a service's throttling error as TaskThrottled, when limits apply to the service's
-        action.
+        """Return a service's throttling error as TaskThrottled if the service's action has limits.
 
-        The name of such an error is `<Service>.<code>`, and its code may end with "Exception".
+        The name of such an error is `<Service>.<code>`, where the code may end in "Exception".
         """
         attempt = begun.attempt
         if not isinstance(result, TaskFailed) or not self._has_limits or attempt is None:
@@ -447,8 +467,8 @@ class Attempts:
     def _throttled(
         self, ticket: Ticket, begun: Begun, result: TaskThrottled
     ) -> Generator[Effect, Any, Fact]:
-        """Slow down the task's limits and let the attempt wait. A task without limits fails
-        instead.
+        """Slow down the limits of the task, and let the attempt wait. A task without limits
+        fails.
         """
         if begun.attempt is not None:
             refused = yield from self.permits.throttle(begun.attempt, result.retry_after_ms)
@@ -457,7 +477,7 @@ class Attempts:
         return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
-#: Stands for an attempt that has timed out: the state refuses its late result.
+#: Stands for an attempt that has timed out. `advance` ignores its late result.
 _OVER = Begun(0, is_answered_later=False)
 
 

@@ -21,7 +21,8 @@ from holdfast.runtime.storage import keys
 
 #: The outcome of an execution that got its command. Any other outcome is the reason of a refusal.
 DONE: Final = "done"
-#: One step reads at most so many pages of the list, so that it ends soon where few rows fit.
+#: A step reads at most this many pages of the list. Otherwise a step whose filter matches few rows
+#: would read the whole list and not end before the invocation's deadline.
 _LIST_PAGES_MAX: Final = 10
 _CHANCE_BYTES: Final = 7
 _REASON_CHARACTERS_MAX: Final = 200
@@ -36,13 +37,13 @@ def carry_out(
         return (yield from _select(known, state, tenant, given))
     frame = state.frame_of(attempt.entry)
     assert frame is not None
-    # The time is that of the step, not of the attempt: a retry of the bulk repeats the step.
+    # Use the time at which the step was entered: it is the same for each retry of the attempt.
     return (yield from _act(known, (tenant, state.run, frame.entered_ms), given))
 
 
 def _select(known: Lookup, state: Execution, tenant: str, given: Mapping[str, Any]) -> JsonResult:
-    """Return the ids of the next page, and the place after it, None at the end. Executions that
-    started after the bulk are not among them.
+    """Return the ids of the next page, and the place after it (None at the end). Executions that
+    started after the bulk operation are left out.
     """
     asked, after = dict(given["request"]), given["after"]
     chosen: list[str] = []
@@ -55,13 +56,14 @@ def _select(known: Lookup, state: Execution, tenant: str, given: Mapping[str, An
 
 
 def _act(known: Lookup, place: tuple[str, str, int], given: Mapping[str, Any]) -> JsonResult:
-    """Give each execution its command. Return the numbers of those done and refused, the outcome
-    of each, and the seconds to pause.
+    """Give each execution its command. Return how many were done and refused, the outcome of each,
+    and the seconds to pause before the next page.
     """
     asked, outcomes = given["request"], dict[str, str]()
     for run in given["executions"]:
         if (yield Clock()) >= (yield WriteDeadline()):
-            # The message comes again, and another worker finds what is stored (R9).
+            # End the delivery before its deadline. SQS delivers the message again, and the repeated
+            # step finds the commands that are already stored (R9).
             raise ServiceFault("HF506", "the time of a worker ended in a page of a bulk operation")
         outcomes[run] = yield from _outcome(known, place, run, asked)
     done = sum(outcome == DONE for outcome in outcomes.values())
@@ -96,11 +98,13 @@ def _outcome(
 def _send_event(
     known: Lookup, place: tuple[str, str, int], run: str, fields: Mapping[str, Any]
 ) -> Generator[Effect, Any, None]:
-    """Send the event with each key that the execution waits for it with. Raises RequestError HF507.
+    """Send the event with each key with which the execution waits for it. Raises RequestError
+    HF507.
 
-    The id is made of the bulk and the key: of executions that wait with one key, each gets the
-    event once. A used event begins with that id, so a repetition finds that it was sent. Then only
-    a wait that began before the step gets the event: the others may follow from the used one.
+    The id of the event is made of the bulk operation and the key, so executions that wait with the
+    same key get the event once each. A repeated step finds in the used events that the event was
+    sent. Then it sends the event only for a wait that began before the step: a later wait may be
+    the result of the event that was used.
     """
     tenant, own, at_ms = place
     log = yield from known.require_log(tenant, run)
@@ -120,12 +124,13 @@ def _send_event(
             continue
         event_id = f"{own}.{keys.text_hash(key)}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
-        # An event may start an execution, whose id is made of these bytes.
+        # The event may start an execution. The random part of that execution's id is made of these
+        # bytes, so that a repeated step does not start a second one.
         yield from events.event(known, tenant, request, _chance(event_id))
 
 
 def _chance(text: str) -> bytes:
-    """Return the random bytes of a command: the same when it is given again."""
+    """Return the bytes in place of random ones, the same each time for the same text."""
     return hashlib.sha256(text.encode()).digest()[:_CHANCE_BYTES]
 
 
@@ -148,14 +153,17 @@ def _retry(
 def _stop(
     known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """A stop has no field for the reason, so the reason is the cause where none is given."""
+    """Stop the execution. A stop has no field for the reason, so the reason is its cause if none is
+    given.
+    """
     return stop.stop(known, tenant, run, {"cause": asked["reason"], **asked["fields"]}, chance)
 
 
 def _migrate(
     known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    # The proof reads whole definitions; most workers never need its modules.
+    # Imported here because most workers need none of these modules: each module that is imported
+    # makes the start of a Lambda function slower.
     from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
     told = yield from migrate.migrate(known, tenant, run, _words(asked), chance)

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Definitions, the functions that this process can run, the keys that sign tokens, and the
-    workflows that it can start for their callers.
+    """The configuration of a worker process.
 
-    `status_source`: the source of the events on the bus when executions of state machines begin and
-    end; None: no events. `question_events`: the same for questions that open. `formats`: the
-    formats of logs that this process reads and writes.
+    It holds the definitions, the functions that this process can run, the keys that sign tokens,
+    and the workflows that it can start for other workflows.
+
+    `status_source` is the source of the events on the event bus when executions of state machines
+    begin and end; None: no events. `question_events`: the same for questions to people. `formats`:
+    the formats of logs that this process reads and writes. `archives`: each ended execution is
+    archived before TTL may delete its records.
     """
 
     programs: Programs
@@ -36,11 +39,13 @@ class WorkerConfig:
     formats: Formats = FORMATS
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
+    archives: bool = False
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
 
     def lookup(self) -> Lookup:
-        """Return the stack for a command that the worker itself gives."""
-        # Later: most invocations of a worker give no command.
+        """Return what a command of the API needs, for commands that the worker itself gives."""
+        # Imported here because most deliveries give no command: each module that is imported makes
+        # the start of a Lambda function slower.
         from holdfast.runtime.commands.lookup import Lookup  # noqa: PLC0415
 
         known = self.workflows

@@ -1,7 +1,7 @@
-"""The inputs of a decision besides state and facts: the time, random draws, leases and tokens.
+"""The inputs of a decision besides state and facts: the time, random numbers, leases and tokens.
 
-Random draws and tokens depend on the record alone. A worker that repeats a decision of another
-worker therefore writes the same values.
+Random numbers and tokens depend only on the execution and the record's number. So a worker that
+repeats a decision of another worker writes the same values.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ _OF_ATTEMPTS: Final = (
 
 
 class Claims:
-    """Makes the leases of one decision upon `state`; mutable, lives for that decision.
+    """Creates the leases of one decision that changes `state`. Mutable.
 
-    Each leased attempt holds a place until its end, also one that was handed on and has the name of
-    the previous worker. `told`: attempts that end, or get a new lease, with this decision.
+    Each leased attempt occupies one of the places to run attempts until its lease ends. This
+    includes an attempt that was handed on and whose lease still has the name of the previous
+    worker. `told` holds the facts of the decision: attempts that end, or get a new lease, by them
+    occupy no place.
     """
 
     def __init__(
@@ -78,7 +80,9 @@ class Claims:
         return sorted(held, key=lambda attempt: attempt.entry)
 
     def _take_place(self, timeout_seconds: int | None) -> int:
-        """Take the place that is free first. Return the latest time at which it is free again."""
+        """Occupy the place that becomes free first. Return the latest time at which it is free
+        again.
+        """
         begins_ms = heappop(self._free_ms)
         until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
         heappush(self._free_ms, until_ms)
@@ -87,8 +91,9 @@ class Claims:
 
 @dataclass
 class DecisionInputsFactory:
-    """Mutable; lives for one delivery. `draws` counts the random numbers drawn for the next
-    record.
+    """Creates the inputs of the decisions of one delivery. Mutable.
+
+    `draws` counts the random numbers drawn for the next record.
     """
 
     errand: Delivery
@@ -103,8 +108,9 @@ class DecisionInputsFactory:
         state: Execution | None = None,
         told: Iterable[Fact] = (),
     ) -> DecisionInputs:
-        """`decided_ms`: the time of the events; leases count from `now_ms`. `state` is the state
-        that the decision changes, `told` the facts that it gets.
+        """Return the inputs of one decision. `decided_ms` is the time of its events, while leases
+        count from `now_ms`. `state` is the state that the decision changes, `told` the facts that
+        it gets.
         """
         sequence = self.log.sequence + 1
 
@@ -121,8 +127,8 @@ class DecisionInputsFactory:
         )
 
     def _token(self, entry: int, attempt: int) -> str:
-        """Return the attempt's token. Every worker makes the same text, because its expiry counts
-        from the execution's id.
+        """Return the callback token of the attempt. Its expiry counts from the time in the
+        execution's id, so every worker creates the same token.
         """
         expires_ms = keys.minted_ms(self.log.run) + CALLBACK_SECONDS_MAX * 1_000
         token = Token(self.log.tenant, self.log.run, entry, attempt, expires_ms)

@@ -4,9 +4,9 @@ SQS delivers a message at least once. The same message may come twice at the sam
 after its worker crashed. Each delivery therefore has to answer two questions.
 
 **Is this delivery a recovery?** It is if the message says so (`recover`), if SQS reports a receive
-count above one, or if the log has a record that another worker wrote under this message. A
-recovery carries pending commands out again, because the earlier worker may have crashed after its
-commit and before its effects.
+count above one, or if the log has a record that another worker wrote under this message. A recovery
+carries pending commands out again, because the earlier worker may have crashed after its commit and
+before its effects.
 
 **Which commands are in doubt?** A worker carries out the commands of a record before it commits the
 next one. So only the newest record of the message is in doubt, and only the entries that it opened:
@@ -20,8 +20,8 @@ for each entry the record that asks for it, and says whether this delivery has t
 
 Example: at 10:00:00 a worker commits record 5, which sets a timer, and crashes. At 10:02:00 SQS
 makes the message visible again. The second delivery reads record 5, finds that its own message
-wrote it, and starts the timer a second time. A timer that was started twice fires once, because the
-log applies one `Tick` only.
+wrote it, and starts the timer a second time. A timer that was started twice takes effect once,
+because the state applies a due time only once.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ from holdfast.runtime.worker.leases import ReceivedMessage, is_lost
 class RequestedWork:
     """The pending work of an execution, and the record that requested each part of it.
 
-    The writer of that record carries the work out, or the next delivery of the writer's message.
-    `ours`: the records that were written under the ids of this message, oldest first. `doubtful`:
-    the one after which its writer may have crashed before it carried out the commands. `whose`: for
-    each entry, the newest record that requests work there. `is_unread`: the records of this message
-    can no longer be read.
+    The worker that wrote the record carries the work out, or else the next delivery of its message.
+
+    * `ours`: the records that were written under the ids of this message, oldest first.
+    * `doubtful`: the record after which its writer may have crashed before it carried out the
+      commands.
+    * `whose`: for each entry number, the newest record that requests work there.
+    * `is_unread`: the records of this message can no longer be read.
     """
 
     ours: tuple[Record, ...]
@@ -57,8 +59,9 @@ class RequestedWork:
     is_unread: bool
 
     def is_in_doubt(self, entry: int) -> bool:
-        """Return True when an earlier worker of this message may have crashed before it did this
-        entry's work, and no other worker has done it since; also when the records cannot be read.
+        """Return True when the work of the entry may never have been done: an earlier worker of
+        this message may have crashed before it, and no other worker has done it since. Also True
+        when the records cannot be read.
         """
         record = self.whose.get(entry)
         if record is None:
@@ -71,10 +74,11 @@ class RequestedWork:
 
 @dataclass
 class Delivery:
-    """Mutable; lives for one delivery.
+    """One delivery of a message. Mutable.
 
-    `is_recovering`: an earlier worker of the message may have crashed halfway. The message says so,
-    or the log shows it. `is_sent_again`: the message came early, and a copy of it is under way.
+    `is_recovering`: an earlier worker of the message may have crashed halfway; the message says so,
+    or the log shows it. `is_sent_again`: the message came too early, and this delivery has sent a
+    copy.
     """
 
     delivery: ReceivedMessage
@@ -98,40 +102,42 @@ class Delivery:
 
     @property
     def may_take_over(self) -> bool:
-        """Return True when this delivery continues the work of a stopped worker. Messages of other
-        kinds only bring a fact.
+        """Return True when this delivery may continue the work of a crashed worker. Messages of
+        other kinds only bring a fact.
         """
         return self.is_recovering or self.kind in {messages.START, messages.GO}
 
     @property
     def is_renewal(self) -> bool:
-        """Return True when the message only requests a new snapshot, for a log that TTL would
-        delete.
+        """Return True when the message only requests a new snapshot, before TTL deletes records
+        that a load needs.
         """
         return self.kind == messages.RECOVER and bool(self.body.get("held"))
 
     def is_wake_of(self, entry: int) -> bool:
-        """Return True when the message is the timer wake of this entry. A wake that came early has
-        a copy under way, so it is no wake: with two wakes, two workers would run one attempt.
+        """Return True when the message is the timer wake of this entry.
+
+        A wake that came too early does not count, because a copy of it will arrive. If both
+        counted, two workers would run one attempt.
         """
         is_wake = self.kind == messages.WAKE_TIMER and not self.is_sent_again
         return is_wake and bool(self.body["entry"] == entry)
 
     def is_wake_of_attempt(self, attempt: Attempt) -> bool:
-        """Return True when the message is the wake of this attempt. A resume moves the attempt's
-        due time, so a wake for the old time is not.
+        """Return True when the message is the wake of this attempt. After a resume the attempt has
+        a new due time, so a wake for the old due time does not count.
         """
         return self.is_wake_of(attempt.entry) and bool(self.body["due"] == attempt.due_ms)
 
     def is_handed(self, claim: Lease) -> bool:
-        """Return True when the lease's holder handed its attempt on: the holder had no time left
-        and sent this message, or the message that this one replaces.
+        """Return True when the lease's owner had no time left for the attempt and handed it on with
+        this message, or with the message that this one replaces.
         """
         return bool(claim.owner == self.body.get("from"))
 
     def has_lost(self, claim: Lease, now_ms: int) -> bool:
-        """Return True when the lease's holder is lost, or when the worker that received the
-        handed-on attempt is.
+        """Return True when the owner of the lease has crashed or lost the lease, or when the worker
+        to which it handed the attempt on has.
         """
         was_handed = self.is_recovering and self.is_handed(claim)
         return was_handed or is_lost(claim, self.delivery, now_ms)
@@ -154,8 +160,8 @@ class Delivery:
         self.is_recovering |= self.has_twin(log)
 
     def has_twin(self, log: Log) -> bool:
-        """Return True when another worker has written a record under our message's id: it shares
-        our message, and may have deleted it.
+        """Return True when another worker has written a record under this message's id. That worker
+        has received the same message, and may have deleted it.
         """
         return any(
             record.message == self.delivery.message_id
@@ -165,25 +171,26 @@ class Delivery:
 
     @property
     def shared_since_ms(self) -> int | None:
-        """Return the time since which other workers may have had the message, or a message that it
-        replaces; None if no other worker had it. The age of a dead letter is unknown.
+        """Return the time since which other workers may have received this message, or one that it
+        replaces; None if no other worker has. For a dead letter, whose age is unknown, the result
+        is 0.
         """
         if messages.replaced_by(self.body):
             return 0
         return self.delivery.sent_ms if self.delivery.receive_count > 1 else None
 
     def has_message_of(self, claim: Lease | None) -> bool:
-        """Return True when the lease was taken under our message. The message must then exist until
-        the lease ends (R10).
+        """Return True when the lease was taken under this message. The message must then not be
+        deleted before the lease ends (R10).
         """
         return claim is not None and claim.message == self.delivery.message_id
 
     def is_overtaken(self, log: Log) -> bool:
-        """Return True when a later delivery of this message has taken a lease since.
+        """Return True when a later delivery of this message has taken a lease.
 
-        Its worker has seen all attempts that could be taken over. If its lease has ended, the
-        message may be deleted, and no delivery would follow this one. This worker must not delete
-        the message either, because the other worker may have crashed halfway.
+        Its worker has seen all attempts that could be taken over. This worker must not delete the
+        message: the other worker may have crashed halfway, and no further delivery would recover
+        its attempts. If that lease has ended, the message may already be deleted.
         """
         own = (event.holdfast.get("claim") for one in self.own_records(log) for event in one.events)
         claims = (Lease(*claim) for claim in own if claim is not None)
@@ -193,22 +200,22 @@ class Delivery:
         )
 
     def places(self, log: Log) -> RequestedWork:
-        """Return, for each entry, the newest record read that requests work there."""
+        """Return, for each entry number, the newest of the records that requests work there."""
         assert log.state is not None
         ours = self.own_records(log)
         numbers = {record.sequence for record in ours}
         whose: dict[int, Record] = {}
         for record in log.records:
             for event in record.events:
-                if event.type == "Resumed":  # a resume requests the work of every entry again
+                if event.type == "Resumed":  # A resume requests the work of every entry again
                     whose.update(dict.fromkeys(_all_places(log.state), record))
                 entry = event.holdfast.get("entry")
                 if entry is not None:
                     whose[entry] = record
                 frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
                 if frame is not None and record.sequence in numbers:
-                    # The record holds a heartbeat or the end of a child, so it requests a timer or
-                    # the next child.
+                    # A heartbeat requests another timer, and the end of a child execution requests
+                    # the next child. Both belong to the entry number of their wait.
                     place = place_of(frame.waiting)
                     if place is not None:
                         whose[place] = record
@@ -219,18 +226,19 @@ class Delivery:
     def _doubtful(self, log: Log, ours: list[Record]) -> Record | None:
         """Return the record whose commands may not have been carried out.
 
-        A worker carries out the commands of a record before its next commit, so only the newest one
-        is in doubt. If two workers wrote in turn, the first one's commands wait until they are
-        overdue. None if this worker wrote it, or if a worker with a later receipt may still be at
-        work.
+        A worker carries out the commands of a record before its next commit, so only the newest
+        record of this message is in doubt. If two workers have written in turn, the commands of the
+        first worker stay undone until they are overdue. None if this worker wrote the newest
+        record, or if a worker that received the message later may still be carrying out the
+        commands.
         """
         is_sure = not ours or ours[-1].nonce.startswith(f"{self.delivery.owner}.")
         return None if is_sure or self.is_overtaken(log) else ours[-1]
 
     def _is_unread(self, log: Log, ours: list[Record]) -> bool:
-        """Return True when the requests of this message's records are unknown, because the records
-        are in a snapshot or too old to be read. One readable record is enough: the commands of the
-        records before it were carried out before its commit.
+        """Return True when the records of this message cannot be read, because a snapshot replaces
+        them or because they are too old. One readable record is enough: the commands of earlier
+        records were carried out before it was committed.
         """
         if ours:
             return all(record.is_folded for record in ours)
@@ -238,8 +246,8 @@ class Delivery:
         return since_ms is not None and log.may_reach_beyond(since_ms)
 
     def own_records(self, log: Log) -> list[Record]:
-        """Return the loaded records that were written under our message's id, or an id that it
-        replaces.
+        """Return the loaded records that were written under this message's id, or under an id that
+        this message replaces.
         """
         ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
         return [record for record in log.records if record.message in ours]

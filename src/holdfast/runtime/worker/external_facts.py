@@ -1,7 +1,8 @@
 """External facts: the inbox messages that a queue message names, and the passing of time.
 
-* R14 Before a time-out is committed, its mail is read: a stored answer wins.
-* R15 The due time decides; a message only wakes, and one that is early is sent again.
+* R14 Before a time-out is committed, the inbox is read: a stored answer takes precedence over the
+  time-out.
+* R15 The due time decides, not the message. A message that comes before the due time is sent again.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from holdfast.runtime.storage.log import Log
 
 
 def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.FactsResult:
-    """Return the inbox message under the key; for a key that names no single message, all that the
-    open waits read.
+    """Return the inbox message under the key. If the key names no single message, return all
+    messages that the open waits read.
     """
     if key.startswith(keys.CONTROL_PREFIX):
         return (yield from inbox.control_facts(tenant, state))
@@ -43,9 +44,10 @@ def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.Fa
 
 
 def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, None]:
-    """Stops an execution in quarantine that has no log yet: the stop begins one.
+    """Begin the log of a quarantined execution that has none, so that a stop can be applied to it.
 
-    `body`: of the stop's wake, or of the message that replaces it after it was a dead letter.
+    `body` is the message that announces the stop, or the one that replaces it after it was a dead
+    letter.
     """
     named = str(body.get("key", ""))
     if body["k"] != messages.RECOVER and not named.startswith(keys.CONTROL_PREFIX):
@@ -71,13 +73,13 @@ def _notices(tenant: str, state: Execution, entry: int) -> inbox.FactsResult:
 
 
 def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Effect, Any, bool]:
-    """Start the timer again when its wake came too early, by a sender's clock ahead of ours: its
-    only wake would be lost. Return True when a copy was sent.
+    """Start the timer again when its wake came too early, because the sender's clock is ahead of
+    this host's. Otherwise the only wake would be lost. Return True when a copy was sent.
     """
     assert log.state is not None
     is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
     if is_frozen(log.state):
-        return False  # the resume starts every timer anew
+        return False  # The resume starts every timer again
     if not is_open or now_ms >= due_ms + 2 * CLOCK_ERROR_MS:
         return False
     yield from follow_ups.start_timer(log, entry, due_ms, now_ms)
@@ -85,9 +87,10 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
 
 
 def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResult:
-    """Return the inbox messages of each wait that is about to time out, then the tick (R14). When
-    the execution's own time-out has passed, read every wait's. Call it when something is due
-    (`core.waits.is_due`).
+    """Return the inbox messages of each wait that is about to time out, and then the tick (R14). If
+    the execution's own time-out has passed, read the messages of every wait.
+
+    Call it only when something is due (`core.waits.is_due`).
     """
     past_ms = now_ms - 2 * CLOCK_ERROR_MS
     is_late = state.due_ms is not None and state.due_ms <= past_ms
@@ -106,8 +109,10 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
 
 
 def begins_a_wait(state: Execution, known: Iterable[Fact]) -> bool:
-    """Return True when a call has returned and the wait for its answer is not committed yet. The
-    answer may have come during the call, so commit the wait before a time-out (R14).
+    """Return True when a call has returned and the wait for its answer is not committed yet.
+
+    The answer may have arrived during the call. The wait is therefore committed before a time-out,
+    so that the answer takes precedence (R14).
     """
     return any(isinstance(fact, facts.Submitted) and _is_open(state, fact) for fact in known)
 

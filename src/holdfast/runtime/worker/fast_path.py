@@ -1,8 +1,10 @@
-"""The fast path: first tasks that run before record 0, and whether their results count (R3).
+"""The fast path: the first tasks run before record 0 is committed. This module decides whether
+their results count (R3).
 
-The first tasks follow from the start message alone. But two messages may start one execution: a
-recovery of the parent sends a lane's start again, at another time; two starts of one name encrypt a
-secret differently. The record that is written first decides.
+The first tasks follow from the start message alone. But one execution may have two start messages:
+a recovery of the parent sends the start of a Map's child again, at another time; and two starts
+with one name encrypt a secret differently. The start in record 0 decides; if it differs, the
+results of tasks that ran for the other start do not count.
 """
 
 from __future__ import annotations
@@ -19,19 +21,18 @@ from holdfast.core.waits import attempts_of
 from holdfast.runtime.effects import Ticket
 from holdfast.runtime.worker.attempts import ticket_of
 
-#: More than ten years, and another day of the week: tasks that depend on the time mostly differ
-#: then.
+#: Adds more than ten years, and another day of the week, so that most tasks that depend on the time
+#: get other arguments.
 _LATER_MS: Final = 333_333_333_333
 
 
 def asks_for_the_same_later(
     program: Program, started: facts.Started, state: Execution, moment: DecisionInputs
 ) -> bool:
-    """Return True when a repeated start would request the same first tasks as this one
-    (`state`).
+    """Return True when a repeated start would request the same first tasks as this one (`state`).
 
-    The repeated start of a Map's lane has another time, so its first tasks must not depend on the
-    time. The repeated start of a nested state machine may have another definition, too.
+    The repeated start of a Map's child has another time, so this tries a much later time. For a
+    nested state machine the repeated start may even have another definition.
     """
     if started.parent is None:
         return True
@@ -52,7 +53,9 @@ def _asked_by(state: Execution) -> list[tuple[Ticket, str, Json]]:
 
 
 def is_same_start(ours: Execution, theirs: Execution) -> bool:
-    """Return True when record 0, of `theirs`, is the start for which our tasks have run."""
+    """Return True when record 0, which gave the state `theirs`, has the start for which the tasks
+    ran.
+    """
     return _start_of(ours) == _start_of(theirs)
 
 

@@ -1,4 +1,4 @@
-"""The start of a fork: its request, and the history of its origin, as a fact."""
+"""The start of a fork: reads the fork's request and the history of its origin, as a fact."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from holdfast.runtime.storage.log import Log
 
 
 def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Forked]:
-    """Return the fork as a fact. The origin's log is append-only, so each delivery of the start
-    reads the same history.
+    """Return the fork as a fact. The log of the origin only grows, so each delivery of the start
+    message copies the same history.
     """
     assert isinstance(request, dict)
     of: Any = request["of"]

@@ -1,10 +1,10 @@
 """Leases: which worker runs an attempt, until when, and when another worker may take it over.
 
-Two workers can see the same attempt: the queue delivers a message twice, a recovery reads the log
-while the first worker still runs. Running a user's task twice costs money and may charge a card
+Two workers can see the same attempt: the queue delivers a message twice, or a recovery reads the
+log while the first worker still runs. Running a user's task twice costs money and may charge a card
 twice. A lease prevents most of that. It is a field of the attempt in the log:
 
-    owner          the worker's name, one for each delivery
+    owner          the worker's name, a new one for each delivery
     message        the id of the queue message that the worker has
     receive_count  which delivery of that message it is
     until_ms       the end of the lease
@@ -13,7 +13,7 @@ twice. A lease prevents most of that. It is a field of the attempt in the log:
 lease can be simple: it is written together with the event that schedules the attempt, costs no
 write of its own, is never renewed, and is never given back.
 
-`Claims` in `decision_inputs.py` makes the leases of a decision.
+`Claims` in `decision_inputs.py` creates the leases of a decision.
 
 **Its end** is the time-out of the task plus a grace. If a delivery has more attempts than places to
 run them, later attempts begin when earlier ones end, so their leases last longer.
@@ -40,9 +40,10 @@ from holdfast.runtime.messages import replaced_by
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """One receipt of one message. `owner` is random and belongs to this delivery alone.
+    """One delivery of one queue message. `owner` is a random name of this delivery.
 
-    `sent_ms`: when SQS got the message. `is_alone`: no other message dies with this one's worker.
+    `sent_ms`: when SQS received the message. `is_alone`: the worker has only this message, so that
+    a crash does not affect others.
     """
 
     body: Any
@@ -54,8 +55,11 @@ class ReceivedMessage:
 
 
 def is_lost(claim: Lease, delivery: ReceivedMessage, now_ms: int) -> bool:
-    """The claim has lapsed, or its holder had an earlier receipt of this very message, or one of a
-    message that this one replaces: that was not sent before those receipts had run out.
+    """Return True when the owner of the lease can no longer be running the attempt.
+
+    Either the lease has ended. Or its owner had an earlier delivery of this message, or of a
+    message that this one replaces: SQS delivers a message again only after the earlier delivery has
+    run out of time.
     """
     if claim.owner == delivery.owner:
         return False

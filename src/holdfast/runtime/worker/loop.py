@@ -5,19 +5,21 @@ message this module loads the execution's log, decides what follows, appends rec
 and deletes the message at the end. It may crash between any two effects; another delivery then
 continues. Two things make that safe:
 
-* The log is the only truth. A record is stored with one conditional `PutItem`; of two workers that
-  append the same record number one is refused, reloads, and offers its facts again.
+* The log is the only truth. A record is stored with one conditional `PutItem`. Of two workers that
+  append the same record number, one is refused; it reloads and offers its facts again.
 * Everything else (timers, registrations, wakes, rows of the watchdog) follows from the log, so a
   recovery can send it again.
 
-Rules of this file (docs/reference/log.md has them in full; R numbers are the protocol's):
-* R3  What depends on a choice from outside the log starts only after the commit of that choice.
+Rules of this file (R numbers are those of docs/reference/log.md):
+* R3  Work that depends on a choice from outside the log starts only after the choice is committed.
 * R4  A result is committed before anything that follows from it starts.
-* R5  After a lost race results and inbox messages are offered again; plans are made anew.
-* R7  Effects come after the commit that asks for them, the acknowledgement comes last.
-* R9  Past its limit an invocation writes, claims and acknowledges nothing.
+* R5  If another worker commits first, results and inbox messages are offered again; chosen attempts
+  are chosen again.
+* R7  Effects come after the commit that requires them; the acknowledgement comes last.
+* R9  After its deadline an invocation writes, leases and acknowledges nothing.
 * R10 A message is not acknowledged while another worker has a lease under its id.
-* R11 Watched before unguarded: the watch row, then the record that says `Opened`.
+* R11 The watchdog row is written first, then the record with the event `Opened`. After a crash
+  between them, the start message or the row still leads to the execution.
 * R17 An old list entry is removed before the record with the new entry is stored.
 
     load ─ gather facts ─┬─► commit ─► effects ─┬─► run tasks ─► facts ─┐
@@ -34,7 +36,7 @@ Example: one task, then the end.
 A task that takes longer than five seconds (`FIRST_HOLD_MS`) does not delay record 0: an execution
 without a log cannot be stopped or shown.
 
-Beside it: the purpose of the delivery (`delivery.py`), the work that a recovery repeats
+Related modules: the purpose of the delivery (`delivery.py`), the work that a recovery repeats
 (`recovery.py`, R8), facts from outside (`external_facts.py`, R14, R15), and the attempts of this
 delivery (`attempts.py`, `leases.py`).
 """
@@ -93,9 +95,9 @@ from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
 from holdfast.runtime.worker.leases import ReceivedMessage
 
-#: The handler `deliver`: it returns True when the message may be deleted.
+#: A generator that yields effects. It returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
-#: A part of it: it returns None while the delivery has more work.
+#: A part of such a generator. It returns None while the delivery has more work.
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
@@ -113,17 +115,21 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         if delivery.body["k"] == messages.SWEEP:
             return (yield from _sweep(setting, delivery))
+        if delivery.body["k"] == messages.ARCHIVE:
+            return (yield from _archive(setting, delivery))
+        if delivery.body["k"] == messages.REMIND:
+            return (yield from _remind(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
-        # This code must not append to a log that it cannot fold; a worker of the right release
-        # receives the message later.
+        # A newer release has written this log. This code cannot read it, so it must not append to
+        # it. A worker of that release will receive the message later.
         yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
 
 
 def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Serve the queue of a gate. A worker whose code has no such limit leaves the message to newer
-    code.
+    """Let attempts that wait in the queue of a gate (a limit) begin. A worker whose code does not
+    have the limit leaves the message to a worker with newer code.
     """
     body, message = delivery.body, delivery.message_id
     limit = GateId.parse(body["gate"]).limit
@@ -139,10 +145,11 @@ def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Start the due executions of a schedule. A worker without the workflow leaves the message to
-    newer code.
+    """Start the due executions of a schedule. A worker whose code does not have the workflow leaves
+    the message to a worker with newer code.
     """
-    # Most workers never meet a schedule, and its modules lengthen each cold start.
+    # Imported here because most workers never process a schedule: each module that is imported
+    # makes the start of a Lambda function slower.
     from holdfast.runtime.worker import scheduled  # noqa: PLC0415
 
     is_known = yield from scheduled.tick(setting, delivery.body)
@@ -152,21 +159,44 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Work off a page of due rows. A row that is refused stays, and the next sweep reports it."""
+    """Process a page of due rows. A row whose processing fails stays, and the next sweep reports
+    it.
+    """
     from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
 
     yield from sweeper.sweep_page(delivery.body, delivery.owner, setting.formats)
     return True
 
 
+def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Archive a page of ended executions. One that is refused keeps its row."""
+    from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
+
+    yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
+    return True
+
+
+def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Remind of an open question. A stack that publishes no events about questions has none."""
+    wanted, body = setting.question_events, delivery.body
+    if wanted is not None:
+        log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
+        yield from log.load()
+        yield from wanted.remind(log, body)
+    return True
+
+
 @dataclass
 class Processing:
-    """A delivery at work on one execution.
+    """A delivery that is processing one execution.
 
-    `facts`: facts that no decision has used yet. `offered`: the facts of the next commit; after a
-    lost race they are offered again. `run_for`: the state of record 0, if tasks have run before it
-    is committed. `has_twin`: another worker that shares the message has written to the log that was
-    loaded. `unlisted`: the record whose entry is not in the list, although no later record has one.
+    * `facts`: facts that no decision has used yet.
+    * `offered`: the facts of the next commit. If another worker commits first, they are offered
+      again.
+    * `run_for`: the state of record 0, if tasks have run before record 0 is committed.
+    * `has_twin`: another worker that received the same message has written to the loaded log.
+    * `unlisted`: the record whose entry was removed from the list, while no later record has an
+      entry.
     """
 
     setting: WorkerConfig
@@ -187,7 +217,8 @@ class Processing:
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
         tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        self.log = Log(tenant, run, delivery.owner, delivery.message_id, setting.formats)
+        owner, message = delivery.owner, delivery.message_id
+        self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
         self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
 
@@ -198,7 +229,7 @@ class Processing:
 
     @property
     def program(self) -> Program:
-        """Return the program of the fetched definition, parsed at the first use."""
+        """Return the program of the execution's definition, parsed at the first use."""
         if self._program is None:
             self._program = self.setting.programs.program(self._definition)
         return self._program
@@ -209,8 +240,8 @@ class Processing:
         is_done = yield from self._run()
         self.setting.warm_logs.keep(self.log)
         if is_done:
-            # Some attempts' results caused no event, because the execution was stopped: give back
-            # their permits too.
+            # The results of stopped attempts cause no event, so give back the permits of their
+            # attempts here.
             yield from self.attempts.release()
         return is_done
 
@@ -222,7 +253,8 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            # the inbox holds what this message announces; the writer of record 0 reads it
+            # Without a log this message is done. What it announces is in the inbox, and the worker
+            # that writes record 0 reads the inbox.
             return True
         yield from self._look_back()
         if self.state.is_ended:
@@ -232,7 +264,8 @@ class Processing:
                 self.facts = []
             if not self.facts:
                 return (yield from self._leave_ended())
-        elif self.errand.is_renewal:  # only an open execution: an ended log needs no renewal
+        # Only an open execution: the log of an ended one needs no renewal
+        elif self.errand.is_renewal:
             return (yield from self._renew())
         if (yield from recovery.goes_alone(self.errand, self.log)):
             return True
@@ -261,7 +294,9 @@ class Processing:
         yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
 
     def _renew(self) -> Delivers:
-        """Renews the log of an execution in quarantine (R16) without evaluating its definition."""
+        """Write a new snapshot for a quarantined execution (R16), without evaluating its
+        definition.
+        """
         yield from self._fetch(self.state.definition)
         now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
         if now_ms >= limit_ms:
@@ -271,19 +306,24 @@ class Processing:
         return not (yield from self._leave_to_another(now_ms))
 
     def _leave_ended(self) -> Delivers:
-        """Finish an ended execution's follow-ups when this delivery recovers. Otherwise the end's
-        writer still has its message, or the sweeper checks the execution.
+        """Finish the follow-ups of an end when this delivery is a recovery. Otherwise the worker
+        that wrote the end still has its message, or the sweeper will check the execution.
         """
         if self.errand.kind == messages.WAKE_GRANT:
             yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
+        event = self.errand.body.get("event")
+        if event is not None:
+            from holdfast.runtime import kept_events  # noqa: PLC0415  (few events come too late)
+
+            yield from kept_events.keep_after_end(self.log.tenant, self.state, event)
         if self.errand.is_recovering:
             yield from self._repair_search_rows()
             yield from self._leave()
         return True
 
     def _keeps_key(self) -> Generator[Effect, Any, bool]:
-        """Hold the key of a keyed workflow for a retry. Return False when another execution has it:
-        two must not run for one key.
+        """Take the business key of a keyed workflow again for a retry. Return False when another
+        execution has the key now: no two executions of one key may run at the same time.
         """
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
@@ -297,13 +337,15 @@ class Processing:
         return True
 
     def _leave(self) -> NoResult:
-        """Carry out the follow-ups of the end. The key of a keyed workflow comes first: the last
-        follow-up takes the execution out of the sweeper's sight.
+        """Carry out the follow-ups of the end. The key of a keyed workflow is released first,
+        because after the last follow-up the sweeper no longer sees the execution, and could not
+        repair a missing one.
         """
         yield from self.attempts.permits.leave_workflow(self.state)
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
-            # Later: most workflows have no key, and the modules of commands lengthen a cold start.
+            # Imported here because most workflows have no key: each module that is imported makes
+            # the start of a Lambda function slower.
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
             yield from keyed_events.at_end(self.setting.lookup(), self.log)
@@ -344,7 +386,7 @@ class Processing:
         return (yield from self._work()) if over is None else over
 
     def _fork(self, request: Json) -> Delivers:
-        """Begin the log with a copy of another execution's history. The fork's first step runs
+        """Begin the log with a copy of another execution's history. The first step of the fork runs
         after that commit.
         """
         from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
@@ -362,8 +404,8 @@ class Processing:
         return (yield from self._work()) if over is None else over
 
     def _unused(self) -> DecisionInputs:
-        """Return inputs for a decision that is not committed: its random draws do not count for
-        this delivery.
+        """Return inputs for a decision that will not be committed. Its random numbers are not
+        counted, so the real decision gets the same ones.
         """
         return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
 
@@ -380,8 +422,8 @@ class Processing:
                 self.facts[place] = replace(fact, program=program)
 
     def _gather(self) -> NoResult:
-        """Collect the external facts to which the message points; a recovering delivery reads them
-        all.
+        """Collect the external facts that the message announces. A recovering delivery reads all
+        facts.
         """
         tenant, body, kind = self.log.tenant, self.errand.body, self.errand.kind
         now_ms = yield Clock()
@@ -389,8 +431,9 @@ class Processing:
             self.facts += yield from inbox.control_facts(tenant, self.state)
             self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
             if not (yield from follow_ups.has_entry(self.log)):
-                # A worker has crashed between `leave_list` and its record. The pause or migration
-                # of that record may be void by now, so this delivery puts the entry back itself.
+                # A worker crashed after it removed the execution's list entry and before it wrote
+                # the record with the new entry. The pause or migration in that record may no longer
+                # apply, so this delivery restores the entry.
                 self.unlisted = self.state.opened_at
             yield from self._carry_out_again(now_ms)
             if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
@@ -400,8 +443,8 @@ class Processing:
                 tenant, self.state, body["key"], now_ms
             )
         elif kind == messages.GO:
-            # The worker that handed the attempt on may have opened the execution without reading
-            # its inbox.
+            # The worker that handed the attempt on may have written `Opened` without reading the
+            # inbox.
             self.facts += yield from inbox.control_facts(tenant, self.state)
         if kind == messages.WAKE_GRANT:
             self.facts += yield from self.attempts.permits.let_in(body, self.state)
@@ -423,8 +466,9 @@ class Processing:
     def _work(self, pending: Transition | None = None) -> Delivers:
         """Commit the known facts and run the attempts of this delivery, until neither is left.
 
-        `pending` is record 0 before its commit: the first tasks run, and their results join the
-        record. The wait for them is short, because an execution without a log cannot be stopped.
+        `pending` is record 0 before its commit: the first tasks run, and their results become part
+        of the record. The wait for them is short, because an execution without a log cannot be
+        stopped.
         """
         while True:
             now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
@@ -490,8 +534,8 @@ class Processing:
         return advance(program, state, self.offered, moment)
 
     def _has_news(self, state: Execution) -> bool:
-        """Return True when facts need a commit now. The fact that children were stopped waits for
-        another fact, while attempts run.
+        """Return True when the facts need a commit now. While attempts run, the fact that children
+        were stopped waits for another fact, to save a record.
         """
         if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
             is_at_work = self.attempts.begun or self.attempts.mine(pending_commands(state))
@@ -501,12 +545,13 @@ class Processing:
     # -- committing --------------------------------------------------------------------------------
 
     def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
-        """Append the record and do its follow-ups. Return False, without follow-ups, when another
-        writer's record is there.
+        """Append the record and carry out its follow-ups. Return False, without follow-ups, when
+        another worker has written the record with this number.
         """
         before, after = self.log.state, step.state
         is_over, is_opened = after.is_ended, after.is_opened
-        # a redrive has no start message that would come back after a crash
+        # An execution that was redriven has no start message that SQS would deliver again after a
+        # crash.
         is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
@@ -515,8 +560,8 @@ class Processing:
         asked_before = [] if before is None else pending_commands(before)
         carried = carried_out(before, step.events) if is_migrated else asked_before
         new = new_commands(asked, [] if is_redrive or is_resumed else carried)
-        # Open an execution that stops running for now, or has run for long: its start message alone
-        # would not recover it soon.
+        # Write `Opened` for an execution that will wait, or that has run for long. Its start
+        # message alone would lead to it too late after a crash.
         must_open = (not is_over and not is_opened) and (
             is_redrive
             or not (more or self.attempts.mine(asked))
@@ -528,11 +573,11 @@ class Processing:
             yield from watchdog.watch_closely(self.log, now_ms)
         was_aging = self.log.is_aging(now_ms) and not is_over
         if is_resumed:
-            # During the pause the watchdog row may have moved a week ahead; after the resume every
-            # wait is due again.
+            # During a pause the next check of the sweeper may be a week away. After the resume
+            # every wait may be due again, so move the check.
             yield from watchdog.watch(self.log, after, now_ms)
-        # The list shows whether an execution is paused, and its definition and steps. So its entry
-        # moves to the record of the pause, the resume or the migration.
+        # The list shows the pause, the definition and the steps of an execution. So its entry moves
+        # to the record of the pause, the resume or the migration.
         is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
         is_relisted = was_aging or is_moved or (self._is_unlisted() and not is_over)
         is_opening = must_open or is_relisted
@@ -561,12 +606,12 @@ class Processing:
             yield from wait_rows.drop_row(self.log, now_ms)
         self.offered = []
         self.moments.draws = self.races = 0
-        if after.definition != self._definition:  # it goes on as new, or was migrated
+        if after.definition != self._definition:  # It continued as new, or it was migrated
             yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
-        if new and not is_over:  # an ended execution has only the follow-ups of its end
+        if new and not is_over:  # An ended execution has only the follow-ups of its end
             wanted = self.setting.question_events
             done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
             self.facts += yield from done
@@ -574,15 +619,16 @@ class Processing:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
         yield from measuring.committed(before, step)
         if must_open or more:
-            # Read the inbox: a just opened execution may have older messages, and a loop without a
-            # wait (full records) reads its stop nowhere else.
+            # Read the inbox. An execution that was just opened may have older messages, and an
+            # execution that loops without a wait gets a stop only here.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
 
     def _put_search_rows(
         self, known: Execution | None, now_ms: int, *, is_listed: bool
     ) -> NoResult:
-        # Most workflows have no search attributes, and each module lengthens a cold start.
+        # Imported here because most workflows have no search attributes: each module that is
+        # imported makes the start of a Lambda function slower.
         from holdfast.runtime import search_rows  # noqa: PLC0415
 
         yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
@@ -594,8 +640,8 @@ class Processing:
             yield from search_rows.repair(self.log)
 
     def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
-        """Give back the permits of ended attempts and leave their queues, after the record is
-        committed.
+        """Give back the permits of ended attempts, and remove ended attempts from queues. This
+        happens after the commit of the record.
         """
         if self.attempts.permits.held:
             yield from self.attempts.release()
@@ -609,11 +655,11 @@ class Processing:
         return Transition(step.events + more.events, more.state)
 
     def _after_race(self) -> MayDeliver:
-        """Handle a lost race (R5): keep the facts, forget the intentions, and load the log
+        """Handle a refused commit (R5): keep the facts, drop the chosen attempts, and load the log
         again.
 
-        Return None so that the loop continues, without a recursive call: two workers of one
-        execution may race hundreds of times.
+        Return None so that the loop of the caller continues. A recursive call would fail: two
+        workers of one execution may be refused in turn hundreds of times.
         """
         self.races += 1
         if self.races > RACES_MAX:
@@ -624,13 +670,13 @@ class Processing:
         was_fresh = self.log.state is None
         yield from self._load()
         if self.log.state is None:
-            # the put was refused, and the log is empty: TTL or damage; SQS delivers the message
-            # again
+            # The put was refused, but the log is empty: TTL has deleted it, or it is damaged. SQS
+            # delivers the message again.
             return False
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
-            return False  # our tasks ran for another start: drop their results
+            return False  # The tasks ran for another start: drop their results
         yield measuring.conflict(self.state)
-        # Another start of this child may have written record 0, with another definition.
+        # Another start message of this child may have written record 0, with another definition.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
         if self.state.is_ended:
@@ -638,7 +684,7 @@ class Processing:
         if self.errand.is_recovering:
             now_ms = yield Clock()
             if was_fresh:
-                # The worker that opened the execution may have crashed before it read the inbox.
+                # The worker that wrote `Opened` may have crashed before it read the inbox.
                 self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
@@ -647,8 +693,8 @@ class Processing:
     # -- letting go --------------------------------------------------------------------------------
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
-        """Hand the next attempts on to another invocation, because this one has too little time
-        left for them.
+        """Hand the next attempts on to another invocation, because the time left in this one is too
+        short.
         """
         self.facts += self.attempts.hand_on(self.state)
         told = self._decided(self.state, now_ms)
@@ -665,15 +711,14 @@ class Processing:
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
-        # R10: a later delivery of this message may have deleted it, or may still need it.
+        # A later delivery of this message may have deleted the message, or may still need it (R10).
         return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
-        """Return True when another delivery needs the message, although this one has finished
-        (R10).
+        """Return True when another delivery needs the message although this one has finished (R10).
 
-        The message must outlive the other worker's lease. If the other worker received it later,
-        the commands of its last commit may not be carried out yet.
+        The message must exist until the lease of the other worker ends. If the other worker
+        received the message later, the commands of its last commit may not be carried out yet.
         """
         if self.errand.is_overtaken(self.log):
             return True
@@ -694,20 +739,22 @@ class Processing:
         return True
 
     def _is_unlisted(self) -> bool:
-        """Return True when the list lacks the open execution. A lost race leaves it so: this
-        delivery removed the entry, and the other worker's record has none.
+        """Return True when the list lacks the open execution: this delivery has removed the old
+        entry, but another worker committed first, and its record has no new entry.
         """
         state = self.log.state
         return state is not None and state.is_opened and state.opened_at == self.unlisted
 
     def _refresh(self, now_ms: int) -> MayDeliver:
-        """Commit a new snapshot (R16), so that an execution that waits for months outlives TTL and
-        old formats; or a new list entry.
+        """Commit a new snapshot or a new list entry. Without a new snapshot, TTL would delete
+        records of an execution that waits for months, or its records would stay in an old format
+        (R16).
         """
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
 
 
-#: Facts that were decided from the old state; after a lost race they are decided again (R5).
+#: Facts that follow from the state. If another worker commits first, they are computed again from
+#: the new state and not offered again (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)

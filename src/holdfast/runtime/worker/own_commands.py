@@ -1,13 +1,14 @@
-"""The commands that a workflow gives itself: `send`, `start`, and `again`, to go on as new.
+"""The commands that a workflow itself gives: `send`, `start`, `again` (to continue as new) and
+others.
 
-A worker carries them out through the commands of the API, so that an event and an execution are the
-same whoever asked for them.
+A worker carries them out with the same functions as the API. So an event or an execution is the
+same, whether a workflow or a caller of the API asked for it.
 
-A worker may crash after any effect, and the attempt is then carried out again. So the id of the
-event and the name of the execution are made of the execution and the entry: a repeated command
-finds what it has stored, and the event or the execution exists once. The attempt is in the log
-before it is carried out (`Attempts.may_run_first`), because otherwise another definition could give
-the same entry to another command.
+A worker may crash after any effect, and the attempt is then carried out again. The id of the event
+and the name of the execution are therefore made of the execution and the entry number. A repeated
+command finds what it has already stored, so the event or the execution exists once. The attempt is
+committed before it is carried out (`Attempts.may_run_first`). Otherwise another definition might
+give the same entry number to another command.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
-#: The cause of an execution that another workflow has stopped.
+#: The cause that a stopped execution shows when another workflow has stopped it.
 _STOPPED: Final = "a workflow has stopped it"
 _ID_CHARACTERS: Final = 32
 _CHANCE_BYTES: Final = 7
@@ -61,7 +62,8 @@ def _output(
     known: Lookup, state: Execution, tenant: str, attempt: Attempt
 ) -> Generator[Effect, Any, Json]:
     if state.workflow == BULK_WORKFLOW:
-        # Later: few workers meet a bulk operation, and its modules take time to import.
+        # Imported here because few workers process a bulk operation: each module that is imported
+        # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.bulk_pages import carry_out as carry_out_bulk  # noqa: PLC0415
 
         return (yield from carry_out_bulk(known, state, tenant, attempt))
@@ -84,7 +86,7 @@ def _output(
 def _renewed(
     setting: WorkerConfig, log: Log, state: Execution, attempt: Attempt
 ) -> Generator[Effect, Any, Fact]:
-    """Return the newest definition, stored, and the input in the form of its types."""
+    """Store the newest definition. Return it, and the input converted to its types."""
     frame = state.frame_of(attempt.entry)
     if frame is None or frame.owner is not None:
         cause = "only the whole execution goes on as new, not one of its branches"
@@ -103,8 +105,8 @@ def _renewed(
 
 
 def _once(run: str, entry: int) -> tuple[str, bytes]:
-    """Return the name under which the entry's command is stored, the same for each repetition, and
-    bytes for a new id. The id of a deeply nested execution is too long for a name.
+    """Return the name under which the command of the entry is stored, the same for each repetition,
+    and bytes for a new id. The name is a hash when the execution's id is too long for a name.
     """
     place = f"{run}.{entry}"
     digest = hashlib.sha256(place.encode())

@@ -2,14 +2,14 @@
 
 A worker commits a record, then carries out its commands: it starts timers, registers for events,
 starts children, sends wakes. If it crashes between the two, the record is there and the effects are
-missing. No second record says what is missing. None is needed: the pending commands are a function
-of the state (`core/waits.py`), so every worker can compute them from the log.
+missing. No second record says what is missing, and none is needed: the pending commands are a
+function of the state (`core/waits.py`), so every worker can compute them from the log.
 
-Rules of this file (docs/reference/log.md):
+Rules of this file (R numbers are those of docs/reference/log.md):
 * R7 Pending commands are a function of the state, so a recovery knows them.
 * R8 A recovering delivery carries out the commands of its own message's records again. Every other
-  delivery trusts the records of other workers.
-* R11 An execution whose start message still guards it is not sent elsewhere.
+  delivery assumes that the commands in the records of other workers were carried out.
+* R11 An execution that only its start message protects is not sent to another queue.
 
     commit 7 ─┬─ timer ─ register ─ wake ─ ack          the normal case
               └─ crash
@@ -20,8 +20,8 @@ Why only the records of its own message? If each of ten crashed deliveries sent 
 message again, ten copies of each would be in the queue, and each copy could crash again. The
 sweeper's `recover` message is the exception: it asks for everything, once.
 
-Commands may be carried out twice. A timer that fires twice is applied once, a registration is a
-put of the same row, a child's start has the child's own id.
+Commands may be carried out twice. A timer that fires twice is applied once, a second registration
+puts the same row, and a second start of a child has the same id.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ if TYPE_CHECKING:
 
 
 def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
-    """Publishes a beginning or an end again, because its writer may have crashed before (R8).
+    """Publish the begin or the end of an execution again, because the worker that wrote it may have
+    crashed before (R8).
 
-    The writer may have had this message. It may also have had another one that a concurrent
-    delivery deleted before the writer crashed. `source`: the source of the event.
+    That worker had this message. Or it had another message, and a concurrent delivery deleted that
+    message before the crash. `source` is the source of the event on the event bus.
     """
     assert log.state is not None
     errand.notice_twin(log)
@@ -78,7 +79,7 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
         folded = [record for record in own if record.is_folded]
         if folded:
             yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
-        if len(folded) > 1:  # the newest may hold the end, the first the beginning
+        if len(folded) > 1:  # The newest record may hold the end, the first one the begin
             yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
@@ -90,8 +91,8 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
 def carry_out_again(
     errand: Delivery, log: Log, program: Program, now_ms: int, wanted: QuestionEvents | None
 ) -> inbox.FactsResult:
-    """Carry out pending commands again. Return the facts found: ended children, answers that came
-    earlier.
+    """Carry out pending commands again. Return the facts that this finds: ended children, and
+    answers that arrived earlier.
     """
     assert log.state is not None
     state = log.state
@@ -110,9 +111,9 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
     """Return the pending commands that may never have been carried out (R8).
 
     The sweeper's message, and a message whose own records cannot be read, repeat all pending
-    commands. A message that came back repeats those that its own records requested: if it repeated
-    all, every crash would multiply the messages. Other workers repeat the commands of entries that
-    they opened since.
+    commands. A message that SQS delivers again repeats only those that its own records requested:
+    if it repeated all, every crash would multiply the messages. Commands of entries that other
+    workers have opened since are repeated by those workers' messages.
     """
     assert log.state is not None
     places = errand.places(log)
@@ -122,15 +123,15 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
     def is_to_do(command: Command) -> bool:
         if isinstance(command, RunAttempt):
-            # A second wake would run the attempt twice. If the wake is missing, the attempt becomes
-            # overdue, and the next check takes it over.
+            # A second wake would run the attempt twice, so send none without doubt. If the wake is
+            # missing, the attempt becomes overdue, and the next check takes it over.
             return places.is_in_doubt(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
-            return True  # send stops soon: any record may have closed the wait for the child
+            return True  # Stops are sent at once: any record may have ended the wait for the child
         if errand.kind != messages.RECOVER and not places.is_unread:
-            # only the execution's own time-out has no record by entry
+            # Only the time-out of the whole execution has no record by entry number
             return record is None and has_begun
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 
@@ -138,11 +139,11 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
 
 def _sees_to(state: Execution, command: Command, now_ms: int) -> bool:
-    """Return True when the command is due now. This delivery then does it; if it crashes, its
-    message comes back.
+    """Return True when the command is due now, so that this delivery does the work itself. If it
+    crashes, SQS delivers its message again.
 
-    A further wake would multiply the messages of an execution whose worker always crashes: each
-    delivery would send one more, and each dead letter among them one more recovery.
+    It must not send another wake for such work: if the worker of an execution crashes each time,
+    each delivery would send one more message, and the number of messages would grow without bound.
     """
     match command:
         case StartTimer(entry, due_ms):
@@ -169,7 +170,9 @@ def _has_place_for_all(state: Execution) -> bool:
 
 
 def _is_question(state: Execution, entry: int) -> bool:
-    """Return True when the entry waits for a job, which a delivery polls if it has a free place."""
+    """Return True when the entry waits for a job. A delivery polls the job itself if a place is
+    free.
+    """
     frame = state.frame_of(entry)
     waiting = None if frame is None else frame.waiting
     return isinstance(waiting, Awaiting) and waiting.poll_due_ms is not None
@@ -179,12 +182,12 @@ def _is_question(state: Execution, entry: int) -> bool:
 
 
 def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
-    """Reads requests to continue an execution that has ended.
+    """Read requests to continue an ended execution. Return the one to apply, if any.
 
-    Return the redrive that counts, if any. Of several redrives it is the last one before a stop: it
-    answers all of them, and none is left for the next end. The first skip of a step counts before
-    any redrive: it continues the execution as a redrive does, and its result must not be lost.
-    `source`: the source of the event on the bus.
+    Of several redrives the last one before a stop is applied. It stands for all of them, so that
+    none remains for the next end. The first skip of a step takes precedence over a redrive: it
+    continues the execution as well, and its result must not be lost. `source` is the source of the
+    event on the event bus.
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
@@ -201,9 +204,9 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
             break
     if wish is None:
         return []
-    # A crashed worker may have left out this end's follow-ups, which the redriven state no longer
-    # requests. The end's event on the bus may be missing too, while its writer's message is hidden
-    # (R8).
+    # The worker of this end may have crashed before the end's follow-ups, and after the redrive the
+    # state no longer requires them. Carry them out first. As long as that worker's message can
+    # still be delivered, the end's event on the event bus may be missing, too (R8).
     assert log.state.stopped_ms is not None
     hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
     if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
@@ -224,9 +227,9 @@ def _continues(
 
 
 def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
-    """Sends an attempt whose workers crash to the queue where each message has a worker of its own.
+    """Send an attempt whose workers crash to the queue in which each worker gets a single message.
 
-    Return True when the attempt was sent there; this delivery is then finished.
+    Return True when it was sent; this delivery is then finished.
     """
     assert log.state is not None
     running = [
@@ -235,7 +238,7 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
         if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
     ]
     suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
-    # R11: the start message still guards an unopened one
+    # An execution without `Opened` must stay here: only its start message protects it (R11).
     may_go = log.state.is_opened and errand.may_take_over
     if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
         return False
@@ -243,11 +246,11 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
     if not any(errand.has_lost(claim, now_ms) for claim in suspects):
         return False
     counted = messages.replaced_by(errand.body)
-    # Only our message says that these attempts were handed on, so the new message must name their
-    # messages.
+    # Only this message says that these attempts were handed on. The new message must name the
+    # messages of their leases, or no worker could take the attempts over.
     handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
     replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
-    # The added messages are not dead letters, so they must not count as rounds.
+    # These messages did not fail, so they must not count as rounds of a dead letter.
     uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
     delay_seconds = follow_ups.delay_after_wake(errand.body, now_ms)

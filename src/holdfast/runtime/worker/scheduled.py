@@ -1,8 +1,9 @@
-"""A nominal time has come: a worker decides, starts the executions, and stores the progress.
+"""A nominal time of a schedule has come: a worker decides, starts the executions, and stores the
+progress.
 
-The order makes a nominal time happen once. The executions are started before the progress is
-stored, so a crash between the two repeats the decision. The repeated starts have the same names, so
-they find the same executions.
+Each nominal time starts one execution, because of this order: the executions are started before the
+progress is stored. A crash between the two repeats the decision. The repeated starts have the same
+names, so they find the executions that exist.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 from holdfast.core.decision import iso_time
 from holdfast.core.schedules import Decision, decide, execution_name
-from holdfast.errors import HoldfastError, RequestError, is_damage
-from holdfast.limits import SCHEDULE_OPEN_MAX, SCHEDULE_UNKNOWN_MS, START_RESENT_SECONDS_MAX
+from holdfast.errors import RequestError
+from holdfast.limits import SCHEDULE_OPEN_MAX, SCHEDULE_UNKNOWN_MS
 from holdfast.runtime import messages, schedules
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.control import request_control
@@ -26,12 +27,10 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
-_FAILED = frozenset({"FAILED", "TIMED_OUT"})
-
 
 def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
-    """Start what is due. Return False when this worker does not know the workflow: code of another
-    release may. After an hour no code is expected to, and the nominal times are refused.
+    """Start the executions that are due. Return False when the code of this worker does not have
+    the workflow, because code of another release may. After an hour the nominal times are refused.
     """
     tenant, name = str(body["t"]), str(body["schedule"])
     found = yield from schedules.find(tenant, name)
@@ -43,10 +42,10 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
         return False
     due_ms = found.next_due_ms
     if due_ms is not None and now_ms < due_ms == body["due"]:
-        # This host's clock is behind the sweeper's.
+        # The message came early: the clock of this host is behind the sweeper's. Send it again.
         yield Send((Message(messages.schedule(tenant, name, due_ms), delay_until(due_ms, now_ms)),))
     followed = _tracked(found, found.progress.open)
-    running, has_failed = yield from _running(setting, tenant, followed, now_ms)
+    running, has_failed = yield from schedules.running(tenant, followed, now_ms, setting.formats)
     progress = replace(found.progress, open=running)
     if has_failed and found.plan.pauses_on_failure and not progress.is_paused:
         paused = replace(progress, is_paused=True)
@@ -59,7 +58,7 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
         return True
     if decision.stops_others:
         begun = yield from _begun(found, decision)
-        begun, _ = yield from _running(setting, tenant, begun, now_ms)
+        begun, _ = yield from schedules.running(tenant, begun, now_ms, setting.formats)
         for run in dict.fromkeys((*running, *begun)):
             yield from _stop(setting, tenant, run, now_ms)
     progress = yield from _start_all(setting, found, decision)
@@ -68,8 +67,9 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
 
 
 def _store(later: StoredSchedule) -> NoResult:
-    """Store the progress. Another worker, or an operator, may have been first: the starts of this
-    decision are found by their names, and the sweeper sends the next message.
+    """Store the progress. If another worker or an operator has changed the schedule first, this
+    progress is dropped. The next decision then repeats the starts and finds the executions by their
+    names; the sweeper sends the message for it.
     """
     yield Replace(tables.MAIL, schedules.item_of(later), later.rv - 1)
 
@@ -83,7 +83,8 @@ def _start_all(
         try:
             begun.append((yield from _start(setting, found, nominal_ms)))
         except RequestError as error:
-            # The code's types have changed, or a person has taken the name: later times may go.
+            # The types in the code have changed, or a person has used the name. Later nominal times
+            # may still start.
             fault = f"{execution_name(found.name, nominal_ms)}: {error.code}: {error.message}"
             progress = replace(
                 progress,
@@ -96,8 +97,8 @@ def _start_all(
 
 
 def _tracked(found: StoredSchedule, runs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the executions whose end matters to the schedule. A bound: each of them is loaded at
-    each nominal time.
+    """Return the executions whose end the schedule must notice. Their number is bounded, because
+    each is loaded at each nominal time.
     """
     if found.plan.overlap == "allow" and not found.plan.pauses_on_failure:
         return ()
@@ -105,8 +106,8 @@ def _tracked(found: StoredSchedule, runs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _begun(found: StoredSchedule, decision: Decision) -> Generator[Effect, Any, tuple[str, ...]]:
-    """Return the executions of the times that this decision replaces by a later one. A worker that
-    crashed before it stored the progress may have started them.
+    """Return the executions of nominal times that this decision replaces by a later one. A worker
+    that crashed before it stored the progress may have started them.
     """
     begun = list[str]()
     for nominal_ms in decision.replaced:
@@ -127,7 +128,8 @@ def _start(
     if found.plan.time_as:
         data[found.plan.time_as] = iso_time(nominal_ms)
     request = {"workflow": found.plan.workflow, "input": data, "name": name}
-    # Of two workers that start one name, one owns it. The id has to be unlike others, not secret.
+    # Two workers may start the same name; only one becomes the owner of the name. The bytes for the
+    # id must differ from those of other schedules and times, but need not be secret.
     chance = hashlib.sha256(f"{found.tenant}.{found.name}.{nominal_ms}".encode()).digest()[:8]
     wanted, normal = yield from start.of_workflow(known, found.tenant, request, chance)
     try:
@@ -137,31 +139,6 @@ def _start(
             "HF212", f"an execution {name!r} with another input exists", status=409
         ) from None
     return accepted.start.run
-
-
-def _running(
-    setting: WorkerConfig, tenant: str, runs: tuple[str, ...], now_ms: int
-) -> Generator[Effect, Any, tuple[tuple[str, ...], bool]]:
-    """Return which of these executions run still, and whether another one has failed."""
-    running, has_failed = list[str](), False
-    for run in runs:
-        log = Log(tenant, run, "schedule", "", setting.formats)
-        try:
-            yield from log.load()
-        except HoldfastError as error:
-            if not is_damage(error):
-                raise
-            continue
-        if log.state is None:
-            # Its start may still wait. Later the log is absent because TTL has deleted it.
-            age_ms = now_ms - keys.minted_ms(run)
-            is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
-        else:
-            is_running = not log.state.is_ended
-            has_failed |= log.state.status in _FAILED
-        if is_running:
-            running.append(run)
-    return tuple(running), has_failed
 
 
 def _stop(setting: WorkerConfig, tenant: str, run: str, now_ms: int) -> NoResult:

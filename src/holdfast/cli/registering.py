@@ -1,0 +1,59 @@
+"""Commands on workflows as such: `register` a graph at run time; `workflows` lists and draws."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.console import say
+from holdfast.cli.remote import client_of, remote_command
+from holdfast.errors import RequestError
+
+
+def add(commands: Any) -> None:
+    register_parser = remote_command(
+        commands, "register", register, "Register a graph of steps as a workflow."
+    )
+    register_parser.add_argument("file", type=Path, metavar="FILE", help="its JSON document")
+    workflows_parser = remote_command(
+        commands, "workflows", workflows, "List the workflows, or draw one."
+    )
+    workflows_parser.add_argument("workflow", nargs="?", metavar="NAME")
+    workflows_parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="of NAME")
+
+
+def register(arguments: argparse.Namespace) -> int:
+    try:
+        text = arguments.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError("HF282", f"{arguments.file}: {error}") from None
+    told = client_of(arguments).register(text)
+    named = f"{told['workflow']} version {told['version']} ({told['definition'][:12]})"
+    sentence = f"registered {named}" if told["registered"] else f"{named} is registered already"
+    return say(arguments, told, sentence)
+
+
+def workflows(arguments: argparse.Namespace) -> int:
+    client = client_of(arguments)
+    if arguments.workflow is None:
+        if arguments.picture is not None:
+            raise RequestError("HF282", "--picture needs NAME", help="holdfast workflows NAME")
+        found = client.workflows()
+        return say(arguments, {"workflows": found}, _listed(found))
+    told = client.workflow(arguments.workflow)
+    if arguments.picture is not None:
+        arguments.picture.write_text(told["picture"], encoding="utf-8")
+        return say(arguments, told, f"wrote {arguments.picture}")
+    return say(arguments, told, _listed([told]))
+
+
+def _listed(found: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(
+        f"{one['workflow']}  {_origin(one)}  {one['definition'][:12]}" for one in found
+    )
+
+
+def _origin(one: Mapping[str, Any]) -> str:
+    return f"version {one['version']}" if "version" in one else "of the code"

@@ -1,0 +1,70 @@
+"""What is left of a list or dict without one item, with Python's errors where there is none."""
+
+from __future__ import annotations
+
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Block,
+    Conditional,
+    Constant,
+    Flat,
+    FunctionCall,
+    FunctionLiteral,
+    QueryTree,
+    Variable,
+    failure,
+    hold,
+    items_of,
+)
+from holdfast.compiler.types.types import Type, is_list, may_be_list
+
+_PLACE = Variable("_place")
+
+
+def without_place(items: QueryTree, index: QueryTree, element: Type, text: str) -> QueryTree:
+    """The list without the item at `index`, which counts from the end below 0."""
+    at, size = Variable("_at"), FunctionCall("count", (items,))
+    is_from_end = Binary("<", index, Constant(0))
+    wanted: QueryTree = Conditional(is_from_end, Binary("+", index, size), index)
+    if isinstance(index, Constant) and isinstance(index.value, int):
+        wanted = Binary("-", size, Constant(-index.value)) if index.value < 0 else index
+    is_inside = Binary("and", Binary(">=", at, Constant(0)), Binary("<", at, size))
+    rest = Conditional(is_inside, _without(items, at, element), failure(f"IndexError: {text}"))
+    return Block(at.name, wanted, rest)
+
+
+def without_first(items: QueryTree, place: QueryTree, element: Type) -> QueryTree:
+    """The list without the item at a place that is in it."""
+    return hold(place, lambda at: _without(items, at, element), "_at")
+
+
+def _without(items: QueryTree, at: QueryTree, element: Type) -> QueryTree:
+    value, done = Variable("_value"), Variable("_done")
+    is_kept = Binary("!=", _PLACE, at)
+    if not may_be_list(element):
+        keeps = FunctionLiteral((value.name, _PLACE.name), is_kept)
+        return Flat(FunctionCall("filter", (items, keeps)))
+    longer = FunctionCall("append", (done, items_of(value, is_list=is_list(element))))
+    step = FunctionLiteral((done.name, value.name, _PLACE.name), Conditional(is_kept, longer, done))
+    return FunctionCall("reduce", (items, step, ArrayOf(())))
+
+
+def without_key(mapping: QueryTree, key: QueryTree) -> QueryTree:
+    """The dict without the key, if it has it."""
+    is_kept = Binary("!=", Variable("_key"), key)
+    rest = FunctionCall("sift", (mapping, FunctionLiteral(("_value", "_key"), is_kept)))
+    return FunctionCall("merge", (ArrayOf((rest,)),))
+
+
+def without_known_key(mapping: QueryTree, key: QueryTree, text: str) -> QueryTree:
+    """The dict without a key that it must have."""
+    return hold(
+        key,
+        lambda held: Conditional(
+            FunctionCall("exists", (FunctionCall("lookup", (mapping, held)),)),
+            without_key(mapping, held),
+            failure(f"KeyError: {text}"),
+        ),
+        "_wanted",
+    )

@@ -1,0 +1,45 @@
+"""The archive of a stack on one machine: a file for each end of an execution."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.errors import ServiceFault
+from holdfast.runtime.effects import Archived, GetArchive, PutArchive
+
+
+class ArchiveFolder:
+    """`folder` None: the stack has no archive."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def put(self, effect: PutArchive) -> None:
+        """Store the file under its name when it is whole, and on the disk."""
+        assert self._folder is not None
+        path = self._folder / effect.key
+        partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                file.write(effect.data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            raise _fault(path, error) from error
+
+    def get(self, effect: GetArchive) -> Archived | None:
+        if self._folder is None:
+            return None
+        beginning = self._folder / effect.prefix
+        try:
+            found = max(beginning.parent.glob(f"{beginning.name}*.gz"), default=None)
+            return None if found is None else Archived(str(found), found.read_bytes())
+        except OSError as error:
+            raise _fault(beginning, error) from error
+
+
+def _fault(path: Path, error: OSError) -> ServiceFault:
+    return ServiceFault("HF330", f"the archive: {path}: {error.strerror}", retry="later")

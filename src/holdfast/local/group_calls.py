@@ -1,0 +1,32 @@
+"""Tasks of groups on a laptop: the messages of a deployed stack, in the process of `serve`.
+
+An attempt and its result become JSON and are read again, so that a task finds here what it will
+find in the function of its group: its arguments in full, no key for secrets, and the limit of 6 MB.
+The process is the same, because the laptop has one user: its files, its credentials and its network
+are open to every process that `serve` could start.
+"""
+
+from __future__ import annotations
+
+import json
+
+from holdfast.aws.group_function import runs_attempt
+from holdfast.aws.group_tasks import CallsGroup, GroupTasks
+from holdfast.aws.tasks import TaskPerformer
+from holdfast.deployment import Deployment
+
+
+def own_tasks(deployment: Deployment) -> TaskPerformer:
+    if not deployment.groups:
+        return deployment.run_task
+    return GroupTasks(deployment, local_call(deployment)).perform
+
+
+def local_call(deployment: Deployment) -> CallsGroup:
+    run = runs_attempt(deployment)
+
+    def call(group: str, payload: bytes) -> tuple[bool, bytes]:
+        del group
+        return False, json.dumps(run(json.loads(payload))).encode()
+
+    return call

@@ -1,0 +1,154 @@
+"""Statements that change a list, dict or set in place, and take items out of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.differential.drawing import Drawing, Rows
+
+#: The type of what is changed, how it is made, and what may be done with it. `{x}` is its name,
+#: `{v}` another name; holes are those of the expressions.
+_CHANGES: Final = (
+    (
+        "list[int]",
+        ("[<int.>, 2, <int.>]", "list(xs)", "[<list[int]::int>]"),
+        (
+            "{x}.insert(<int.>, <int>)",
+            "{x}.insert(0, <int>)",
+            "{x}.pop()",
+            "{v} = {x}.pop(0)",
+            "{v} = {x}.pop(<int.>) + <int>",
+            "{v} = {x}.pop() - {x}.pop()",
+            "{v} = echo({x}.pop())",
+            "{v} = {x}.pop() if {x} else 0",
+            "{v} = [{x}.pop(0), <int.>][0]",
+            "{x}[0] = {x}.pop()",
+            "{x}.remove(<int.>)",
+            "if <int.> in {x}: {x}.remove({x}[-1])",
+            "{x}.clear()",
+            "{x}.reverse()",
+            "{x}.sort()",
+            "{x}.sort(reverse=True)",
+            "{x}.sort(key=lambda one: (-one, one))",
+            "del {x}[<int.>]",
+            "del {x}[0], {x}[-1]",
+            "{x}.extend([<int>])",
+            "while {x} and {x}.pop(0) > <int.>: {x}.append(<int.>); break",
+            "while {x}: {v} = {x}.pop()",
+        ),
+    ),
+    (
+        "list[list[int]]",
+        ("[[], <list[int]>, [1, 2]]", "list(xss)"),
+        (
+            "{x}.insert(<int.>, <list[int]>)",
+            "{w} = {x}.pop()",
+            "{w} = [*{x}.pop(0), <int>]",
+            "{x}.remove([1, 2])",
+            "{x}.reverse()",
+            "{x}.sort(key=len)",
+            "del {x}[<int.>]",
+        ),
+    ),
+    (
+        "dict[str, int]",
+        ('{{"a": <int>, "k": 2}}', "dict(d)", "{{}}"),
+        (
+            "del {x}[<str.>]",
+            "{x}.pop('a')",
+            "{x}.pop(<str.>, None)",
+            "{v} = {x}.pop(<str.>, <int>)",
+            "{v} = {x}.pop('k') + <int>",
+            "{v} = {x}.setdefault(<str.>, <int>)",
+            "{x}.setdefault('q', <int>)",
+            "{x}.update(<dict[str, int]>)",
+            "{x}.update({{'q': <int>}}, tea=<int>)",
+            "{x} |= <dict[str, int]>",
+            "{x}.clear()",
+        ),
+    ),
+    (
+        "set[int]",
+        ("set()", "{{<int>, 1, <int.>}}", "set(xs)", "{{<list[int]::int>}}"),
+        (
+            "{x}.add(<int>)",
+            "for {w} in <list[int]>: {x}.add({w})",
+            "{x}.discard(<int.>)",
+            "{x}.remove(<int.>)",
+            "{x}.update(<list[int]>)",
+            "{x} |= {{<int>, 2}}",
+            "{x} &= set(<list[int]>)",
+            "{x} -= {{<int>}}",
+            "{x}.clear()",
+            "{v} = len({x} | {{<int>}}) + sum({x} & set(xs))",
+            "{v} = max({x} - {{<int.>}}, default=<int>)",
+            "{v} = 1 if {x} <= {{1, 2, 3}} and {x} != {{<int.>}} else 0",
+            "{v} = 2 if {x} == set(<list[int]>) or <int.> in {x} else 3",
+            "{v} = len({{one % 2 for one in {x} if one > 0}})",
+            "{v} = 1 if {x}.isdisjoint(<list[int]>) or not {x} else 2",
+            "{v} = sum(1 for one in {x} if one in <list[int]>)",
+            "{v} = 1 if {x}.union(xs) > {x} or {x}.issuperset(xs) else 0",
+        ),
+    ),
+    (
+        "set[str]",
+        ("set()", '{{<str>, "a"}}', "set(ss)"),
+        (
+            "{x}.add(<str>)",
+            "{x}.discard(<str.>)",
+            "{x}.remove('a')",
+            "{v} = len(''.join(sorted({x})))",
+            "{v} = 1 if any(one == <str.> for one in {x}) else 0",
+            "{x} = {x} | set(<list[str]>)",
+        ),
+    ),
+    (
+        "set[tuple[int, str]]",
+        ("set()", "{{(<int>, <str>), (1, 'a')}}"),
+        (
+            "{x}.add((<int>, <str>))",
+            "{x}.discard((1, 'a'))",
+            "{x}.remove((<int.>, <str.>))",
+            "{v} = len({x}) if (1, 'a') in {x} else 0",
+            "{x} |= {{(<int.>, <str.>)}}",
+            "{v} = len({x} - {{(1, 'a')}})",
+        ),
+    ),
+    (
+        "dict[str, set[int]]",
+        ("{{}}",),
+        (
+            "{x}.setdefault(<str.>, set()).add(<int>)",
+            "{x}['a'] = set(<list[int]>)",
+            "{v} = len({x}['a'])",
+            "{v} = 1 if <int.> in {x}.get('a', {{1}}) else 0",
+        ),
+    ),
+)
+#: What is left of a set for the statements after it.
+_SORTED: Final = {"set[int]": "list[int]", "set[str]": "list[str]"}
+
+
+class ChangeStatements(Drawing):
+    """A list, dict or set of its own, and several changes of it."""
+
+    def _change(self, _depth: int) -> tuple[Rows, bool]:
+        kind, makers, patterns = self.choices.pick(_CHANGES)
+        name, number, other = (self.expressions.new_name() for _ in range(3))
+        declared = f"{name}: {kind} = {self._drawn(self.choices.pick(makers), name, name, name)}"
+        rows = [declared, f"{number} = 0"]
+        for _ in range(1 + self.choices.below(4)):
+            pattern = self.choices.pick(patterns)
+            self.counts[f"change {kind} {pattern}"] += 1
+            rows.append(self._drawn(pattern, name, number, other))
+        if self.choices.chance(40):
+            rows += [f"for _ in range(2): {self._drawn(patterns[0], name, number, other)}"]
+        left = f"sorted({name})" if kind in _SORTED else name
+        if kind in ("set[tuple[int, str]]", "dict[str, set[int]]"):
+            kind, left = "int", f"len({name})"
+        rows.append(self._assigned("int", number))
+        return [*rows, self._assigned(_SORTED.get(kind, kind), left)], True
+
+    def _drawn(self, pattern: str, name: str, number: str, other: str) -> str:
+        text = pattern.format(x=name, v=number, w=other)
+        return self.expressions.filled(text, 1)

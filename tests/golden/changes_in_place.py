@@ -1,0 +1,51 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import task, workflow
+from tests.golden.shop import Line, Order
+
+
+@task
+def visit(name: str) -> list[str]: ...
+
+
+@workflow
+def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
+    a = set(names, names)
+    for name in known:
+        visit(name)
+    known.add("x")
+    seen: set[str] = set()
+    seen.add(n)
+    seen.add(order.lines[0])
+    seen.discard(n)
+    seen.update([n])
+    seen.update(names, names)
+    seen.pop()
+    parts = seen ^ known
+    same = seen == names
+    return len(seen)
+
+
+@workflow
+def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int:
+    rest = list(names)
+    rest.insert("x")
+    rest.remove(n)
+    rest.sort(len)
+    rest.clear(n)
+    rest.pop("a")
+    del rest["a"]
+    more = [visit(rest.pop()) for name in names]
+    flags = [n > 1]
+    flags.remove(n)
+    left = visit(f"{len(rest)} {rest.pop()}")
+    costs = dict(prices)
+    costs.update(names)
+    costs.pop(n)
+    costs.setdefault(n, 0)
+    del costs[n]
+    order.lines.sort(key=lambda line: line.sku)
+    names.sort()
+    return len(rest)

@@ -1,0 +1,52 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import each, task, workflow
+from tests.golden.shop import Line, Order
+
+
+@task
+def visit(name: str) -> list[str]: ...
+
+
+@workflow
+def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
+    a = set(names)
+    for name in sorted(known):
+        visit(name)
+    known = set(known)
+    known.add("x")
+    seen: set[str] = set()
+    seen.update(names)
+    parts = (seen | known) - (seen & known)
+    same = seen == set(names)
+    one = sorted(seen)[0]
+    seen.remove(one)
+    return len(seen)
+
+
+@workflow
+def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int:
+    rest = list(names)
+    rest.insert(0, "x")
+    rest.remove("x")
+    rest.sort(key=len)
+    rest.clear()
+    rest.pop(0)
+    del rest[0]
+    x = visit(rest.pop())
+    flags = [n > 1]
+    x = len(rest)
+    left = visit(f"{x} {rest.pop()}")
+    costs = dict(prices)
+    pairs = [("a", 1)]
+    costs.update({key: value for key, value in pairs})
+    costs.pop(str(n))
+    costs.setdefault(str(n), 0)
+    del costs[str(n)]
+    own = list(order.lines)
+    own.sort(key=lambda line: line.sku)
+    names = list(names)
+    names.sort()
+    return len(rest)

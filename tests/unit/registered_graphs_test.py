@@ -1,0 +1,198 @@
+"""Graphs that are registered by HTTP at run time: validated, versioned, started, drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Client
+from holdfast.cli import main
+from holdfast.errors import RequestError
+from tests.unit.client_kit import MemoryStack, served
+
+MODULE = "tests.unit.registered_flows"
+#: The document of the project's mission, as it stands.
+ORDER_FULFILLMENT = json.loads(
+    """{"workflow_id": "order_fulfillment", "steps": [
+    {"id": "validate", "type": "service_call", "depends_on": []},
+    {"id": "reserve", "type": "service_call", "depends_on": ["validate"]},
+    {"id": "charge", "type": "service_call", "depends_on": ["reserve"]},
+    {"id": "ship", "type": "service_call", "depends_on": ["charge"]},
+    {"id": "notify", "type": "notification", "depends_on": ["ship"]}]}"""
+)
+SHORTER = {**ORDER_FULFILLMENT, "steps": ORDER_FULFILLMENT["steps"][:2]}
+
+
+@pytest.fixture
+def stack() -> MemoryStack:
+    return MemoryStack(MODULE)
+
+
+def request(stack: MemoryStack, method: str, target: str, body: Any = None) -> tuple[int, Any]:
+    status, answer = stack.carry(method, target, json.dumps(body or {}).encode())
+    return status, json.loads(answer)
+
+
+def test_the_document_runs_as_it_stands(stack: MemoryStack) -> None:
+    status, told = request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    start = {"workflow": "order_fulfillment", "input": {"order": "o1"}, "name": "order-1"}
+    began, _ = request(stack, "POST", "/executions", start)
+    shown = request(stack, "GET", "/executions/order-1")[1]
+
+    assert (status, told["workflow"], told["version"]) == (201, "order_fulfillment", 1)
+    assert (began, shown["status"]) == (201, "SUCCEEDED")
+    assert shown["output"] == "told: shipped charged reserved valid o1"
+
+
+def test_an_equal_document_is_the_same_version(stack: MemoryStack) -> None:
+    first = request(stack, "POST", "/workflows", ORDER_FULFILLMENT)[1]
+    status, again = request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    later = request(stack, "POST", "/workflows", SHORTER)[1]
+
+    assert (status, again) == (200, {**first, "registered": False})
+    assert (later["version"], later["registered"]) == (2, True)
+    assert later["definition"] != first["definition"]
+
+
+def test_a_running_execution_keeps_its_version() -> None:
+    stack = MemoryStack(MODULE, works=False)
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    for number, document in enumerate((SHORTER, SHORTER)):
+        start = {"workflow": "order_fulfillment", "input": {"order": "o"}, "name": f"n{number}"}
+        request(stack, "POST", "/executions", start)
+        request(stack, "POST", "/workflows", document)
+    stack.world.run()
+
+    outputs = [request(stack, "GET", f"/executions/n{n}")[1]["output"] for n in range(2)]
+    assert outputs == ["told: shipped charged reserved valid o", "reserved valid o"]
+
+
+def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: MemoryStack) -> None:
+    document = {
+        "workflow_id": "bad",
+        "steps": [
+            {"id": "validate", "type": "service_call", "depends_on": ["ship"]},
+            {"id": "unknown", "type": "service_call"},
+        ],
+    }
+    status, answer = request(stack, "POST", "/workflows", document)
+    error = answer["error"]
+
+    assert (status, error["code"]) == (400, "HF440")
+    assert [one["code"] for one in error["diagnostics"]] == ["HF056"]
+    assert error["diagnostics"][0]["line"] == 1
+    assert '"unknown" is none of the tasks' in error["message"]
+    assert request(stack, "GET", "/workflows/bad")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({**ORDER_FULFILLMENT, "workflow_id": "of_the_code"}, 409, "HF441"),
+        ({**ORDER_FULFILLMENT, "stepz": []}, 400, "HF219"),
+        ({"workflow_id": "empty", "steps": []}, 400, "HF440"),
+        ({"workflow_id": "no steps"}, 400, "HF440"),
+    ],
+)
+def test_what_is_no_new_graph_is_refused(
+    stack: MemoryStack, body: Any, status: int, code: str
+) -> None:
+    found, answer = request(stack, "POST", "/workflows", body)
+
+    assert (found, answer["error"]["code"]) == (status, code)
+
+
+def test_an_input_that_does_not_fit_the_tasks_is_refused(stack: MemoryStack) -> None:
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    start = {"workflow": "order_fulfillment", "input": {"order": 7}}
+
+    status, answer = request(stack, "POST", "/executions", start)
+
+    assert (status, answer["error"]["code"]) == (400, "HF210")
+
+
+def test_a_graph_is_listed_and_drawn_like_a_workflow_of_the_code(stack: MemoryStack) -> None:
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+
+    rows = request(stack, "GET", "/workflows")[1]["workflows"]
+    shown = request(stack, "GET", "/workflows/order_fulfillment")[1]
+    drawn = request(stack, "GET", "/workflows/of_the_code")[1]
+
+    assert [(row["workflow"], row.get("version")) for row in rows] == [
+        ("of_the_code", None),
+        ("order_fulfillment", 1),
+    ]
+    assert shown["document"] == ORDER_FULFILLMENT
+    assert "notify" in shown["picture"]
+    assert drawn["picture"].startswith("<svg")
+    empty = request(stack, "GET", "/executions?workflow=order_fulfillment")
+    assert empty == (200, {"executions": []})
+
+
+def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) -> None:
+    body = json.dumps(ORDER_FULFILLMENT).encode()
+    status, _ = stack.answer("POST", "/workflows", body, "Bearer acme")
+    start = json.dumps({"workflow": "order_fulfillment", "input": {"order": "o1"}}).encode()
+
+    assert status == 201
+    assert stack.answer("POST", "/executions", start, None)[0] == 404
+    assert stack.answer("POST", "/executions", start, "Bearer acme")[0] == 201
+
+
+def test_kinds_of_steps_of_the_project_are_known(stack: MemoryStack) -> None:
+    document = {"workflow_id": "scored", "steps": [{"id": "score", "type": "rated", "scale": 10}]}
+    request(stack, "POST", "/workflows", document)
+    start = {"workflow": "scored", "input": {"amount": 4}, "name": "s"}
+    request(stack, "POST", "/executions", start)
+
+    assert request(stack, "GET", "/executions/s")[1]["output"] == 40
+
+
+def test_a_graph_whose_task_is_gone_from_the_code_is_not_started() -> None:
+    later = MemoryStack("tests.unit.registered_rest").front.graphs
+
+    with pytest.raises(RequestError, match="no longer fits the graph") as refused:
+        later.normalise_input("default", json.dumps(ORDER_FULFILLMENT), {"order": "o1"})
+    assert (refused.value.code, refused.value.status) == ("HF444", 409)
+
+
+def test_the_client_and_the_command_line_register_and_draw(
+    stack: MemoryStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document, picture = tmp_path / "orders.json", tmp_path / "orders.svg"
+    document.write_text(json.dumps(ORDER_FULFILLMENT))
+    told = Client.of(stack.api).register(SHORTER)
+    with served(stack) as found:
+        url = found.url
+        codes = [
+            main(["register", str(document), "--endpoint", url]),
+            main(["workflows", "--endpoint", url]),
+            main(["workflows", "order_fulfillment", "--picture", str(picture), "--endpoint", url]),
+        ]
+    printed = capsys.readouterr().out
+
+    assert told["version"] == 1
+    assert codes == [0, 0, 0]
+    assert "registered order_fulfillment version 2" in printed
+    assert "of_the_code  of the code" in printed
+    assert picture.read_text().startswith("<svg")
+
+
+def test_the_page_shows_what_the_command_prints(
+    stack: MemoryStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = tmp_path / "order_fulfillment.json"
+    document.write_text(json.dumps(ORDER_FULFILLMENT))
+    with served(stack) as found:
+        assert main(["register", str(document), "--endpoint", found.url]) == 0
+
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "dag.md").read_text()
+    assert capsys.readouterr().out in page
+
+
+def test_the_client_raises_the_refusals(stack: MemoryStack) -> None:
+    with pytest.raises(RequestError, match="HF056"):
+        Client.of(stack.api).register({"workflow_id": "x", "steps": [{"id": "a", "type": "b"}]})
