@@ -1,11 +1,10 @@
-"""The dashboard: the questions of an on-call, one row of widgets for each.
+"""The dashboard. One row of widgets answers each question of an engineer on call:
 
-Is work flowing?                       starts and ends, ends by workflow, queues
-What waits, for what, and how long?    lags, stuck executions, the oldest waits by their kind
-What fails, and with which error?      failures and retries by workflow, task and error
-Which limit binds?                     waits at limits, throttles of the functions
-What does it cost today?               an estimate, durable steps
-What did people and crashes change?    operator actions, lost workers, dead letters
+Is work flowing?                       starts and ends, ends by workflow, queues What waits, for
+what, and how long?    lags, stuck executions, the oldest waits by their kind What fails, and with
+which error?      failures and retries by workflow, task and error Which limit is reached?
+waits at limits, throttles of the functions What does it cost today?               an estimate,
+durable steps What did people and crashes change?    operator actions, crashed workers, dead letters
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _SUM: Final = cloudwatch.Stats.SUM
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parts of a stack that the dashboard shows. `functions` and `log_groups` by the name of
-    the function.
+    """The parts of a stack that the dashboard shows. `functions` and `log_groups` are by the name
+    of the function.
     """
 
     queues: Mapping[str, sqs.IQueue]

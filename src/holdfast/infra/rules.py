@@ -1,4 +1,4 @@
-"""The rules that wake the functions of events and of the sweeper."""
+"""The EventBridge rules that invoke the functions of events and of the sweeper."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def wake_by_events(scope: Construct, handler: HoldfastFunction, messaging: Messa
 
 
 def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_links: bool) -> None:
-    """Send a line of text to the topic when a question of this Holdfast opens. `name` is its own:
-    other stacks of the account use the same bus.
+    """Send a line of text to the topic when a question of this Holdfast opens. `name` identifies
+    this Holdfast: other stacks of the account use the same event bus.
     """
     fields = [events.EventField.from_path(f"$.detail.{key}") for key in ("assignee", "title")]
     end = events.EventField.from_path(f"$.detail.{'link' if has_links else 'question'}")
@@ -62,7 +62,7 @@ def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_l
 
 
 def wake_each_minute(scope: Construct, sweeper: HoldfastFunction, messaging: Messaging) -> None:
-    # A late sweep only queues up behind the next one, so a failed one is not tried again.
+    # Do not retry a failed sweep: it would run late, and the next one does its work.
     sweeper.function.configure_async_invoke(
         retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
     )

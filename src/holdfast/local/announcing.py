@@ -1,4 +1,4 @@
-"""Under `serve`, a question that opens is a line on the terminal, with the link to its form."""
+"""Under `serve`, each question that opens is printed on the terminal, with the link to its form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.runtime.effects import Publish
 
 
 def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
-    """Return a performer that shows an event about a question, and then publishes each event."""
+    """Return a performer that prints an event about a question, and then publishes the event."""
 
     def perform(effect: Publish) -> None:
         if effect.detail_type == resources.QUESTION_DETAIL_TYPE:
@@ -23,7 +23,9 @@ def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
 
 
 def line_of(detail: Mapping[str, Any]) -> str:
-    """Return the line. A title may hold any text: no part of it controls the terminal."""
+    """Return the line. A title may contain any text, so control characters are removed: they could
+    change the terminal.
+    """
     asked = f"question for {detail['assignee']}: {detail['title']}"
     shown = "".join(one if one.isprintable() else " " for one in asked)
     return f"{shown} {detail['link']}"
