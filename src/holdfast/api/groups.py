@@ -8,12 +8,12 @@ from typing import Final
 from holdfast.api.runs_on import Lambda
 from holdfast.errors import WorkflowError
 
-#: The name becomes part of names of resources and of an environment variable's text.
+#: A group's name becomes part of the names of AWS resources and of an environment variable.
 _GROUP: Final = re.compile(r"(?=.{1,20}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
 
 
 def require_group(group: str, task: str, runs_on: Lambda | None) -> None:
-    """Raises WorkflowError: HF421 for what cannot be the name of a group, HF423 for a task that
+    """Raise WorkflowError: HF421 for an invalid name of a group, HF423 for a task with a group that
     runs on an existing function.
     """
     if runs_on is not None:

@@ -1,10 +1,10 @@
-"""Functions that exist already and that the engine calls as tasks: `@task(runs_on=Lambda("arn…"))`.
+"""Existing Lambda functions that the engine calls as tasks: `@task(runs_on=Lambda("arn…"))`.
 
     @task(runs_on=Lambda("arn:aws:lambda:eu-west-1:111122223333:function:weigh"))
     def weigh(parcel: Parcel) -> Weight: ...
 
-The declaration has the types, and no code: its body is `...`, or `raise NotImplementedError` where
-mypy wants a return.
+The declaration has the types, but no code: its body is `...`, or `raise NotImplementedError` if
+mypy requires a return.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EMPTY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """A Lambda function by its ARN, also that of a version or an alias."""
+    """A Lambda function by its ARN, which may also name a version or an alias."""
 
     arn: str
 
@@ -43,9 +43,9 @@ class Lambda:
 
 
 def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:
-    """Return a function with the same signature that refuses calls outside an engine.
+    """Return a function with the same signature that refuses calls outside of an engine.
 
-    Raises WorkflowError HF189 when `function` has code, which would never run.
+    Raises WorkflowError HF189 when `function` has code, because that code would never run.
     """
     name = function.__name__
     if not _is_empty(function):
