@@ -5,7 +5,7 @@ record scheduled the task puts it there. A poll takes the earliest row that is d
 
     load the log: still open?  ─no─►  delete the row, next
           │ yes
-    put `s#<entry>.<attempt>` into the execution's inbox, if absent  ─ there ─►  delete the row, next
+    put `s#<entry>.<attempt>` into its inbox, if absent  ─ there ─►  delete the row, next
           │ stored: this poll has the task
     wake the execution (it notes ActivityStarted), delete the row, answer with token and input
 
