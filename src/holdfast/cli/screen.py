@@ -311,6 +311,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "void_retry" in shown:
+        table.add_row("retry not carried out", shown["void_retry"])
     if "archived" in shown:
         table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
