@@ -120,6 +120,17 @@ def test_sizes_and_log_retention_are_those_that_were_given(shop: Template) -> No
     assert {days[name] for name in days if name.startswith("Other")} == {30}
 
 
+def test_a_machine_may_work_for_its_pool_and_no_more(shop: Template) -> None:
+    [policy] = [
+        one
+        for one in shop.properties("AWS::IAM::Policy").values()
+        if [target_of(role) for role in one["Roles"]] == ["Machine"]
+    ]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "execute-api:Invoke"
+    assert statement["Resource"]["Fn::Join"][1][-1] == "/$default/POST/pools/gpu/*"
+
+
 def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Template) -> None:
     [policy] = [
         one
@@ -241,6 +252,13 @@ def test_a_topic_gets_a_readable_line_for_each_question_of_its_own_stack(shop: T
             '"Question for <detail-assignee>: <detail-title> - its id is <detail-question>"'
         ),
     }
+    reminder = shop.properties("AWS::Events::Rule")["FlowsRemindersRule"]
+    assert reminder["EventPattern"]["detail-type"] == ["Holdfast Question Reminder"]
+    assert reminder["EventPattern"]["detail"] == {"stack": ["Shop-Flows"]}
+    assert reminder["Targets"][0]["InputTransformer"]["InputTemplate"] == (
+        '"Reminder, until <detail-until>, for <detail-assignee>: <detail-title> - '
+        'its id is <detail-question>"'
+    )
     worker = shop.properties("AWS::Lambda::Function")["FlowsWorkerFunctionLambda"]
     assert worker["Environment"]["Variables"][resources.ENV_QUESTION_EVENTS] == "on"
     assert worker["Environment"]["Variables"][resources.ENV_STACK] == "Shop-Flows"

@@ -123,6 +123,8 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     flows.grant_start(website)
     flows.grant_read(website)
     flows.grant_answer(website)
+    machine = iam.Role(stack, "Machine", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    flows.grant_work(machine, "gpu")
     flows.grant_send_event(website)
     flows.metric_failed(period=Duration.minutes(5)).create_alarm(
         stack, "Failed", threshold=3, evaluation_periods=1

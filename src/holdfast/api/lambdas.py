@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -35,8 +35,14 @@ def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
 
 
 def client_context(context: TaskContext) -> dict[str, Any]:
-    """Return the client context with which the engine invokes a function as a task."""
-    return {"custom": {"holdfast": {"context": asdict(context)}}}
+    """Return the client context with which the engine calls a function as a task."""
+    return {"custom": {"holdfast": {"context": context_fields(context)}}}
+
+
+def context_fields(context: TaskContext) -> dict[str, Any]:
+    """Return the context as JSON, from which `TaskContext(**…)` makes it again."""
+    names = [one.name for one in fields(context) if one.name != "is_over"]
+    return {name: getattr(context, name) for name in names}
 
 
 def _context(name: str, context: Any) -> TaskContext:

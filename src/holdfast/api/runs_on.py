@@ -1,18 +1,24 @@
-"""Existing Lambda functions that the engine calls as tasks: `@task(runs_on=Lambda("arn…"))`.
+"""Where a task runs, when it does not run in the engine's own worker.
+
+Functions that exist already, which the engine calls: `@task(runs_on=Lambda("arn…"))`.
 
     @task(runs_on=Lambda("arn:aws:lambda:eu-west-1:111122223333:function:weigh"))
     def weigh(parcel: Parcel) -> Weight: ...
 
-The declaration has the types, but no code: its body is `...`, or `raise NotImplementedError` if
-mypy requires a return.
+The declaration has the types, and no code: its body is `...`, or `raise NotImplementedError` where
+mypy wants a return.
+
+Machines of your own, which poll for work: `@task(runs_on=Worker("gpu"))`. The function has its
+code, and `holdfast worker --pool gpu` runs it there.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.errors import WorkflowError
 
@@ -40,6 +46,44 @@ class Lambda:
                 f"Lambda({self.arn!r}) is not the ARN of a function",
                 help='Lambda("arn:aws:lambda:eu-west-1:111122223333:function:weigh")',
             )
+
+
+_POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The machines that run `holdfast worker --pool POOL`. They poll, so none has an address."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        if not is_pool_name(self.pool):
+            raise WorkflowError(
+                "HF430",
+                f"Worker({self.pool!r:.100}) is not the name of a pool",
+                help='1 to 80 of A-Z a-z 0-9 _ -: Worker("gpu")',
+            )
+
+
+def is_pool_name(name: object) -> bool:
+    return isinstance(name, str) and _POOL_NAME.fullmatch(name) is not None
+
+
+RunsOn: TypeAlias = Lambda | Worker
+
+
+def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_more: bool) -> None:
+    """Refuse limits and a batch for a task of a pool: the engine holds back the attempts that it
+    runs itself, and no poll. Raises WorkflowError HF431.
+    """
+    if isinstance(runs_on, Worker) and has_more:
+        raise WorkflowError(
+            "HF431",
+            f"the task {function.__name__} runs on the pool {runs_on.pool}, and has limits or a "
+            "batch",
+            help="the slots of a pool are its limit: holdfast worker --slots 4",
+        )
 
 
 def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:

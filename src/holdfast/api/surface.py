@@ -148,6 +148,7 @@ def ask(
     assignee: str,
     details: object = None,
     timeout: timedelta | None = None,
+    remind: timedelta | tuple[timedelta, ...] | None = None,
 ) -> T: ...
 @overload
 def ask(
@@ -158,6 +159,7 @@ def ask(
     assignee: str,
     details: object = None,
     timeout: timedelta | None = None,
+    remind: timedelta | tuple[timedelta, ...] | None = None,
 ) -> Any: ...
 def ask(
     title: str,
@@ -167,16 +169,23 @@ def ask(
     assignee: str,
     details: object = None,
     timeout: timedelta | None = None,
+    remind: timedelta | tuple[timedelta, ...] | None = None,
 ) -> Any:
     """Wait for a person's answer. Raises WaitTimeout, and ValueError for a time-out below a second.
 
-    `answer` may be a union, like the payload of `wait_for_event`.
+    `answer` may be a union, as the payload of `wait_for_event`. `remind`: how long before the
+    deadline an open question is announced once more; a tuple for several times.
     """
+    times = (remind,) if isinstance(remind, timedelta) else remind
     answered = _require_harness("ask", title).wait(
         "ask",
         title,
         answer,
-        arguments={"assignee": assignee, "details": details},
+        arguments={
+            "assignee": assignee,
+            "details": details,
+            "remind": times and [_seconds(one) for one in times],
+        },
         timeout_seconds=_seconds(timeout),
     )
     return answered

@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import (
@@ -28,7 +28,7 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Lambda, stand_in
+from holdfast.api.runs_on import Lambda, RunsOn, Worker, require_plain, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -84,6 +84,10 @@ class CompensationFailed(TaskError):  # noqa: N818
 # The context of a running task.
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class TaskContext:
     """The running attempt. `attempt` counts from 1. All attempts of a call have the same
@@ -96,6 +100,15 @@ class TaskContext:
     task: str
     attempt: int
     idempotency_key: str
+    is_over: Callable[[], bool] = field(default=_never, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """True when the engine no longer waits for this attempt: its execution was stopped or went
+        on without it, or its time is up. A long task looks now and then, and returns. Only a
+        worker of a pool and a container learn of it.
+        """
+        return self.is_over()
 
     @property
     def correlation_id(self) -> str:
@@ -125,6 +138,13 @@ def task_context() -> TaskContext:
     return _running.get()
 
 
+class Beats(Protocol):
+    """Takes the signs of life of one attempt."""
+
+    def beat(self) -> None:
+        """Record a heartbeat. Raises HeartbeatMissed when the attempt must end."""
+
+
 class Pulse:
     """The heartbeats of one attempt. They must come at least every `seconds`."""
 
@@ -146,14 +166,15 @@ class Pulse:
             raise HeartbeatMissed(f"{silence}, and a heartbeat is due every {self._seconds:.0f}")
 
 
-_pulse: ContextVar[Pulse | None] = ContextVar("pulse", default=None)
+_pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 
 
 def heartbeat() -> None:
     """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
-    Raises HeartbeatMissed when the last heartbeat is too old: the attempt has failed, and its retry
-    may already wait. In any other task, and outside of an engine, it does nothing.
+    Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
+    retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
+    other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()
     if pulse is not None:
@@ -166,7 +187,7 @@ def is_in_engine() -> bool:
 
 
 @contextlib.contextmanager
-def running_task(context: TaskContext, pulse: Pulse | None = None) -> Iterator[None]:
+def running_task(context: TaskContext, pulse: Beats | None = None) -> Iterator[None]:
     token, beating = _running.set(context), _pulse.set(pulse)
     try:
         yield
@@ -196,9 +217,9 @@ class Retry:
             raise _bad_retry("max_attempts", self.max_attempts, "1 or more; 1 means no retry")
         if self.backoff < 1:
             raise _bad_retry("backoff", self.backoff, "1.0 or more")
-        for field, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
+        for setting, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
             if delay is not None and (delay.microseconds or delay < timedelta(seconds=1)):
-                raise _bad_retry(field, delay, "whole seconds, at least one")
+                raise _bad_retry(setting, delay, "whole seconds, at least one")
 
 
 def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
@@ -255,12 +276,13 @@ class Task(_Declared[P, R]):
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
         renamed: str | None = None,
-        runs_on: Lambda | None = None,
+        runs_on: RunsOn | None = None,
         group: str | None = None,
     ) -> None:
         self.runs_on = runs_on
-        if runs_on is not None:
+        if isinstance(runs_on, Lambda):
             function = stand_in(function, runs_on)
+        require_plain(function, runs_on, has_more=bool(limits) or batch is not None)
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
         self.batch = batch
@@ -508,6 +530,17 @@ def task(
 @overload
 def task(
     *,
+    runs_on: Worker,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    heartbeat: timedelta | None = None,
+    idempotent: bool = False,
+    renamed: str | None = None,
+) -> MakesTask: ...
+@overload
+def task(
+    *,
     batch: Batch,
     name: str | None = None,
     retry: Retry | None = None,
@@ -528,20 +561,19 @@ def task(
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
     renamed: str | None = None,
-    runs_on: Lambda | None = None,
+    runs_on: RunsOn | None = None,
     group: str | None = None,
 ) -> Any:
     """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
     retried.
 
-    * `limits`: all of them must let an attempt begin.
-    * `batch`: the function gets a list of the items of many executions and returns a list of
-      results.
-    * `idempotent`: running it twice has the same effect as running it once. `holdfast check` then
-      reports nothing about its retries.
-    * `renamed`: the name that the task had before, for `holdfast migrate`.
-    * `runs_on`: an existing function that the engine calls; the declaration has types and no code.
-    * `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
+    `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
+    of many executions and returns a list of their results. `idempotent` declares that running it
+    twice is the same as running it once; `holdfast check` then has nothing to say about its
+    retries. `renamed`: the name that the task had before, for `holdfast migrate`.
+    `runs_on`: an existing Lambda function, whose declaration has types and no code; or a pool of
+    workers.
+    `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(
         Task,

@@ -136,8 +136,9 @@ TaskKind: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True)
 class TaskState:
     """A Task state. `target` depends on the kind: the function's name or its ARN, the service's
-    action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN, or the called
-    "workflow:<name>"; for other kinds it is empty. `credentials` gives {"RoleArn": …}.
+    action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN or
+    "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty.
+    `credentials` gives {"RoleArn": …}.
     """
 
     name: str

@@ -23,6 +23,8 @@ _OURS: Final[Mapping[str, TaskKind]] = {
 }
 #: The prefix of the target of a Task that calls a workflow: `workflow:ship_order`.
 CHILD_WORKFLOW: Final = "workflow:"
+#: The prefix of the Resource, and of the target, of a Task that a worker of a pool runs.
+POOL: Final = "holdfast:pool:"
 #: The target of a Task that sends an event. The prefix `_START` is that of a Task which starts a
 #: workflow without waiting for it: `start:dispatch`.
 SEND: Final = "send"
@@ -169,6 +171,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
+        case "pool" if target:
+            return Resource("activity", text, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
         case "send" | "again" | "reply" | "stop" if not target:

@@ -15,12 +15,14 @@ from typing import Any
 
 from holdfast.api.boundary import Misfit
 from holdfast.api.lambdas import client_context
+from holdfast.api.runs_on import Lambda
 from holdfast.api.tasks import InvalidArguments, InvalidResult, Task
 from holdfast.aws.tasks import Elsewhere, TaskPerformer
-from holdfast.deployment import Deployment, context_of
+from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.runtime.storage.json_values import plain_text
+from holdfast.task_runs import context_of
 
 
 def elsewhere_of(deployment: Deployment) -> Elsewhere:
@@ -35,7 +37,7 @@ def elsewhere_of(deployment: Deployment) -> Elsewhere:
 
 def _run(task: Task[..., Any], effect: RunTask, call: TaskPerformer) -> TaskResult:
     """Call the Lambda function of `task`, and return its result or its error."""
-    assert task.runs_on is not None
+    assert isinstance(task.runs_on, Lambda)
     try:
         event = task.boundary.normalise_arguments(effect.arguments)
     except Misfit as misfit:

@@ -15,7 +15,7 @@ import base64
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import parse_qsl
 
 from holdfast.aws import protocol
@@ -96,6 +96,11 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /questions/{id}/claim": ((), ("by",)),
     "POST /questions/{id}/release": ((), ("by",)),
     "POST /questions/{id}/delegate": ((), ("to", "by")),
+    "GET /pools": ((), ()),
+    "POST /pools/{name}/announce": ((), ("worker", "tasks", "slots", "busy", "since")),
+    "POST /pools/{name}/poll": ((), ("worker", "tasks")),
+    "POST /pools/{name}/heartbeat": ((), ("token",)),
+    "POST /pools/{name}/answer": ((), ("token", "result")),
     "GET /doctor": (("execution", "after"), ()),
     "POST /doctor": ((), ("execution", "after")),
     "GET /workflows": ((), ()),
@@ -404,6 +409,35 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.post("/questions/<identifier>/delegate")
     def delegate_question(identifier: str) -> Any:
         return act_on_question(identifier, "delegate")
+
+    @app.get("/pools")
+    def pools() -> Any:
+        return answer(lambda: front.pools(tenant()), "GET /pools")
+
+    def act_in_pool(name: str, action: Literal["announce", "poll", "heartbeat", "answer"]) -> Any:
+        from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
+
+        # The operations of a pool name no ARN.
+        service = protocol.service_of(host, (tenant(), "", ""))
+        route = f"POST /pools/{{name}}/{action}"
+        act = pools.ACTIONS[action]
+        return answer(lambda: act(service, name, body(route), os.urandom(16)), route)
+
+    @app.post("/pools/<name>/announce")
+    def announce_in_pool(name: str) -> Any:
+        return act_in_pool(name, "announce")
+
+    @app.post("/pools/<name>/poll")
+    def poll_pool(name: str) -> Any:
+        return act_in_pool(name, "poll")
+
+    @app.post("/pools/<name>/heartbeat")
+    def beat_in_pool(name: str) -> Any:
+        return act_in_pool(name, "heartbeat")
+
+    @app.post("/pools/<name>/answer")
+    def answer_in_pool(name: str) -> Any:
+        return act_in_pool(name, "answer")
 
     @app.get("/doctor")
     def doctor() -> Any:

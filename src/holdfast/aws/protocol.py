@@ -24,6 +24,7 @@ from holdfast.runtime.storage.json_values import parse_json
 
 if TYPE_CHECKING:
     from holdfast.stepfunctions.api import StatesApi
+    from holdfast.stepfunctions.catalogue import Service
 
 TARGET_HEADER: Final = "x-amz-target"
 TARGET_PREFIX: Final = "AWSStepFunctions"
@@ -131,13 +132,19 @@ def _answer(
 
 def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> StatesApi:
     from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
+
+    return StatesApi(service_of(host, place, caller))
+
+
+def service_of(host: Host, place: tuple[str, str, str], caller: str | None = None) -> Service:
+    """Return the view of one tenant; `place` is the tenant, the region and the account."""
     from holdfast.stepfunctions.arns import ArnRegion  # noqa: PLC0415
     from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
 
     tenant, region, account = place
     where = ArnRegion(region, account, PARTITION)
     front = host.front
-    service = Service(
+    return Service(
         front.programs,
         front.keys,
         tenant,
@@ -147,7 +154,6 @@ def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> 
         front.types,
         caller,
     )
-    return StatesApi(service)
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:

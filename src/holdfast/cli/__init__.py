@@ -36,6 +36,7 @@ from holdfast.cli import (
     starting,
     telling,
     watching,
+    working,
 )
 from holdfast.cli.console import FINE, INTERRUPTED, NEGATIVE, WRONG_USAGE, harmless
 from holdfast.cli.parsing import Parser
@@ -52,6 +53,7 @@ _COMMANDS: Final = (
     creating,
     authoring,
     local,
+    working,
     registering,
     starting,
     schedules,

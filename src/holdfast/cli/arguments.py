@@ -18,6 +18,7 @@ MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
 #: The form of a number for `--rate`.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
+SLOTS_MAX: Final = 100
 _SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
 
@@ -34,6 +35,13 @@ def rate(text: str) -> float:
     if unit not in seconds or not _NUMBER.fullmatch(count):
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate: write 5/s, 300/min or 1000/h")
     return float(count) / seconds[unit]
+
+
+def slots(text: str) -> int:
+    """Return the number of tasks that one worker runs at once."""
+    if not text.isdecimal() or not 1 <= int(text) <= SLOTS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {SLOTS_MAX}")
+    return int(text)
 
 
 def span(text: str) -> timedelta:

@@ -154,6 +154,24 @@ def put_findings(rows: Sequence[JsonRow], now: datetime, *, is_repaired: bool) -
         put(title, *(Text(f"  {line}") for line in lines), Text(""), is_wrapped=False)
 
 
+def pools(rows: Sequence[JsonRow], now: datetime) -> Table:
+    """One line for each worker, and one for a pool without workers."""
+    table = plain_table(
+        "pool", "waiting", "oldest", "worker", "busy", "seen", "since", right=("waiting", "busy")
+    )
+    for row in map(harmless, rows):
+        oldest = ago(row["oldest"], now) if "oldest" in row else ""
+        pool = (row["pool"], str(row["waiting"]), oldest)
+        for worker in row["workers"]:
+            busy = f"{worker['busy']} of {worker['slots']}"
+            times = ago(worker["seen"], now), ago(worker["since"], now)
+            table.add_row(*pool, worker["worker"], busy, *times)
+            pool = ("", "", "")
+        if not row["workers"]:
+            table.add_row(*pool, Text("none is there", "red"), "", "", "")
+    return table
+
+
 def limits(rows: Sequence[JsonRow], now: datetime) -> Table:
     table = plain_table(
         "limit",
@@ -293,6 +311,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "void_retry" in shown:
+        table.add_row("retry not carried out", shown["void_retry"])
     if "archived" in shown:
         table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
@@ -346,6 +366,9 @@ def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "reason", str(wait["reason"])
     if "since" in wait:
         yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    for label in ("begun", "heartbeat"):
+        if label in wait:
+            yield label, f"{moment(wait[label])}, {ago(wait[label], now)}"
     for label in ("until", "retry_at"):
         if label in wait:
             left = duration(_span(now, wait[label]))
@@ -374,6 +397,10 @@ def _waits_for(wait: JsonRow) -> str:
             return f"the resume of {wait['scope']}, paused{by} since {since}: {wait['reason']}"
         case "paused":
             return f"its turn after the pause of {wait['scope']}"
+        case "pool":
+            where = f"a worker of the pool {wait['pool']}"
+            task = f"task {wait['task']}, attempt {wait['attempt']}"
+            return f"{task}, on {wait['worker']}" if "worker" in wait else f"{where} for {task}"
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":

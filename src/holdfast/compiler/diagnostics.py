@@ -52,6 +52,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF051": "text of a value that Python and JSONata write differently",
         "HF052": "a duration that is not whole seconds",
         "HF053": "an event or a question that is not declared plainly",
+        "HF411": "a reminder of a question that cannot come",
         "HF055": "steps of a graph that wait for each other",
         "HF056": "a step or task of a graph that does not exist, or is there twice",
         "HF057": "a graph that is not written in its form",
@@ -83,7 +84,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
-        "HF187": "a secret for a task that runs on a function of its own",
+        "HF187": "a secret for a task that runs outside of the engine",
     }
 )
 

@@ -242,6 +242,12 @@ class Holdfast(Construct):
             *("POST /answers", "POST /questions/*"),
         )
 
+    def grant_work(self, grantee: iam.IGrantable, pool: str) -> iam.Grant:
+        """Allow a machine to work for a pool: to poll for its tasks, and to tell their ends. The
+        machine needs no right to the tables, queues and keys of the stack.
+        """
+        return self._grant_routes(grantee, f"POST /pools/{pool}/*")
+
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow the grantee to send events to waiting executions: on the event bus and, with IAM,
         through the API.

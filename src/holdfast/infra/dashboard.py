@@ -1,10 +1,11 @@
 """The dashboard. One row of widgets answers each question of an engineer on call:
 
-Is work flowing?                       starts and ends, ends by workflow, queues What waits, for
-what, and how long?    lags, stuck executions, the oldest waits by their kind What fails, and with
-which error?      failures and retries by workflow, task and error Which limit is reached?
-waits at limits, throttles of the functions What does it cost today?               an estimate,
-durable steps What did people and crashes change?    operator actions, crashed workers, dead letters
+Is work flowing?                       starts and ends, ends by workflow, queues
+What waits, for what, and how long?    lags, the oldest waits, open executions by workflow and wait
+What fails, and with which error?      failures and retries by workflow, task and error
+Which limit binds?                     waits at limits, throttles of the functions
+What does it cost today?               an estimate, durable steps
+What did people and crashes change?    operator actions, lost workers, dead letters
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Dashboard(Construct):
             self._lags(),
             self._sweep_log("Oldest waits that were checked", log_queries.WAITS),
             self._work_log("Longest lags by workflow (seconds)", log_queries.LAGS),
+            self._sweep_log("Open executions by workflow and wait", log_queries.OPEN),
         )
         self._row(
             "What fails, and with which error?",

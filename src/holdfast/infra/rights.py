@@ -92,6 +92,8 @@ class Rights:
     def of_sweeper(self) -> list[iam.PolicyStatement]:
         storage, messaging = self.storage, self.messaging
         return [
+            # To count the open executions for the dashboard.
+            allow("dynamodb:Query", on=[storage.list_arn]),
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:Query",

@@ -1,4 +1,6 @@
-"""Under `serve`, each question that opens is printed on the terminal, with the link to its form."""
+"""Under `serve`, a question that opens and each reminder are a line on the terminal, with the link
+to the form.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
     """Return a performer that prints an event about a question, and then publishes the event."""
 
     def perform(effect: Publish) -> None:
-        if effect.detail_type == resources.QUESTION_DETAIL_TYPE:
+        if effect.source == resources.QUESTION_SOURCE:
             sys.stderr.write(f"{line_of(effect.detail)}\n")
             sys.stderr.flush()
         publish(effect)
@@ -23,9 +25,8 @@ def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
 
 
 def line_of(detail: Mapping[str, Any]) -> str:
-    """Return the line. A title may contain any text, so control characters are removed: they could
-    change the terminal.
-    """
-    asked = f"question for {detail['assignee']}: {detail['title']}"
+    """Return the line. A title may hold any text: no part of it controls the terminal."""
+    what = f"reminder, until {detail['until']}," if "reminder" in detail else "question"
+    asked = f"{what} for {detail['assignee']}: {detail['title']}"
     shown = "".join(one if one.isprintable() else " " for one in asked)
     return f"{shown} {detail['link']}"

@@ -23,7 +23,7 @@ def own_tasks(deployment: Deployment) -> TaskPerformer:
 
 
 def local_call(deployment: Deployment) -> CallsGroup:
-    run = runs_attempt(deployment)
+    run = runs_attempt(deployment.registry)
 
     def call(group: str, payload: bytes) -> tuple[bool, bytes]:
         del group

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from shlex import quote
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -39,6 +40,11 @@ _TAKEN: Final = frozenset(
 )
 
 
+#: The folder of a project in which the wheel of Holdfast lies.
+_VENDOR: Final = "vendor"
+_INIT: Final = "`uvx --from holdfast-0.1.0-py3-none-any.whl holdfast init shop`"
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
     """The files that were written, and those that already existed and were not changed."""
@@ -50,20 +56,24 @@ class Created:
 def create(folder: Path, template: str) -> Created:
     """Write the files of a project into `folder`, which may exist. No file is overwritten.
 
-    Raises RequestError: HF298 for a folder whose name no package can have, HF299 when a file cannot
-    be written.
+    Raises RequestError: HF295, HF296 without a file of Holdfast, HF298 for a name that no package
+    can have, HF299 when it cannot be written.
     """
     written: list[Path] = []
     skipped: list[Path] = []
+    name, found = folder.resolve().name, origin()
+    files = {path: text.encode() for path, text in _texts(name, template, found).items()}
     try:
-        for name, text in _texts(folder.resolve().name, template).items():
+        if found.wheel is not None:
+            files[found.source["path"]] = found.wheel.read_bytes()
+        for name, content in files.items():
             path = folder / name
             if path.exists():
                 skipped.append(path)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
+            with path.open("xb") as file:
+                file.write(content)
             written.append(path)
     except OSError as error:
         raise RequestError(
@@ -77,17 +87,18 @@ def create(folder: Path, template: str) -> Created:
 def additions(folder: Path, template: str) -> str:
     """Return the commands and lines that must be added to a `pyproject.toml` that already existed.
 
-    Raises RequestError HF271 for a file that cannot be read.
+    Raises RequestError HF271 for one that cannot be read; HF295, HF296.
     """
     module = f"{_package(folder.resolve().name)}.{template}"
     modules = list(dict.fromkeys([*modules_of(folder), module]))
     return (
-        f'  uv add "{_requirement()}" && uv add --dev "holdfast[infra,local,testing]" pytest\n'
+        f"  uv add {quote(origin().added)} && "
+        'uv add --dev "holdfast[infra,local,testing]" pytest\n'
         f"  [tool.holdfast]\n  modules = {json.dumps(modules)}"
     )
 
 
-def _texts(name: str, template: str) -> dict[str, str]:
+def _texts(name: str, template: str, found: Origin) -> dict[str, str]:
     package = _package(name)
     values = {
         "name": package.replace("_", "-"),
@@ -95,7 +106,7 @@ def _texts(name: str, template: str) -> dict[str, str]:
         "Stack": "".join(part.capitalize() for part in package.split("_")),
         "template": template,
         "holdfast": _requirement(),
-        "source": _source(),
+        "source": found.setting,
         "start": _STARTS[template],
     }
     project, own = _FILES / "project", _FILES / template
@@ -141,16 +152,56 @@ def _requirement() -> str:
     return f"holdfast>={importlib.metadata.version('holdfast')}"
 
 
-def _source() -> str:
-    """Return the line that tells uv where Holdfast was installed from, if that is a file: a package
-    index may not have it.
+# -- where Holdfast comes from ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What Holdfast was installed from. `source`: uv's setting for it. `added`: what `uv add` takes
+    instead. `wheel`: a wheel on this machine, which the project gets a copy of. `checkout`: a
+    folder of this machine.
+    """
+
+    source: Mapping[str, str]
+    added: str
+    wheel: Path | None = None
+    checkout: Path | None = None
+
+    @property
+    def setting(self) -> str:
+        """The lines of `pyproject.toml`: uv must not look for the name in an index."""
+        values = (f"{key} = {json.dumps(one)}" for key, one in self.source.items())
+        return f"\n[tool.uv.sources]\nholdfast = {{ {', '.join(values)} }}\n"
+
+
+def origin() -> Origin:
+    """Return what this Holdfast was installed from.
+
+    Raises RequestError HF295 when it came from an index: no index is known to have it, and the name
+    belongs to another project on PyPI. HF296 when the wheel is gone.
     """
     text = importlib.metadata.distribution("holdfast").read_text("direct_url.json")
     if text is None:
-        return ""
+        raise RequestError(
+            "HF295",
+            "this Holdfast was not installed from a file, and on PyPI another project has its name",
+            help=f"give the wheel: {_INIT}",
+        )
     found = json.loads(text)
-    address = urlsplit(found["url"])
+    url, address = found["url"], urlsplit(found["url"])
+    if "vcs_info" in found:
+        commit = found["vcs_info"]["commit_id"]
+        return Origin({"git": url, "rev": commit}, f"git+{url}@{commit}")
     if address.scheme != "file":
-        return ""
-    path = json.dumps(url2pathname(address.path), ensure_ascii=False)
-    return f"\n[tool.uv.sources]\nholdfast = {{ path = {path} }}\n"
+        return Origin({"url": url}, f"holdfast @ {url}")
+    path = Path(url2pathname(address.path))
+    if not path.exists():
+        raise RequestError(
+            "HF296",
+            f"{path}, which Holdfast was installed from, is no longer there",
+            help=f"give the wheel again: {_INIT}",
+        )
+    if path.is_dir():
+        return Origin({"path": str(path)}, str(path), checkout=path)
+    copy = f"{_VENDOR}/{path.name}"
+    return Origin({"path": copy}, copy, wheel=path)

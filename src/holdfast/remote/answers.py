@@ -45,7 +45,9 @@ class Description(TypedDict):
     published: NotRequired[Json]
     attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
-    #: The key of its object in the archive, for an execution whose records have expired.
+    #: Why workers did not carry out an accepted retry of a keyed execution.
+    void_retry: NotRequired[str]
+    #: The place of its object in the archive, for an execution whose records have expired.
     archived: NotRequired[str]
     parent: NotRequired[str]
     retries: NotRequired[int]

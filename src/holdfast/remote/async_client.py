@@ -149,6 +149,7 @@ class AsyncClient:
     change_limit = awaited(operations.change_limit)
     format = awaited(operations.format)
     ask_format = awaited(operations.ask_format)
+    pools = awaited(operations.pools)
     doctor = awaited(operations.doctor)
     clock_lead = awaited(operations.clock_lead)
     advance = awaited(operations.advance)

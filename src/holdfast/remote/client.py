@@ -151,6 +151,7 @@ class Client:
     change_limit = blocking(operations.change_limit)
     format = blocking(operations.format)
     ask_format = blocking(operations.ask_format)
+    pools = blocking(operations.pools)
     doctor = blocking(operations.doctor)
     clock_lead = blocking(operations.clock_lead)
     advance = blocking(operations.advance)

@@ -6,6 +6,7 @@ Nothing is sent before the first call, so a client may be created while a module
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -69,6 +70,11 @@ def _sign_with(url: str, token: Token | None, *, iam: bool) -> Sign:
         return bearer(token)
     gateway = _GATEWAY.fullmatch(urlsplit(url).hostname or "")
     return _Signer(gateway[1] if gateway else None) if iam else unsigned
+
+
+def is_gateway(url: str) -> bool:
+    """Return True for an address of API Gateway, whose default authoriser is IAM's."""
+    return _GATEWAY.fullmatch(urlsplit(url).hostname or "") is not None
 
 
 def _serving_url() -> str:
@@ -180,7 +186,11 @@ class _StackApi:
         found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name
         sign: Sign = _Signer(region) if self._token is None else bearer(self._token)
-        return over_http(_require_url(_api_url(found, self._name)), sign)
+        # An emulator's API has a host name that only the emulator routes by, or one of AWS's hosts.
+        emulator = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
+        authorities = os.environ.get("AWS_CA_BUNDLE")
+        url = _require_url(_api_url(found, self._name))
+        return over_http(url, sign, server=emulator, authorities=authorities)
 
 
 def _api_url(outputs: Mapping[str, str], name: str) -> str:

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
+#: The code of an answer that no API of Holdfast has given.
+NO_API: Final = "HF272"
+
 
 class NotFound(RequestError):  # noqa: N818
     """No execution, workflow, limit or event has that name."""
@@ -100,7 +103,7 @@ def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFaul
         said = f": {said}" if said else ", which is no answer of Holdfast"
         # A 404 from another server says nothing about an execution.
         kind = kind if kind is Forbidden else RequestError
-        return kind("HF272", f"{where} answered with HTTP status {status}{said}")
+        return kind(NO_API, f"{where} answered with HTTP status {status}{said}")
     code, message = str(error["code"]), str(error["message"])
     if status >= 500:
         return ServiceFault(code, message)

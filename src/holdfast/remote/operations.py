@@ -671,6 +671,11 @@ def ask_format(number: int) -> Operation[Json]:
     return (yield from _post("/format", {"format": number}))
 
 
+def pools() -> Operation[list[Json]]:
+    """Return the pools with their workers and the number of tasks that wait."""
+    return list((yield from _get("/pools"))["pools"])
+
+
 def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[list[Json]]:
     """Return all findings, page by page. `execution`: only the findings about that execution."""
     asked = {"execution": execution}

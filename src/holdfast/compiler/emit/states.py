@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
+from holdfast.api.runs_on import Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
+from holdfast.asl.resources import POOL
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.expressions.query import (
@@ -30,6 +32,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
+from holdfast.limits import POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
 from holdfast.service_models import action_of
 
 STATES: Final = Variable("states")
@@ -82,6 +85,30 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
         state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = [_retrier(machine, task.retry)]
+    return _elsewhere(task, state) if isinstance(task.runs_on, Worker) else state
+
+
+#: A worker of a pool that misses its heartbeats is lost, and its attempt is made again, as the
+#: attempt of a lost worker of the engine is: also for a task without a retry rule.
+_RETRY_OF_LOST: Final[Mapping[str, Any]] = {
+    "ErrorEquals": [error_names.HEARTBEAT_TIMEOUT],
+    "IntervalSeconds": 1,
+    "MaxAttempts": TAKEOVERS_MAX,
+    "BackoffRate": 1,
+}
+
+
+def _elsewhere(task: Task[..., Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a task that another process runs. Without a heartbeat of its own, the
+    process sends the task's heartbeats.
+    """
+    given = {"task": task.name, "arguments": state["Arguments"]}
+    if task.heartbeat is not None:
+        given["beats"] = True
+    elif task.timeout is None or task.timeout.total_seconds() > POOL_HEARTBEAT_SECONDS:
+        state["HeartbeatSeconds"] = POOL_HEARTBEAT_SECONDS
+    state["Arguments"] = given
+    state["Retry"] = [dict(_RETRY_OF_LOST), *state.get("Retry", ())]
     return state
 
 
@@ -95,6 +122,8 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
             return f"arn:aws:states:::{HTTP_TARGET}"
         case _:
             machine.note_task(task)
+            if isinstance(task.runs_on, Worker):
+                return f"{POOL}{task.runs_on.pool}"
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 

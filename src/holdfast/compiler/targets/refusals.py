@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl.resources import POOL
 from holdfast.asl.validation.validate import diagnose
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.compiler.diagnostics import Diagnostic
@@ -25,6 +26,7 @@ _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
 _REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
+_ON_LAMBDA: Final = "@task(runs_on=Lambda(…)), an existing function; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
@@ -147,6 +149,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         if state.get("Resource") == "holdfast:reply":
             yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
+        if str(state.get("Resource", "")).startswith(POOL):
+            yield refuse(name, "Step Functions has no pools of workers", _ON_LAMBDA)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])

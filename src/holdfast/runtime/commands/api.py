@@ -24,6 +24,7 @@ from holdfast.runtime.commands import (
     kept,
     limits,
     pause,
+    pools,
     priority,
     queries,
     questions,
@@ -232,6 +233,9 @@ class Front:
 
     def executions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return queries.executions(self.known, tenant, request)
+
+    def pools(self, tenant: str) -> JsonResult:
+        return pools.pools(self.known, tenant)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> JsonResult:
         return queries.report(self.known, tenant, request, is_repairing=is_repairing)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import started_by
+from holdfast.asl.resources import POOL, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -158,6 +158,11 @@ def _awaited(
     if awaiting.kind == "event":
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
+    if awaiting.target.startswith(POOL):
+        # `entry` leads to the worker, which `pools.with_workers` adds.
+        pool = {"pool": awaiting.target.removeprefix(POOL), "task": awaiting.text("task")}
+        place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
+        return {"kind": "pool", **pool, **place, "begun": awaiting.is_begun, **until}
     asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
     if awaiting.kind == "ask":
         asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)

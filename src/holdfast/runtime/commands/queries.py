@@ -15,7 +15,7 @@ from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
-from holdfast.runtime.commands import archived, limits, presentation
+from holdfast.runtime.commands import archived, keyed, limits, pools, presentation
 from holdfast.runtime.commands.fork import forks_of
 from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
@@ -25,6 +25,7 @@ from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, Page, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.maintenance.diagnostics import Diagnosed, Repair, Symptom
 from holdfast.runtime.storage.histories import Forwards
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.waiting_list import read_waiting_page, with_present_waits
@@ -41,6 +42,7 @@ def describe(
     read which executions began as copies of it, with one more query.
 
     An execution that TTL has deleted is read from the archive; `archived` then says where it is.
+    `void_retry` says why workers did not carry out an accepted retry of a keyed execution.
     `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
     traceback of the newest failed attempt, if the records since the last snapshot have one.
     """
@@ -72,8 +74,12 @@ def describe(
     failure = presentation.last_failure(log.records)
     if failure is not None and log.state.status != "SUCCEEDED":
         shown["last_failure"] = hidden(failure)
+    if log.state.is_ended and log.state.status != "SUCCEEDED" and "keyed" in definition.source_map:
+        void = yield from keyed.void_retry(tenant, log.state)
+        shown |= {} if void is None else {"void_retry": void}
     if "waits" in shown:
-        shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
+        waits = yield from pools.with_workers(tenant, log.run, shown["waits"])
+        shown["waits"] = yield from limits.with_places(known, log.state, waits)
     forks = (yield from forks_of(tenant, log.run)) if with_forks else []
     if forks:
         shown["forks"] = forks
@@ -243,7 +249,11 @@ def report(
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")
-        return (yield from doctor.report(tenant, after, is_repairing=is_repairing))
+        told = yield from doctor.report(tenant, after, is_repairing=is_repairing)
+        if after is not None:
+            return told
+        waiting = yield from pools.unserved(known, tenant)
+        return {**told, "findings": [*map(_of_pool, waiting), *told["findings"]]}
     run = yield from known.find_run(tenant, str(identifier))
     if run is None:
         raise no_execution(str(identifier))
@@ -254,3 +264,20 @@ def report(
             tenant, str(identifier)
         )  # Raises RequestError for an id that was never accepted
     return answer
+
+
+def _of_pool(waiting: pools.Unserved) -> dict[str, Any]:
+    """Return the finding for the longest wait in a pool."""
+    return doctor.shown(
+        Diagnosed(
+            run=waiting.run,
+            reason=Symptom.POOL_UNSERVED.name,
+            says=f"{Symptom.POOL_UNSERVED}: {waiting.task}, pool {waiting.pool}",
+            since_ms=waiting.since_ms,
+            repair=Repair.NONE,
+            name=waiting.name,
+            workflow=waiting.workflow,
+            state=waiting.state,
+            advice=f"holdfast worker --pool {waiting.pool}; `holdfast pools` lists the workers",
+        )
+    )
