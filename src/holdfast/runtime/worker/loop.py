@@ -332,7 +332,8 @@ class Processing:
             known, tenant = self.setting.lookup(), self.log.tenant
             try:
                 yield from keyed.continue_with_key(known, tenant, self.state)
-            except RequestError:
+            except RequestError as refused:
+                yield from keyed.note_void_retry(tenant, self.state, refused)
                 return False
         return True
 
