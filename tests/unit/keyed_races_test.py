@@ -8,11 +8,11 @@ import pytest
 
 from holdfast import Client
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
-from holdfast.runtime.effects import Effect, Put, QueueName, RunTask, Update
+from holdfast.runtime.effects import Effect, Put, PutIfAbsent, QueueName, RunTask, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast_simulator.services import WORK_QUEUES
-from holdfast_simulator.world import Killed
+from holdfast_simulator.world import Killed, no_faults
 from tests.builders import CHANCE
 from tests.unit import keyed_flows
 from tests.unit.client_kit import MemoryStack
@@ -166,6 +166,14 @@ def test_a_late_retry_is_void_when_another_execution_has_the_key(
     pass_time(stack, 1_000)
     found = {one["execution"]: one["status"] for one in client.list(workflow="account")}
     assert found == {run: "ABORTED", other: "RUNNING"}
+    told = client.describe(run)["void_retry"]
+    assert told == f"[HF561] execution {other} runs for the key 'c1' of account"
+    client.stop(other)
+    pass_time(stack, 1_000)
+    client.retry(run)
+    pass_time(stack, 1_000)
+    client.stop(run)
+    assert "void_retry" not in client.describe(run)
 
 
 def test_a_retried_execution_keeps_the_rows_of_its_key(stack: MemoryStack, client: Client) -> None:
@@ -183,9 +191,32 @@ def test_a_retried_execution_keeps_the_rows_of_its_key(stack: MemoryStack, clien
     assert has_ttl() == [True, True]
     stack.works = False
     client.retry(run)
-    assert has_ttl() == [False, True]
+    assert has_ttl() == [True, True]  # the retry may never be carried out
     pass_time(stack, 1_000)
     assert has_ttl() == [False, False]
+
+
+def test_a_second_request_of_a_retry_gives_a_continued_execution_no_end(
+    stack: MemoryStack, client: Client
+) -> None:
+    """It comes between the worker's hold of the key and the record of the retry."""
+    run = client.event("move", "c1", 1)["execution"]
+    client.stop(run)
+
+    def ask_again(_world: Any, effect: Effect, at: str) -> None:
+        if at == "before" and isinstance(effect, PutIfAbsent) and run in repr(effect.item["pk"]):
+            stack.world.hook, stack.works = no_faults, False
+            client.retry(run)
+
+    stack.works = False
+    client.retry(run)
+    stack.world.hook = ask_again
+    pass_time(stack, 1_000)
+    assert stack.world.hook is no_faults
+    assert client.describe(run)["status"] == "RUNNING"
+    slot = (keys.slot("default", "account", "c1"), keys.ONLY)
+    [row] = [i for i in stack.world.services.items(tables.MAIL) if (i["pk"], i["sk"]) == slot]
+    assert "ttl" not in row
 
 
 # -- starts ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POLL
+from holdfast.asl.resources import POLL, POOL
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -235,7 +235,10 @@ def _is_flow(edge: GraphEdge) -> bool:
 
 def task_of(state: StateJson) -> str:
     """Return the name of the function that a Task calls; "" for another state."""
-    return named_task(str(state.get("Resource", "")))[1]
+    resource = str(state.get("Resource", ""))
+    if resource.startswith(POOL):
+        return str(state["Arguments"]["task"])
+    return named_task(resource)[1]
 
 
 def named_task(resource: str) -> tuple[str, str]:

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import JoinQueue
+from holdfast.core.run_ids import TIME_CHARACTERS, digits
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,
@@ -300,20 +301,19 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
     put: dict[str, str | int] = {"cu": choice.cursor}
     where = [_same("n", gate.count)]
     grants: list[Grant] = []
-    for number, waiter in enumerate(choice.waiters):
+    for waiter in choice.waiters:
         held = gate.permits.get(waiter.permit_id)
-        if held is not None and waiter.permit_id not in dead:
-            # The permit is still valid: a dispenser crashed before it sent the wake, or the attempt
-            # has put its row again. Send the wake.
-            grants.append(Grant(waiter, held.owner, now_ms))
-            continue
-        if waiter.permit_id in dead:
-            # The new permit replaces an expired one of the same attempt: count its place once
-            dead.remove(waiter.permit_id)
-            where.append(_same(UNTIL + waiter.permit_id, gate.permits[waiter.permit_id].until_ms))
-        else:
+        own = _permit_for(waiter, owner, now_ms)
+        if held is None:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
-        own = _permit_for(waiter, f"{owner}.{number}", now_ms)
+        else:
+            # The new permit replaces the one that is there: count its place once
+            where.append(_same(UNTIL + waiter.permit_id, held.until_ms))
+            where.append(Condition(OWNER + waiter.permit_id, "=", held.owner))
+            if waiter.permit_id in dead:
+                dead.remove(waiter.permit_id)
+            else:
+                own = _again(held, own)
         put[UNTIL + waiter.permit_id] = own.until_ms
         put[OWNER + waiter.permit_id] = own.owner
         grants.append(Grant(waiter, own.owner, now_ms))
@@ -332,10 +332,27 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
 
 
 def _permit_for(waiter: Waiter, owner: str, now_ms: int) -> Permit:
+    """Return a new permit. Its owner ends with the time at which this wait began: the next try of
+    an attempt that was refused has the same attempt number, and waits anew.
+    """
     if waiter.attempt == 0:
         return Permit(gates.NEVER_MS, waiter.tenant)
     run_seconds = waiter.run_seconds or CLAIM_SECONDS_DEFAULT
-    return Permit(now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS, owner)
+    until_ms = now_ms + GATE_HANDOVER_MS + run_seconds * 1_000 + CLAIM_GRACE_MS
+    return Permit(until_ms, f"{owner}.{digits(waiter.since_ms, TIME_CHARACTERS)}")
+
+
+def _again(held: Permit, own: Permit) -> Permit:
+    """Return the permit for a row whose attempt has one.
+
+    A dispenser has granted it to this wait before, and crashed or has not deleted the row yet. A
+    wake with that owner may be under way, so the owner stays, and the permit lasts as long as a new
+    one. Else it is the permit of the try before this wait. Its worker may be frozen, and must not
+    give back the permit of this try: it gets a new owner.
+    """
+    is_of_this_wait = held.owner.rpartition(".")[2] == own.owner.rpartition(".")[2]
+    owner = held.owner if is_of_this_wait else own.owner
+    return Permit(max(held.until_ms, own.until_ms), owner)
 
 
 def _within(due_ms: int, now_ms: int) -> int:
