@@ -18,12 +18,13 @@ from holdfast.api.limits import (
     per_second,
 )
 from holdfast.api.requests import Request
-from holdfast.api.runs_on import Lambda
+from holdfast.api.runs_on import Lambda, Worker
 from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     CompensationFailed,
+    GroupFailed,
     HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
@@ -81,6 +82,7 @@ __all__ = [
     "CompensationFailed",
     "Dag",
     "ExecutionFailed",
+    "GroupFailed",
     "Handle",
     "HeartbeatMissed",
     "InvalidArguments",
@@ -105,6 +107,7 @@ __all__ = [
     "Trip",
     "Undo",
     "WaitTimeout",
+    "Worker",
     "Workflow",
     "again",
     "ask",

@@ -22,6 +22,8 @@ BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
 SQS_DELAY_SECONDS_MAX: Final = 900
 SQS_BATCH_ENTRIES_MAX: Final = 10
 SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
+#: Lambda takes and returns 6 MiB in a synchronous call.
+GROUP_PAYLOAD_BYTES_MAX: Final = 6_000_000
 BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
@@ -63,6 +65,8 @@ LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before i
 HIDDEN_SECONDS_MAX: Final = 11 * 3_600  # SQS hides a message for at most 12 hours from its receipt
 READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
+#: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
+POOL_HEARTBEAT_SECONDS: Final = 60
 CLAIM_GRACE_MS: Final = 5_000
 # a retry that runs this long after its due time takes a lease; before OVERDUE_SECONDS
 CLAIM_LATE_MS: Final = 30_000
@@ -104,6 +108,9 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
+QUESTION_REMINDERS_MAX: Final = 10  # our choice: of one question
+# During a pause with frozen timers a due reminder waits for so long, then again.
+REMINDER_FROZEN_SECONDS: Final = 3_600
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16
@@ -116,6 +123,8 @@ SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # rows of a page: one that the sweeper itself works off in each shard
 SWEEP_PAGES_MAX: Final = 60  # further pages of a shard, for workers; a minute later come the rest
+OPEN_COUNT_MINUTES: Final = 5  # the sweeper counts open executions for the dashboard so often
+OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
 STARTS_SWEEP_PAGE: Final = 100  # rows of starts after which the sweeper stores its place
 STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
 STARTS_SWEEP_MS: Final = 15_000  # after so long a shard's other rows of starts wait for a minute

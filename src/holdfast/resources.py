@@ -48,7 +48,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction:
-    """One Lambda function. `module` is the package under functions/ that holds `handler`."""
+    """One Lambda function. `module` is the package under functions/ that holds `handler`.
+
+    `reserved_concurrency` 0: none is reserved, and the account's limit alone bounds it.
+    """
 
     name: str
     module: str
@@ -163,6 +166,8 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # "off": state machines of the API have no limit of 256 KiB on their data.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
+# The functions of the groups of tasks, as `payments=arn:…,mail=arn:…` (API and workers).
+ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
@@ -203,12 +208,14 @@ METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
 METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 # The longest wait among the resting executions that the sweeper has checked in this minute.
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
-# These three are fields of log lines and no metrics of CloudWatch's.
+# How many executions of a workflow are open with one kind of wait, counted by the sweeper.
+METRIC_OPEN: Final = "OpenExecutions"
+# These four are fields of log lines and no metrics of CloudWatch's.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
-    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS}
+    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN}
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 
@@ -221,6 +228,8 @@ FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}
 # `runtime/question_events.py` makes.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
+#: The event at the time of a reminder, if the question is still open.
+QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (
@@ -265,6 +274,11 @@ ROUTES: Final = (
     "POST /questions/{id}/claim",
     "POST /questions/{id}/release",
     "POST /questions/{id}/delegate",
+    "GET /pools",
+    "POST /pools/{name}/announce",
+    "POST /pools/{name}/poll",
+    "POST /pools/{name}/heartbeat",
+    "POST /pools/{name}/answer",
     "GET /doctor",
     "POST /doctor",
     "GET /workflows",

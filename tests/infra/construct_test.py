@@ -78,12 +78,13 @@ def functions(shop: Template, holdfast: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_each_function_has_the_environment_because_each_imports_the_modules(
+def test_each_function_of_the_engine_has_the_environment_because_it_imports_the_modules(
     shop: Template,
 ) -> None:
     made = functions(shop, "Flows")
-    assert len(made) == len(resources.FUNCTIONS)
-    for function in made.values():
+    engine = [function for name, function in made.items() if not name.startswith("Group")]
+    assert len(engine) == len(resources.FUNCTIONS)
+    for function in engine:
         variables = function["Environment"]["Variables"]
         assert variables["STAGE"] == "test"
         assert target_of(variables["CARD_SERVICE"]) == "CardService"
@@ -117,6 +118,17 @@ def test_sizes_and_log_retention_are_those_that_were_given(shop: Template) -> No
     days = {name: group["RetentionInDays"] for name, group in groups.items()}
     assert {days[name] for name in days if name.startswith("Flows")} == {90}
     assert {days[name] for name in days if name.startswith("Other")} == {30}
+
+
+def test_a_machine_may_work_for_its_pool_and_no_more(shop: Template) -> None:
+    [policy] = [
+        one
+        for one in shop.properties("AWS::IAM::Policy").values()
+        if [target_of(role) for role in one["Roles"]] == ["Machine"]
+    ]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "execute-api:Invoke"
+    assert statement["Resource"]["Fn::Join"][1][-1] == "/$default/POST/pools/gpu/*"
 
 
 def test_a_website_may_start_see_answer_and_send_events_and_no_more(shop: Template) -> None:
@@ -240,6 +252,13 @@ def test_a_topic_gets_a_readable_line_for_each_question_of_its_own_stack(shop: T
             '"Question for <detail-assignee>: <detail-title> - its id is <detail-question>"'
         ),
     }
+    reminder = shop.properties("AWS::Events::Rule")["FlowsRemindersRule"]
+    assert reminder["EventPattern"]["detail-type"] == ["Holdfast Question Reminder"]
+    assert reminder["EventPattern"]["detail"] == {"stack": ["Shop-Flows"]}
+    assert reminder["Targets"][0]["InputTransformer"]["InputTemplate"] == (
+        '"Reminder, until <detail-until>, for <detail-assignee>: <detail-title> - '
+        'its id is <detail-question>"'
+    )
     worker = shop.properties("AWS::Lambda::Function")["FlowsWorkerFunctionLambda"]
     assert worker["Environment"]["Variables"][resources.ENV_QUESTION_EVENTS] == "on"
     assert worker["Environment"]["Variables"][resources.ENV_STACK] == "Shop-Flows"

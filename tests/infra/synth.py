@@ -24,7 +24,8 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
-from holdfast.infra import AlarmBounds, Holdfast, JwtIssuer, Size
+from holdfast.infra import AlarmBounds, Group, Holdfast, JwtIssuer, Size
+from holdfast.infra.groups import FoundGroup
 from holdfast.infra.settings import Settings
 from holdfast.infra.sizes import read_sizes
 from infra.stack import HoldfastStack
@@ -66,7 +67,8 @@ def main(asset: str, directory: str) -> None:
         )
     app.synth()
     synthesise_shop(Path(asset), f"{directory}/own")
-    synthesise_page(f"{directory}/page")
+    synthesise_page("reference/construct.md", f"{directory}/page")
+    synthesise_page("how-to/groups.md", f"{directory}/groups")
 
 
 def synthesise_shop(asset: Path, directory: str) -> None:
@@ -81,6 +83,16 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         environment={"STAGE": "test"},
         secrets={"CARD_SERVICE": secretsmanager.Secret(stack, "CardService")},
         functions={"worker": Size(memory_mb=1_024, concurrency=20)},
+        groups={
+            "payments": Group(
+                memory_mb=256,
+                timeout_seconds=60,
+                concurrency=4,
+                environment={"BANK": "live"},
+                secrets={"BANK_KEY": secretsmanager.Secret(stack, "BankKey")},
+            ),
+            "mail": Group(),
+        },
         layers=[lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER_ARN)],
         vpc=ec2.Vpc.from_vpc_attributes(
             stack,
@@ -104,12 +116,15 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     key = kms.Key(stack, "ReceiptsKey")
     s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)
     secretsmanager.Secret(stack, "Bank", encryption_key=key).grant_read(flows.tasks)
+    s3.Bucket(stack, "Ledger").grant_read(flows.group("payments"))
     database = ec2.SecurityGroup.from_security_group_id(stack, "Database", "sg-0a1b2c3d")
     database.connections.allow_from(flows.tasks, ec2.Port.tcp(5432))
     website = iam.Role(stack, "Website", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     flows.grant_start(website)
     flows.grant_read(website)
     flows.grant_answer(website)
+    machine = iam.Role(stack, "Machine", assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"))
+    flows.grant_work(machine, "gpu")
     flows.grant_send_event(website)
     flows.metric_failed(period=Duration.minutes(5)).create_alarm(
         stack, "Failed", threshold=3, evaluation_periods=1
@@ -123,14 +138,17 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     app.synth()
 
 
-def synthesise_page(directory: str) -> None:
-    """Make the stack that docs/reference/construct.md shows."""
-    page = (ROOT / "docs" / "reference" / "construct.md").read_text(encoding="utf-8")
-    [program, *_] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+def synthesise_page(name: str, directory: str) -> None:
+    """Make the stack that a page of docs/ shows."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    program = next(one for one in programs if "class ShopStack" in one)
+    groups = {"payments": FoundGroup(("shop.checkout",))} if "groups=" in program else {}
     namespace: dict[str, Any] = {}
     app = App(outdir=directory)
     with (
         patch("holdfast.infra.construct.compile_workflows", return_value=[]),
+        patch("holdfast.infra.construct.find_groups", return_value=groups),
         patch("holdfast.infra.construct.build_asset", side_effect=_stand_in),
     ):
         exec(program, namespace)

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast import Client, cost, limits
+from holdfast.aws.group_tasks import GroupTasks
+from holdfast.deployment import Deployment
+from holdfast.local.group_calls import local_call
 from holdfast.runtime.effects import Delete, Put, TaskFailed, TaskSucceeded
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage.keys import due_shard
-from tests.builders import Machine, Shop, ask, call, chain, machine, wait_for
+from holdfast_simulator.world import SimulatorWorld
+from tests.builders import CHANCE, KEYS, Machine, Shop, ask, call, chain, machine, wait_for
 from tests.unit import conversation_flows, keyed_flows
-from tests.unit.client_kit import MemoryStack
+from tests.unit.client_kit import MemoryStack, _compile
+from tests.unit.dsl_kit import loaded
 from tests.unit.keyed_test import ADD, CHECKOUT
 
 DAY = 86_400
@@ -365,10 +373,11 @@ def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path(
     assert sum(reads for _, reads, _ in found) <= 0.6 * sum(writes for writes, _, _ in found)
 
 
-def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:
+@pytest.mark.parametrize("parked", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_sweep_over_parked_executions_reads_the_one_that_is_overdue(parked: int) -> None:
     """In each shard: one query for due rows. For the overdue one: its log, and its inbox."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 20 * DAY, "End": True}}))
-    for number in range(10_000):
+    for number in range(parked):
         shop.world.call(
             shop.front.start(shop.tenant, {"workflow": "flow"}, number.to_bytes(8, "big"))
         )
@@ -389,3 +398,48 @@ def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overd
 
     assert reads.pop(due_shard(str(row["run"]))) <= 3
     assert set(reads.values()) == {1}
+
+
+STEPS = """
+from __future__ import annotations
+
+from holdfast import task, workflow
+
+
+@task{options}
+def add(n: int) -> int:
+    return n + 1
+
+
+@workflow
+def count(n: int) -> int:
+    while n < 10:
+        n = add(n)
+    return n
+"""
+
+
+@pytest.mark.parametrize(("options", "calls"), [("", 0), ('(group="sums")', 10)])
+def test_a_step_in_a_group_costs_one_call_of_its_function_and_nothing_of_the_engine(
+    tmp_path: Path, options: str, calls: int
+) -> None:
+    with loaded(tmp_path, STEPS.replace("{options}", options)) as module:
+        deployment = Deployment.from_modules([module.__name__], _compile)
+        function, sent = local_call(deployment), []
+
+        def call(group: str, payload: bytes) -> tuple[bool, bytes]:
+            sent.append(payload)
+            return function(group, payload)
+
+        programs = deployment.programs()
+        perform = GroupTasks(deployment, call).perform
+        world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), perform)
+        front = deployment.front(programs, KEYS)
+        world.call(front.start("default", {"workflow": "count", "input": {"n": 0}}, CHANCE))
+        world.run()
+
+    usage = world.services.usage
+    assert len(sent) == calls
+    assert max(map(len, sent), default=0) < 400
+    assert usage.write_units == 13  # ten records, the definition, the row of the start, the listing
+    assert (usage.read_units, usage.sqs_send_requests, usage.sqs_deliveries) == (1, 1, 1)

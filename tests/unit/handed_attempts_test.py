@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import NewerFormatError, RequestError
+from holdfast.errors import HoldfastError, NewerFormatError, RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.effects import OwnResult, RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.handed_attempts import (
     HandedAttempt,
-    OwnResult,
     attempt_message,
     read_attempt,
     read_result,
@@ -70,11 +69,10 @@ def test_the_texts_of_a_result_are_cut_to_what_the_log_takes() -> None:
 
 @pytest.mark.parametrize("answer", [None, [], "ok", {}, {"f": 1}, {"f": 1, "failed": "no"}])
 def test_another_value_is_no_result_and_no_attempt(answer: object) -> None:
-    with pytest.raises(RequestError) as refused:
-        read_result(answer, "charge")
-    assert refused.value.code == "HF420"
-    with pytest.raises(RequestError):
-        read_attempt(answer)
+    for read in (lambda: read_result(answer, "charge"), lambda: read_attempt(answer)):
+        with pytest.raises(HoldfastError) as refused:
+            read()
+        assert refused.value.code == "HF420"
 
 
 def test_an_output_that_cannot_be_stored_is_refused() -> None:

@@ -2,14 +2,14 @@
 
     handler = lambda_handler(charge)
 
-The import is light: pydantic comes with the first call.
+The import is quick: pydantic is imported at the first call.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
@@ -19,11 +19,12 @@ LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
-    """Return `handler(event, context)`: the event holds the arguments by name; returns the result.
+    """Return `handler(event, context)`. The event has the arguments by name; the handler returns
+    the result.
 
     Raises the task's own errors, InvalidArguments and InvalidResult: the state machine sees the
-    class's name as the error. For a caller other than a compiled definition,
-    `task_context()` has the request for its execution.
+    name of the class as the error. If another caller than a compiled definition invokes the
+    function, the execution in `task_context()` is the id of the Lambda request.
     """
 
     def handler(event: Mapping[str, Any], context: Any) -> Any:
@@ -35,7 +36,13 @@ def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
 
 def client_context(context: TaskContext) -> dict[str, Any]:
     """Return the client context with which the engine calls a function as a task."""
-    return {"custom": {"holdfast": {"context": asdict(context)}}}
+    return {"custom": {"holdfast": {"context": context_fields(context)}}}
+
+
+def context_fields(context: TaskContext) -> dict[str, Any]:
+    """Return the context as JSON, from which `TaskContext(**…)` makes it again."""
+    names = [one.name for one in fields(context) if one.name != "is_over"]
+    return {name: getattr(context, name) for name in names}
 
 
 def _context(name: str, context: Any) -> TaskContext:
@@ -67,6 +74,6 @@ def _context(name: str, context: Any) -> TaskContext:
 
 
 def _called(context: Any) -> Mapping[str, Any] | None:
-    """The facts about the state machine in the client context."""
+    """Return the data about the state machine in the client context; None without it."""
     custom = getattr(getattr(context, "client_context", None), "custom", None)
     return custom.get("holdfast") if isinstance(custom, dict) else None

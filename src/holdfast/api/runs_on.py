@@ -1,18 +1,24 @@
-"""Functions that exist already and that the engine calls as tasks: `@task(runs_on=Lambda("arn…"))`.
+"""Where a task runs, when it does not run in the engine's own worker.
+
+Functions that exist already, which the engine calls: `@task(runs_on=Lambda("arn…"))`.
 
     @task(runs_on=Lambda("arn:aws:lambda:eu-west-1:111122223333:function:weigh"))
     def weigh(parcel: Parcel) -> Weight: ...
 
 The declaration has the types, and no code: its body is `...`, or `raise NotImplementedError` where
 mypy wants a return.
+
+Machines of your own, which poll for work: `@task(runs_on=Worker("gpu"))`. The function has its
+code, and `holdfast worker --pool gpu` runs it there.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.errors import WorkflowError
 
@@ -26,7 +32,7 @@ _EMPTY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """A Lambda function by its ARN, also that of a version or an alias."""
+    """A Lambda function by its ARN, which may also name a version or an alias."""
 
     arn: str
 
@@ -42,10 +48,48 @@ class Lambda:
             )
 
 
-def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:
-    """Return a function with the same signature that refuses calls outside an engine.
+_POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
-    Raises WorkflowError HF189 when `function` has code, which would never run.
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The machines that run `holdfast worker --pool POOL`. They poll, so none has an address."""
+
+    pool: str
+
+    def __post_init__(self) -> None:
+        if not is_pool_name(self.pool):
+            raise WorkflowError(
+                "HF430",
+                f"Worker({self.pool!r:.100}) is not the name of a pool",
+                help='1 to 80 of A-Z a-z 0-9 _ -: Worker("gpu")',
+            )
+
+
+def is_pool_name(name: object) -> bool:
+    return isinstance(name, str) and _POOL_NAME.fullmatch(name) is not None
+
+
+RunsOn: TypeAlias = Lambda | Worker
+
+
+def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_more: bool) -> None:
+    """Refuse limits and a batch for a task of a pool: the engine holds back the attempts that it
+    runs itself, and no poll. Raises WorkflowError HF431.
+    """
+    if isinstance(runs_on, Worker) and has_more:
+        raise WorkflowError(
+            "HF431",
+            f"the task {function.__name__} runs on the pool {runs_on.pool}, and has limits or a "
+            "batch",
+            help="the slots of a pool are its limit: holdfast worker --slots 4",
+        )
+
+
+def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:
+    """Return a function with the same signature that refuses calls outside of an engine.
+
+    Raises WorkflowError HF189 when `function` has code, because that code would never run.
     """
     name = function.__name__
     if not _is_empty(function):

@@ -1,14 +1,15 @@
-"""The sealing of a `SecretStr` into a text, and its opening.
+"""Sealing (encrypting a `SecretStr` to a text) and opening (decrypting it).
 
 Rules of this file:
-* A secret is in clear in the memory of the function that uses it, and nowhere else.
-* What is opened in a call is sealed again as it was: passing a secret on costs nothing.
+* A secret is in clear text only in the memory of the function that uses it.
+* A secret that was opened in a call is sealed to the same text again, so passing a secret on costs
+  no encryption.
 * Nothing is encrypted here. The caller passes a `Vault`, which encrypts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -16,17 +17,19 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: Shorter secrets are not removed from texts, in which they occur by chance.
+#: Instead of a key's name, in a new secret from a process that has no key (`HandedVault`).
+_HANDED: Final = "handed"
+#: Shorter secrets are not removed from texts, because such texts occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
 class Vault(Protocol):
-    """The sealing of secrets into text that can be stored. No tenant can open a secret of
-    another.
+    """Encrypts secrets to text that can be stored, and decrypts them. No tenant can decrypt a
+    secret of another tenant.
     """
 
     def seal(self, tenant: str, text: str) -> str:
-        """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
+        """Return `sealed.Sealed.text`. `text` must have 1 to 4,096 bytes. Raises VaultFault."""
 
     def open(self, tenant: str, sealed: Sealed) -> str:
         """Return the secret. Raises VaultFault."""
@@ -56,10 +59,10 @@ NO_VAULT: Final = NoVault()
 
 
 class LocalVault:
-    """A vault for a laptop and for tests: it hides a secret from a text search, but gives no
-    protection.
+    """A vault for a local machine and for tests. It hides a secret from a text search, but does not
+    protect it.
 
-    The same secret gives the same text.
+    The same secret always gives the same text.
     """
 
     _KEY: Final = "local"
@@ -81,6 +84,46 @@ class LocalVault:
         return _digest(f"{tenant}\0".encode() + data)[: self._CHECK_BYTES]
 
 
+class HandedVault:
+    """The vault of a process that runs one attempt for the engine and has no key.
+
+    The engine passes the secrets in the arguments to it. A new secret in the result is only marked
+    and not encrypted; the engine encrypts it with `sealed_again` before it stores the result.
+    """
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._secrets = secrets
+
+    def seal(self, tenant: str, text: str) -> str:
+        del tenant
+        data = text.encode()
+        return Sealed(_HANDED, data, len(data)).text
+
+    def open(self, tenant: str, sealed: Sealed) -> str:
+        del tenant
+        text = self._secrets.get(sealed.text)
+        if text is None:
+            raise VaultFault("HF327", "a secret was not handed over with its attempt")
+        return text
+
+
+def sealed_again(value: Any, seals: Seals) -> Any:
+    """Return the JSON with the new secrets of a `HandedVault` encrypted. Raises ValueError,
+    VaultFault.
+    """
+    match value:
+        case str():
+            sealed = parse_sealed(value)
+            is_new = sealed is not None and sealed.key == _HANDED
+            return seals.seal(sealed.data.decode()) if sealed and is_new else value
+        case list():
+            return [sealed_again(item, seals) for item in value]
+        case dict():
+            return {name: sealed_again(item, seals) for name, item in value.items()}
+        case _:
+            return value
+
+
 def _mixed(tenant: str, data: bytes) -> bytes:
     """Mix the bytes; a second call with the result restores them."""
     mask = _digest(tenant.encode())
@@ -88,7 +131,7 @@ def _mixed(tenant: str, data: bytes) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    # Import here: importing a workflow's module does not need it.
+    # Imported here, because importing a workflow's module does not need it.
     from hashlib import sha256  # noqa: PLC0415
 
     return sha256(data).digest()
@@ -96,7 +139,9 @@ def _digest(data: bytes) -> bytes:
 
 @dataclass
 class Seals:
-    """The secrets of one call, for one tenant. `may_open` False: the values come from outside."""
+    """The secrets of one call, for one tenant. `may_open` is False for values from outside: a
+    sealed text in them must not be decrypted.
+    """
 
     vault: Vault
     tenant: str
@@ -104,7 +149,7 @@ class Seals:
     _sealed: dict[str, str] = field(default_factory=dict)
 
     def seal(self, text: str) -> str:
-        """Return the text to keep; an empty one hides nothing. Raises ValueError when it is too
+        """Return the encrypted text; an empty text stays empty. Raises ValueError when it is too
         long, VaultFault.
         """
         if len(text.encode()) > SECRET_BYTES_MAX:
@@ -114,7 +159,7 @@ class Seals:
         return self._sealed.get(text, "")
 
     def opened(self, value: Any) -> Any:
-        """Return the JSON with a `SecretStr` for each sealed text. Raises ValueError,
+        """Return the JSON with a `SecretStr` for each encrypted text. Raises ValueError,
         VaultFault.
         """
         match value:
@@ -137,9 +182,13 @@ class Seals:
         self._sealed.setdefault(text, sealed.text)
         return SecretStr(text)
 
+    def handed(self) -> dict[str, str]:
+        """Return the secrets of this call by their encrypted texts, for a `HandedVault`."""
+        return {sealed: text for text, sealed in self._sealed.items()}
+
     def scrubbed(self, text: str, others: Iterable[str] = ()) -> str:
-        """Return `text` without the secrets of this call, and without `others`: an exception may
-        quote one.
+        """Return `text` without the secrets of this call, and without `others`: the text of an
+        exception may contain one.
         """
         for secret in sorted({*self._sealed, *others}, key=len, reverse=True):
             if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
@@ -147,10 +196,10 @@ class Seals:
         return text
 
     def merged(self, plain: Any, python: Any) -> Any:
-        """Return `plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two
-        modes.
+        """Return `plain` with an encrypted text for each `SecretStr` in `python`. Both are dumps of
+        the same value.
 
-        Raises ValueError where the two have other shapes around a secret, VaultFault.
+        Raises ValueError when the two differ in their structure around a secret, VaultFault.
         """
         match plain, python:
             case str(), _ if is_secret(python):
@@ -172,7 +221,7 @@ _NO_PLACE: Final = "a secret stands where none can be kept: give it a field, or 
 
 
 class _Nowhere:
-    """The seals of values that are written in clear text: a definition, and runs on AWS Step
+    """The seals of values that are written in clear text: in a definition, and in runs on AWS Step
     Functions.
     """
 

@@ -1,4 +1,4 @@
-"""Tasks and workflows, their errors and settings, and what surrounds a running task."""
+"""Tasks and workflows, their errors and settings, and the context of a running task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import (
@@ -28,12 +28,12 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Lambda, stand_in
+from holdfast.api.runs_on import Lambda, RunsOn, Worker, require_plain, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
-#: By name: the path of a field of the input, or the type of a value that `note` sets.
+#: For each name the path of a field of the input, or the type of a value that `note` sets.
 SearchAttributes: TypeAlias = Mapping[str, str | type]
 NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
@@ -42,7 +42,8 @@ R = TypeVar("R")
 Item = TypeVar("Item")
 
 
-# Errors that cross the task boundary: the class name is the ASL error name, str() is the Cause.
+# Errors that a task passes to its workflow: the class name is the error name in ASL, str() is the
+# Cause.
 
 
 class TaskError(Exception):
@@ -50,18 +51,18 @@ class TaskError(Exception):
 
 
 class WaitTimeout(TaskError):  # noqa: N818
-    """An event, a human task or a task was not answered in time (`States.Timeout`)."""
+    """An event, a person or a task did not answer in time (`States.Timeout`)."""
 
 
 class HeartbeatMissed(Exception):  # noqa: N818
-    """A task was silent for longer than its `heartbeat`.
+    """A task gave no heartbeat for longer than its `heartbeat` allows.
 
-    A workflow sees `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
+    A workflow gets `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
     """
 
 
 class BlockTimeout(WaitTimeout):
-    """A `with timeout(…)` block was not over in time."""
+    """A `with timeout(…)` block did not end in time."""
 
 
 class InvalidArguments(TaskError):  # noqa: N818
@@ -72,6 +73,10 @@ class InvalidResult(TaskError):  # noqa: N818
     """A task returned a value that does not fit its annotation."""
 
 
+class GroupFailed(TaskError):  # noqa: N818
+    """The Lambda function of a task's group crashed, could not be called, or gave no result."""
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
@@ -79,9 +84,15 @@ class CompensationFailed(TaskError):  # noqa: N818
 # The context of a running task.
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """The running attempt. `attempt` counts from 1; all attempts have one `idempotency_key`."""
+    """The running attempt. `attempt` counts from 1. All attempts of a call have the same
+    `idempotency_key`.
+    """
 
     execution: str
     name: str | None
@@ -89,10 +100,21 @@ class TaskContext:
     task: str
     attempt: int
     idempotency_key: str
+    is_over: Callable[[], bool] = field(default=_never, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """True when the engine no longer waits for this attempt: its execution was stopped or went
+        on without it, or its time is up. A long task looks now and then, and returns. Only a
+        worker of a pool and a container learn of it.
+        """
+        return self.is_over()
 
     @property
     def correlation_id(self) -> str:
-        """The id of the outermost parent execution: a workflow and all that it calls share it."""
+        """Return the id of the outermost parent execution: it is the same in a workflow and in all
+        that it calls.
+        """
         from holdfast.trace_ids import root_of  # noqa: PLC0415
 
         return root_of(self.execution)
@@ -112,12 +134,19 @@ _running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
 
 
 def task_context() -> TaskContext:
-    """The attempt that is running; outside an engine one whose execution is `local`."""
+    """Return the attempt that is running; outside of an engine one whose execution is `local`."""
     return _running.get()
 
 
+class Beats(Protocol):
+    """Takes the signs of life of one attempt."""
+
+    def beat(self) -> None:
+        """Record a heartbeat. Raises HeartbeatMissed when the attempt must end."""
+
+
 class Pulse:
-    """The signs of life of one attempt, which must come at least every `seconds`."""
+    """The heartbeats of one attempt. They must come at least every `seconds`."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -126,8 +155,8 @@ class Pulse:
         self._longest = 0.0
 
     def beat(self) -> None:
-        """Record a heartbeat. Raises HeartbeatMissed when the attempt was silent for too long and
-        must end.
+        """Record a heartbeat. Raises HeartbeatMissed when the last one is too old, so that the
+        attempt must end.
         """
         now = self._clock()
         self._longest = max(self._longest, now - self._last)
@@ -137,14 +166,15 @@ class Pulse:
             raise HeartbeatMissed(f"{silence}, and a heartbeat is due every {self._seconds:.0f}")
 
 
-_pulse: ContextVar[Pulse | None] = ContextVar("pulse", default=None)
+_pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 
 
 def heartbeat() -> None:
-    """Say that the running task is alive; for a task that declares `@task(heartbeat=…)`.
+    """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
-    Raises HeartbeatMissed when the last sign of life is too long ago: the attempt has failed, and
-    its retry may already wait. In any other task, and outside an engine, it does nothing.
+    Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
+    retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
+    other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()
     if pulse is not None:
@@ -157,7 +187,7 @@ def is_in_engine() -> bool:
 
 
 @contextlib.contextmanager
-def running_task(context: TaskContext, pulse: Pulse | None = None) -> Iterator[None]:
+def running_task(context: TaskContext, pulse: Beats | None = None) -> Iterator[None]:
     token, beating = _running.set(context), _pulse.set(pulse)
     try:
         yield
@@ -171,8 +201,8 @@ def running_task(context: TaskContext, pulse: Pulse | None = None) -> Iterator[N
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A retry rule: `max_attempts` tries in all, the first included, on the errors `on` (empty: on
-    all).
+    """A retry rule: at most `max_attempts` attempts, the first included, on the errors in `on`
+    (empty: on all).
     """
 
     max_attempts: int = 3
@@ -187,9 +217,9 @@ class Retry:
             raise _bad_retry("max_attempts", self.max_attempts, "1 or more; 1 means no retry")
         if self.backoff < 1:
             raise _bad_retry("backoff", self.backoff, "1.0 or more")
-        for field, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
+        for setting, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
             if delay is not None and (delay.microseconds or delay < timedelta(seconds=1)):
-                raise _bad_retry(field, delay, "whole seconds, at least one")
+                raise _bad_retry(setting, delay, "whole seconds, at least one")
 
 
 def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
@@ -197,7 +227,9 @@ def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
 
 
 class _Declared(Generic[P, R]):
-    """A named function and, on first use, the JSON form of its parameters and result."""
+    """A named function, with the JSON form of its parameters and result, which is computed at the
+    first use.
+    """
 
     def __init__(self, function: Callable[P, R], name: str | None) -> None:
         functools.update_wrapper(cast(Any, self), function)
@@ -213,7 +245,9 @@ class _Declared(Generic[P, R]):
 
 
 def _run_to_its_end(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """An `async def` task has an event loop of its own for each attempt."""
+    """Return a function that runs an `async def` to its end. Each attempt has an event loop of its
+    own.
+    """
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -242,11 +276,13 @@ class Task(_Declared[P, R]):
         limits: Sequence[Limit] = (),
         batch: Batch | None = None,
         renamed: str | None = None,
-        runs_on: Lambda | None = None,
+        runs_on: RunsOn | None = None,
+        group: str | None = None,
     ) -> None:
         self.runs_on = runs_on
-        if runs_on is not None:
+        if isinstance(runs_on, Lambda):
             function = stand_in(function, runs_on)
+        require_plain(function, runs_on, has_more=bool(limits) or batch is not None)
         if inspect.iscoroutinefunction(function):
             function = _run_to_its_end(function)
         self.batch = batch
@@ -254,6 +290,13 @@ class Task(_Declared[P, R]):
         if batch is not None:
             function = of_one(function, TaskError)
         super().__init__(function, name)
+        self.group = group
+        if group is not None:
+            # Imported here because most tasks have no group: each module that is imported makes the
+            # start of a Lambda function slower.
+            from holdfast.api.groups import require_group  # noqa: PLC0415
+
+            require_group(group, self.name, runs_on)
         self.limits = tuple(limits)
         if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(
@@ -287,7 +330,9 @@ class Task(_Declared[P, R]):
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
-        """Return the same task with other settings for one call; `label` names its state."""
+        """Return the same task with other settings for one call. `label` gives the name of its
+        state.
+        """
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
@@ -298,10 +343,10 @@ class Task(_Declared[P, R]):
     def call_batch_json(
         self, inputs: Sequence[Mapping[str, JsonValue]], seals: Seals = NO_SEALS
     ) -> list[Any]:
-        """Calls the function of a batch with the items of `inputs`, in their order.
+        """Call the function of a batch with the items of `inputs`, in their order.
 
-        Return, for each input, its result as JSON or its own exception. Raises VaultFault, or
-        whatever the function raises.
+        Return, for each input, its result as JSON or its own exception. Raises VaultFault, and any
+        exception of the function.
         """
         assert self.batch_function is not None
         found: list[Any] = []
@@ -312,7 +357,8 @@ class Task(_Declared[P, R]):
                 item = InvalidArguments(f"{self.name}({misfit})")
             found.append(item)
         items = [item for item in found if not isinstance(item, InvalidArguments)]
-        # The annotations were just checked; P cannot say so.
+        # `P` cannot express that the items have the right type; their annotations were just
+        # checked.
         function: Callable[..., Any] = self.batch_function
         results = list(function(items)) if items else []
         if len(results) != len(items):
@@ -340,7 +386,7 @@ class Task(_Declared[P, R]):
             values = self.boundary.parse_arguments(arguments, seals)
         except Misfit as misfit:
             raise InvalidArguments(f"{self.name}({misfit})") from None
-        # The annotations were just checked by name; P cannot say so.
+        # `P` cannot express that the arguments are right; they were just checked by name.
         function: Callable[..., R] = self.function
         result = function(**values)
         try:
@@ -350,7 +396,9 @@ class Task(_Declared[P, R]):
 
 
 class Pure(Task[P, R]):
-    """A quick function without I/O that the engine runs inline, without a retry."""
+    """A quick function without I/O. The engine runs it in the same step as its caller, without a
+    retry.
+    """
 
     is_pure = True
 
@@ -359,9 +407,9 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # Class attributes, because a graph has them too and does not call this constructor.
+    # Class attributes, because a graph is a workflow, too, and does not call this constructor.
     schedule: Schedule | None = None
-    # For the executions of the version before this one (`holdfast migrate`).
+    # Hints for executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
     search: SearchAttributes = NO_SEARCH
@@ -387,7 +435,8 @@ class Workflow(_Declared[P, R]):
         self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         if search:
-            # Most workflows have none, and each module lengthens a cold start.
+            # Imported here because most workflows have no search attributes: each module that is
+            # imported makes the start of a Lambda function slower.
             from holdfast.api.searching import require_search  # noqa: PLC0415
 
             self.search = require_search(self.name, search)
@@ -400,8 +449,8 @@ class Workflow(_Declared[P, R]):
             require_startable(self.name, parameters, schedule)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Start a child execution, inside another workflow. Its error is raised here by
-        its name.
+        """Start a child execution, in the body of another workflow. An error of the child is raised
+        here with its name.
         """
         stand_in = harness.get()
         if stand_in is None:
@@ -416,11 +465,11 @@ class Workflow(_Declared[P, R]):
         return dict(bound.arguments)
 
     def default_arguments(self) -> dict[str, JsonValue]:
-        """The defaults of omitted parameters, as JSON. Raises the errors of pydantic."""
+        """Return the defaults of omitted parameters, as JSON. Raises the errors of pydantic."""
         return self.boundary.default_arguments()
 
     def normalise_input(self, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
-        """The input with every parameter and field present.
+        """Return the input with every parameter and field present.
 
         Raises RequestError HF210, VaultFault.
         """
@@ -443,7 +492,7 @@ class Workflow(_Declared[P, R]):
 
 
 class MakesTask(Protocol):
-    """`@task(…)`: an `async def` gives a task of what it returns in the end."""
+    """The decorator `@task(…)`. From an `async def` it makes a task of the final result."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
@@ -465,6 +514,7 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     renamed: str | None = None,
+    group: str | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -480,12 +530,24 @@ def task(
 @overload
 def task(
     *,
+    runs_on: Worker,
+    name: str | None = None,
+    retry: Retry | None = None,
+    timeout: timedelta | None = None,
+    heartbeat: timedelta | None = None,
+    idempotent: bool = False,
+    renamed: str | None = None,
+) -> MakesTask: ...
+@overload
+def task(
+    *,
     batch: Batch,
     name: str | None = None,
     retry: Retry | None = None,
     timeout: timedelta | None = None,
     idempotent: bool = False,
     renamed: str | None = None,
+    group: str | None = None,
 ) -> Callable[[Callable[[list[Item]], list[R | TaskError]]], Task[[Item], R]]: ...
 def task(
     function: Callable[..., Any] | None = None,
@@ -499,15 +561,19 @@ def task(
     limits: Sequence[Limit] = (),
     batch: Batch | None = None,
     renamed: str | None = None,
-    runs_on: Lambda | None = None,
+    runs_on: RunsOn | None = None,
+    group: str | None = None,
 ) -> Any:
-    """A durable step: may do I/O, is retried by `retry` (none named: not at all).
+    """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
+    retried.
 
     `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
-    `runs_on`: an existing function that the engine calls; the declaration has types and no code.
+    `runs_on`: an existing Lambda function, whose declaration has types and no code; or a pool of
+    workers.
+    `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(
         Task,
@@ -520,6 +586,7 @@ def task(
         batch=batch,
         renamed=renamed,
         runs_on=runs_on,
+        group=group,
     )
     return make if function is None else make(function)
 
@@ -560,19 +627,19 @@ def workflow(
     starts_on: str | None = None,
     unread: Unread = "next",
 ) -> Any:
-    """A durable workflow: a module-level function in the language of docs/reference/language.md.
+    """Declare a durable workflow: a module-level function in the language of
+    docs/reference/language.md.
 
-    `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
-    steps of the version before this one their present names, `assumed_done` names new steps that
-    executions past them need not run.
-    `schedule` starts executions by itself. `search` names the attributes by which executions are
-    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
-    `note` gives a value.
-
-    `key` names a parameter: at most one execution runs for
-    each value of it. `starts_on` names the event that starts one when none runs; events that an
-    ended execution has not used go to the next one, or with `unread="drop"` to none.
+    * `limits`: how many executions may run at once, or begin in a time; others wait.
+    * `schedule`: starts executions without a caller.
+    * `renamed`: for `holdfast migrate`, gives variables and steps of the version before this one
+      their present names. `assumed_done`: new steps that executions beyond them need not run.
+    * `search`: the attributes by which executions are found: `{"customer": "order.customer_id",
+      "stage": str}`, a field of the input, or the type of a value that `note` sets.
+    * `key`: a parameter; at most one execution runs for each of its values.
+    * `starts_on`: the event that starts an execution when none runs for its key.
+    * `unread`: events that an ended execution has not used go to the next one, or with "drop" to
+      none.
     """
     make = functools.partial(
         Workflow,

@@ -1,3 +1,3 @@
-"""Amazon States Language: parsing and checking definitions, evaluating their expressions."""
+"""Amazon States Language (ASL): parses and checks definitions, and evaluates their expressions."""
 
 from __future__ import annotations

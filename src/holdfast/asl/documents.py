@@ -1,4 +1,4 @@
-"""The places of values in a definition, shared by the parser and the validator."""
+"""The places of values in a definition: helpers for both the parser and the validator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")
 
 
 def language_of(holder: Mapping[str, Any], around: Language) -> Language:
-    """Return the query language of a machine or state. As in AWS, an unknown language counts as
+    """Return the query language of a machine or state. As on AWS, an unknown language counts as
     JSONata.
     """
     match holder.get("QueryLanguage", around):
@@ -25,7 +25,9 @@ def language_of(holder: Mapping[str, Any], around: Language) -> Language:
 
 
 def processor_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The ItemProcessor, or the Iterator of older definitions; empty when both are absent."""
+    """Return the ItemProcessor of a Map, or the Iterator of older definitions; {} when both are
+    absent.
+    """
     found = state.get("ItemProcessor", state.get("Iterator"))
     return found if isinstance(found, dict) else {}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Everything that begins so is reserved: a state machine's own errors have other names.
+#: Names with this prefix are reserved. The errors of a state machine's author have other names.
 RESERVED_PREFIX: Final = "States."
 
 # Wildcards of Retry and Catch.

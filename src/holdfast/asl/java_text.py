@@ -1,4 +1,4 @@
-"""Values as text, the way Java writes them: Step Functions runs on it, and it shows.
+"""Values as text, in the form in which Java writes them: Step Functions runs on Java.
 
 `{"a": 1.0}` is `{a=1.0}` in States.Format and `{"a":1.0}` in States.JsonToString.
 """
@@ -17,7 +17,7 @@ _PLAIN_END: Final = 1e7
 
 
 def java_text(value: StrictJson) -> str:
-    """The text that Java's `String.valueOf` gives: `{Arg1=1, Arg2=[]}`, `[1, 2]`, `null`."""
+    """Return the text of Java's `String.valueOf`: `{Arg1=1, Arg2=[]}`, `[1, 2]`, `null`."""
     match value:
         case str():
             return value
@@ -30,7 +30,7 @@ def java_text(value: StrictJson) -> str:
 
 
 def json_text(value: StrictJson) -> str:
-    """Compact JSON; its numbers are written as Jackson writes them."""
+    """Return compact JSON, with numbers as the Java library Jackson writes them."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -47,8 +47,8 @@ def json_text(value: StrictJson) -> str:
 
 
 def shown(value: StrictJson, write: Callable[[StrictJson], str] = json_text) -> str:
-    """Return the value as text for an error message, also when the value is nested too deeply to
-    write.
+    """Return the value as text for an error message. A value that is nested too deeply to be
+    written gets a short text.
     """
     try:
         return write(value)
@@ -69,7 +69,9 @@ def _scalar(value: float | bool | None) -> str:
 
 
 def _double(value: float) -> str:
-    """1e10 -> 1.0E10, 0.5 -> 0.5, 1e-5 -> 1.0E-5 (java.lang.Double.toString)."""
+    """Return a number as java.lang.Double.toString writes it: 1e10 gives 1.0E10, 1e-5 gives
+    1.0E-5.
+    """
     if not math.isfinite(value):
         return repr(value).replace("inf", "Infinity").replace("nan", "NaN")
     if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_END:

@@ -1,7 +1,8 @@
-"""JSON text with the place of everything in it, and what is wrong with it in AWS's words.
+"""JSON text with the place of each value in it, and AWS's error messages for text that is not JSON.
 
-`read_json` is Python's parser; where that refuses a text, `Scanner` reads it again, slowly, to say
-what and where. AWS reads JSON with Jackson, so the words are Jackson's:
+`read_json` is Python's parser. If it refuses a text, `Scanner` reads the text again, more slowly,
+to find out what is wrong and where. AWS reads JSON with the Java library Jackson, so the messages
+are those of Jackson:
 
     Unrecognized token 'not': was expecting (JSON String, Number, Array, Object or token 'null', …
      at [Source: (String)"not a definition"; line: 1, column: 4]
@@ -18,7 +19,8 @@ from typing import Any, Final, NoReturn
 
 from holdfast.asl.program import Json
 
-DEPTH_MAX: Final = 150  # levels of objects and lists; every walk over a definition relies on it
+# levels of objects and lists; recursion over a definition relies on this limit
+DEPTH_MAX: Final = 150
 
 _SOURCE_CHARACTERS_MAX: Final = 500
 _BLANKS: Final = " \t\n\r"
@@ -37,18 +39,18 @@ class JsonTextError(ValueError):
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
-        #: The message without the places, for a caller that adds its own places.
+        #: The message without places, for a caller that adds its own.
         self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 
 
 class JsonDepthError(ValueError):
-    """A text that is nested deeper than DEPTH_MAX."""
+    """A text that is nested more deeply than DEPTH_MAX."""
 
 
 def read_json(text: str) -> Json:
-    """Read one JSON document. Raises JsonDepthError, and JsonTextError, also when an object has a
-    field twice.
+    """Read one JSON document. Raises JsonDepthError, and JsonTextError. An object with a repeated
+    field is an error, too.
     """
     try:
         value: Json = json.loads(
@@ -62,7 +64,7 @@ def read_json(text: str) -> Json:
 
 
 def depth_of(value: Json) -> int:
-    """Levels of objects and lists, counted no further than DEPTH_MAX + 1."""
+    """Return the levels of objects and lists, counted up to DEPTH_MAX + 1."""
     level, depth = [value] if isinstance(value, dict | list) else [], 0
     while level and depth <= DEPTH_MAX:
         depth += 1
@@ -76,10 +78,10 @@ def depth_of(value: Json) -> int:
 
 
 def positions(text: str) -> Mapping[str, tuple[int, int]]:
-    """Line and column of every value, by its location as diagnostics have it; from 1.
+    """Return line and column (from 1) of every value, by its location as diagnostics write it.
 
-    `{"States": {"A": {"Choices": [{}]}}}` -> {"/States/A/Choices[0]": (1, 32), …}
-    Raises what `read_json` raises.
+    `{"States": {"A": {"Choices": [{}]}}}` gives {"/States/A/Choices[0]": (1, 32), …}. Raises the
+    errors of `read_json`.
     """
     scanner = Scanner(text)
     scanner.document()
@@ -101,7 +103,7 @@ def _refuse(_: str) -> NoReturn:
 
 @dataclass
 class Scanner:
-    """Reads one document; `places` are the indexes of its values."""
+    """Reads one document. `places` maps each location to the index of its value in the text."""
 
     text: str
     at: int = 0
@@ -112,7 +114,7 @@ class Scanner:
         self._skip_blanks()
         if self.at < len(self.text):
             end = self.at
-            self._value("", 0)  # raises the right error if it is not JSON
+            self._value("", 0)  # Raises the right error if the text is not JSON
             self._fail("Unexpected text after the end of the JSON value", end)
         return value
 
@@ -181,7 +183,7 @@ class Scanner:
         self.at += 1
 
     def _next(self, what: str, start: int) -> str:
-        """The next character that is not blank. Raises at the end of the text."""
+        """Return the next character that is not blank. Raises at the end of the text."""
         self._skip_blanks()
         if self.at >= len(self.text):
             opened = self._place(start + 1)
@@ -236,7 +238,7 @@ class Scanner:
     def _number(self, text: str) -> Json:
         try:
             value: Json = json.loads(text)
-        except ValueError:  # Python reads no integer of more than 4,300 digits
+        except ValueError:  # Python reads no integer with more than 4,300 digits
             self._fail("Numeric value out of range", self.at)
         return value
 

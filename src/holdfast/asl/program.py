@@ -1,10 +1,10 @@
 """A program: one ASL definition, parsed, checked and compiled once.
 
-State names are unique in a whole definition (ASL demands it), so one flat mapping holds the states
-of every branch; a branch or an item processor is known by the name it starts at.
+State names are unique in a whole definition (ASL requires it), so one flat mapping holds the states
+of every branch. A branch or an item processor is identified by the name of its first state.
 
-A program knows no query language. Whatever a state's fields are written in, they are compiled to
-templates: `arguments` gives what a state works on, `output` what it hands on, `assign` variables.
+A program does not depend on a query language. The fields of its states are compiled to templates:
+`arguments` gives the data that a state works with, `output` its output, `assign` its variables.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Retrier:
-    """One rule of a Retry. `attempts_max` counts retries, without the first attempt.
-    `delay_seconds_max` None: no cap.
+    """One rule of a Retry. `attempts_max` counts the retries, without the first attempt. With
+    `delay_seconds_max` None the delay has no upper bound.
     """
 
     errors: tuple[str, ...]
@@ -47,10 +47,10 @@ ATTRIBUTE_KINDS: Final[tuple[AttributeKind, ...]] = get_args(AttributeKind)
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """`result` is worked out once and bound, where both Assign and the output are made of it.
+    """A Pass state. `result` is evaluated once and bound, when both Assign and the output use it.
 
-    `publish` gives an object: the values that are readable from outside, by name. `note` gives the
-    search attributes, by name: `{"customer": {"str": "C-17"}}`.
+    `publish` gives an object: the values that others may read, by name. `note` gives the search
+    attributes, by name: `{"customer": {"str": "C-17"}}`.
     """
 
     name: str
@@ -77,7 +77,7 @@ class FailState:
 
 @dataclass(frozen=True, slots=True)
 class WaitState:
-    """Exactly one of `seconds` and `timestamp` is set."""
+    """A Wait state. Exactly one of `seconds` and `timestamp` is set."""
 
     name: str
     next: str | None
@@ -106,12 +106,16 @@ class ChoiceState:
     output: Template | None
 
 
-#: The kinds of work that a Task requests.
-#: "task", "pure": a registered function. "event": an event by business key. "ask": a person.
-#: "token": the holder of the callback token. "lambda": a Lambda function by its ARN. "service": one
-#: call of a service. "callback": a call, then the answer to the token in it. "sync": a call, then
-#: the end of what it began, be it a job or another execution. "activity": a worker that polls.
-#: "read", "write": the two ends of a distributed Map, which no definition names as a Task.
+#: The kinds of work that a Task requests:
+#: * "task", "pure": a registered function.
+#: * "event": an event by business key. "ask": the answer of a person. "token": an answer with the
+#:   callback token.
+#: * "lambda": a Lambda function by its ARN. "service": one call of a service.
+#: * "callback": a call, and then the answer with the token that the call has passed on.
+#: * "sync": a call, and then the end of the job or execution that it has started.
+#: * "activity": work that a poller takes.
+#: * "read", "write": the reading of items and the writing of results of a distributed Map. A
+#:   definition does not contain them as a Task.
 TaskKind: TypeAlias = Literal[
     "task",
     "pure",
@@ -131,8 +135,9 @@ TaskKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """`target` by kind: the function's name, its ARN, the service's action ("sqs:sendMessage",
-    "aws-sdk:s3:getObject"), the activity's ARN, the called "workflow:<name>"; else empty.
+    """A Task state. `target` depends on the kind: the function's name or its ARN, the service's
+    action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN or
+    "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty.
     `credentials` gives {"RoleArn": …}.
     """
 
@@ -153,10 +158,10 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The bounds of a Parallel or Map: how many lanes must succeed (None: all that do not fail),
-    and how many may fail (None: none).
+    """The bounds of a Parallel or Map: how many branches or iterations must succeed (None: all that
+    do not fail), and how many may fail (None: none).
 
-    An extension of ASL, like `after` of a Parallel.
+    It is an extension of ASL, like `after` of a Parallel.
     """
 
     needed: Template | None
@@ -165,8 +170,8 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class ParallelState:
-    """A Parallel state. `after`: for each branch, the branches that must end before it starts;
-    empty: all start at once.
+    """A Parallel state. `after` gives for each branch the branches that must end before it starts;
+    when it is empty, all start at once.
     """
 
     name: str
@@ -185,8 +190,8 @@ class ParallelState:
 class ItemReader:
     """The source of a distributed Map's items: "s3:getObject", "s3:listObjectsV2".
 
-    `config` is the ReaderConfig as written, its texts and fields by path evaluated: InputType,
-    MaxItems, CSVHeaderLocation, CSVHeaders, CSVDelimiter, ItemsPointer, ManifestType.
+    `config` is the ReaderConfig with its texts and paths evaluated: InputType, MaxItems,
+    CSVHeaderLocation, CSVHeaders, CSVDelimiter, ItemsPointer, ManifestType.
     """
 
     target: str
@@ -196,8 +201,8 @@ class ItemReader:
 
 @dataclass(frozen=True, slots=True)
 class ItemBatcher:
-    """An ItemBatcher. `input` is the BatchInput; the bounds are whole numbers, and an absent one or
-    0 means no bound.
+    """An ItemBatcher. `input` is the BatchInput. The bounds are whole numbers; an absent one, or 0,
+    means no bound.
     """
 
     items_max: Template | None
@@ -207,7 +212,7 @@ class ItemBatcher:
 
 @dataclass(frozen=True, slots=True)
 class ResultWriter:
-    """A ResultWriter. `arguments` None: results are not written to files, only formatted as
+    """A ResultWriter. With `arguments` None the results are not written to files, only formatted as
     `config` says.
     """
 
@@ -218,9 +223,9 @@ class ResultWriter:
 
 @dataclass(frozen=True, slots=True)
 class DistributedMap:
-    """The settings of a distributed Map: its items run as executions of their own.
+    """The settings of a distributed Map, whose items run as child executions.
 
-    A tolerated failure may be given as a text of digits as well (AWS reads both).
+    A tolerated failure may also be given as a text of digits, which AWS accepts, too.
     """
 
     label: str
@@ -234,10 +239,11 @@ class DistributedMap:
 
 @dataclass(frozen=True, slots=True)
 class MapState:
-    """`concurrency_max` absent or 0: limits.MAX_CONCURRENCY_DEFAULT, as AWS's inline Map.
+    """A Map state. Without `concurrency_max`, or with 0, the limit is
+    limits.MAX_CONCURRENCY_DEFAULT, as for AWS's inline Map.
 
-    `items` gives the list; `item_selector` is evaluated per item, with Map.Item in the context.
-    `run` None: inline.
+    `items` gives the list. `item_selector` is evaluated for each item, with Map.Item in the context
+    object. `run` is None for an inline Map.
     """
 
     name: str
@@ -268,10 +274,10 @@ State: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class UndoRule:
-    """The undo of a part of a machine, for a frame that is cancelled inside it.
+    """The undo of a part of a machine, for a line of control that is cancelled inside of it.
 
-    `begin` is entered with `assign` applied (`$states.errorOutput` is the reason); at `end`
-    everything is undone. `own` are the states from `begin` up to `end`.
+    The undo begins at the state `begin` after `assign` was applied (`$states.errorOutput` is the
+    reason); at `end` everything is undone. `own` are the states from `begin` up to `end`.
     """
 
     states: frozenset[str]
@@ -283,7 +289,9 @@ class UndoRule:
 
 @dataclass(frozen=True, slots=True)
 class BlockDeadline:
-    """Entering `begin` starts the clock; leaving `states` stops it. `next` None: the line fails."""
+    """The time limit of a block. Entering `begin` starts the clock, leaving `states` stops it. When
+    the time is over, the line continues at `next`; None: it fails.
+    """
 
     states: frozenset[str]
     begin: str
@@ -294,10 +302,11 @@ class BlockDeadline:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`hash` is the definition's: sha256 of its compact JSON, keys in written order.
+    """A compiled definition. `hash` is the sha256 of its compact JSON, with keys in the written
+    order.
 
-    Extensions of ASL: `undos` and `deadlines` stand innermost first; a line is not cancelled while
-    it is in one of `shielded`.
+    Extensions of ASL: `undos` and `deadlines` are sorted, the innermost first. A line is not
+    cancelled while it is in one of the sets of states in `shielded`.
     """
 
     hash: str

@@ -1,7 +1,7 @@
-"""The Resource of a Task, taken apart: `arn:aws:states:::sqs:sendMessage.waitForTaskToken`.
+"""The parts of a Task's Resource: `arn:aws:states:::sqs:sendMessage.waitForTaskToken`.
 
 The optimised integrations and the patterns of each are those of AWS's page "Integrating optimized
-services"; an `aws-sdk` action is taken as it is written.
+services". Any `aws-sdk` action is accepted as it is written.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ _OURS: Final[Mapping[str, TaskKind]] = {
     "holdfast:ask.waitForTaskToken": "ask",
     "holdfast:token.waitForTaskToken": "token",
 }
-#: The beginning of a Task's target that calls a workflow: `workflow:ship_order`.
+#: The prefix of the target of a Task that calls a workflow: `workflow:ship_order`.
 CHILD_WORKFLOW: Final = "workflow:"
-#: The target of a Task that sends an event, and the beginning of one that starts a workflow without
-#: waiting for it: `start:dispatch`.
+#: The prefix of the Resource, and of the target, of a Task that a worker of a pool runs.
+POOL: Final = "holdfast:pool:"
+#: The target of a Task that sends an event. The prefix `_START` is that of a Task which starts a
+#: workflow without waiting for it: `start:dispatch`.
 SEND: Final = "send"
-#: The target of a Task with which the execution goes on as new.
+#: The target of a Task with which the execution continues as new.
 AGAIN: Final = "again"
 #: The target of a Task that stops another execution.
 STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
 _START: Final = "start:"
-#: The name, in place of a workflow's, of bulk operations (`runtime/bulk.py`), and the targets of
-#: their two Tasks. No workflow has the name, because it is no name of a function.
+#: The name that bulk operations (`runtime/bulk.py`) have instead of a workflow's, and the targets
+#: of their two Tasks. No workflow can have that name, because a function's name contains no dot.
 BULK_WORKFLOW: Final = "holdfast.bulk"
 BULK_SELECT: Final = "bulk:select"
 BULK_ACT: Final = "bulk:act"
@@ -46,8 +48,8 @@ _ACTIVITY: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]+:[\w-]+:activity:[^\s
 _SERVICE: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(?P<action>.+)\Z")
 _SDK_ACTION: Final = re.compile(r"aws-sdk:[a-z0-9]+:[a-z][A-Za-z0-9]*\Z")
 
-# Patterns of an action: "r" request and response, "s" run a job, "2" run a job with parsed output,
-# "t" wait for the token.
+# The patterns of an action: "r" request and response, "s" run a job, "2" run a job with parsed
+# output, "t" wait for the token.
 _Patterns: TypeAlias = Mapping[str, str]
 _OPTIMISED: Final[Mapping[str, _Patterns]] = {
     "apigateway": {"invoke": "rt"},
@@ -128,8 +130,8 @@ _OPTIMISED: Final[Mapping[str, _Patterns]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The meaning of a Task's Resource. `target` is as in `program.Task`; `pattern` is "", ".sync",
-    ".sync:2" or ".waitForTaskToken".
+    """What a Task's Resource means. `target` is as in `program.TaskState`; `pattern` is "",
+    ".sync", ".sync:2" or ".waitForTaskToken".
     """
 
     kind: TaskKind
@@ -138,10 +140,10 @@ class Resource:
 
 
 def read_resource(text: str) -> Resource | None:
-    """The work that a Task's Resource requests; None for an unknown resource.
+    """Return the work that a Task's Resource requests; None for an unknown resource.
 
-    "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
-    -> Resource("callback", "sqs:sendMessage", ".waitForTaskToken")
+    "arn:aws:states:::sqs:sendMessage.waitForTaskToken" gives Resource("callback",
+    "sqs:sendMessage", ".waitForTaskToken").
     """
     if text.startswith("holdfast:"):
         return _ours(text)
@@ -154,8 +156,8 @@ def read_resource(text: str) -> Resource | None:
 
 
 def is_arn_of_a_task(text: str) -> bool:
-    """Return True when the text has the form of a task's ARN. Any other text is "not a valid
-    resource ARN".
+    """Return True when the text has the form of a task's ARN. For other text AWS reports "not a
+    valid resource ARN".
     """
     return bool(_FUNCTION.match(text) or _ACTIVITY.match(text) or _SERVICE.match(text))
 
@@ -169,6 +171,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
+        case "pool" if target:
+            return Resource("activity", text, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
         case "send" | "again" | "reply" | "stop" if not target:
@@ -182,7 +186,7 @@ def _ours(text: str) -> Resource | None:
 
 
 def started_by(target: str) -> str | None:
-    """Return the workflow that a command starts; None when it does something else."""
+    """Return the workflow that a command starts; None when it starts none."""
     return target.removeprefix(_START) if target.startswith(_START) else None
 
 

@@ -1,7 +1,7 @@
 """Templates: the JSON of a state's field, in which a text `{% … %}` is a JSONata expression.
 
-`{"sku": "{% $line.sku %}", "qty": 1}` -> `{"sku": "A-1", "qty": 1}`. A template is compiled once;
-what holds no expression is handed out as it is, the same object every time.
+`{"sku": "{% $line.sku %}", "qty": 1}` gives `{"sku": "A-1", "qty": 1}`. A template is compiled
+once. A part without an expression is returned unchanged, as the same object every time.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "Error": "string",
     "Cause": "string",
 }
-# A rule's field is named with its list and index, any other by itself.
+# A field of a rule is named together with its list and index, any other field by itself.
 _FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
 
 
 class StateError(Exception):
-    """A field of a state that could not be worked out: `error` is AWS's name for it.
+    """A field of a state that could not be evaluated. `error` is AWS's error name for it.
 
-    `cause` is AWS's sentence; its opening "An error occurred while executing the state …" is put
-    before it by the caller, which knows the state, unless `is_whole`.
+    `cause` is AWS's sentence. The caller, which knows the state, puts "An error occurred while
+    executing the state …" before it, unless `is_whole`.
     """
 
     def __init__(self, error: str, cause: str, *, is_whole: bool = False) -> None:
@@ -58,10 +58,11 @@ class StateError(Exception):
 
 
 class EvaluationError(StateError):
-    """A JSONata field: States.QueryEvaluationError, and an event of its own in the history.
+    """The failure of a JSONata field: States.QueryEvaluationError, with an event of its own in the
+    history.
 
     `location` is the field as AWS names it ("Arguments/lines"). `is_late`: the field had a value,
-    and it was the use of it that failed.
+    and the use of that value failed.
     """
 
     def __init__(self, location: str, cause: str, *, is_late: bool = False) -> None:
@@ -71,12 +72,14 @@ class EvaluationError(StateError):
 
 
 class Template(Protocol):
-    """A compiled field. `bindings` are the variables by name, and `states` (never a variable's
-    name): {"input", "context", "result"?, "errorOutput"?}, which JSONPath fields read as well.
+    """A compiled field. `bindings` are the variables by name, and under `states` (never the name of
+    a variable) {"input", "context", "result"?, "errorOutput"?}, which JSONPath fields also read.
     """
 
     def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
-        """The field's value. Raises StateError; JSONata: EvaluationError, also when undefined."""
+        """Return the field's value. Raises StateError; for JSONata EvaluationError, also for an
+        undefined value.
+        """
         ...
 
 
@@ -85,10 +88,10 @@ def is_expression(text: str) -> bool:
 
 
 def compile_template(value: StrictJson, where: str, *, is_typed: bool = True) -> Template:
-    """The template of a field. Raises JsonataError when an expression cannot be parsed.
+    """Return the template of a field. Raises JsonataError when an expression cannot be parsed.
 
-    `where` is the field's path in the definition, such as "/States/ship/Arguments". `is_typed`
-    False: a value of any type will do, whatever the field is.
+    `where` is the field's path in the definition, such as "/States/ship/Arguments". With `is_typed`
+    False a value of any type is allowed, whatever the field is.
     """
     location = _location(where)
     if isinstance(value, str) and is_expression(value):
@@ -125,7 +128,7 @@ def _location(where: str) -> str:
 
 
 def _compile(value: StrictJson, location: str) -> Template | None:
-    """Return a template; None when nothing in the value is an expression."""
+    """Return a template; None when the value contains no expression."""
     match value:
         case str() if is_expression(value):
             return _field(value, location)
@@ -156,9 +159,9 @@ class _Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field. `expected` is JSONata's name of the type that the field must have, None: any.
+    """One field. `expected` is JSONata's name of the type that the field must have; None: any type.
 
-    `makes`: the expression creates the value, so it may be much larger than its source.
+    `makes`: the expression creates a value, which may be much larger than the data that it reads.
     """
 
     location: str
@@ -215,7 +218,9 @@ def _misfit(expected: str, found: StrictJson) -> str:
 
 
 def _thrown(error: JsonataError) -> str:
-    """AWS shows JSONata's codes, but none for an expression that it stopped."""
+    """Return the cause of an error. AWS shows JSONata's codes, but none for an expression that it
+    stopped.
+    """
     what = "threw an error during evaluation"
     if error.code == BUDGET_CODE:
         return f"{what}: {error.message}"
@@ -224,7 +229,9 @@ def _thrown(error: JsonataError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bounded:
-    """A template of several fields: each may be small enough, and their sum too large."""
+    """A template of several fields. Each value may be small enough, and together they may be too
+    large.
+    """
 
     location: str
     template: Template

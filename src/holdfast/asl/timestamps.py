@@ -1,4 +1,4 @@
-"""Timestamps as ASL has them: RFC 3339, with an upper-case T, and Z or an offset."""
+"""Timestamps in the form of ASL: RFC 3339, with an upper-case T, and Z or an offset."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _TIMESTAMP: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS: Final = 10**9
-_OFFSET_MAX: Final = timedelta(hours=18)  # java.time.ZoneOffset
+_OFFSET_MAX: Final = timedelta(hours=18)  # the limit of java.time.ZoneOffset
 _MINUTES_MAX: Final = 59
 
 
 def nanos_of(timestamp: str) -> int | None:
-    """Nanoseconds since the epoch, or None if the text is not a timestamp."""
+    """Return the nanoseconds since 1970; None if the text is not a timestamp."""
     match = _TIMESTAMP.fullmatch(timestamp)
     if match is None:
         return None

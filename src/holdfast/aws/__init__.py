@@ -1,7 +1,7 @@
-"""AWS: the effects performed by botocore, and the bodies of the Lambda functions.
+"""AWS: effects performed with botocore, and the bodies of the Lambda functions.
 
-For workflows, an attribute is a service of AWS: `aws.s3.put_object(Bucket=…)` is a step. No module
-of this package has the name of a service.
+In a workflow, an attribute of this package is a service of AWS: `aws.s3.put_object(Bucket=…)` is a
+step. So no module of this package may have the name of a service.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def error(name: str) -> type[TaskError]:
-    """The class of a service's error: `NoSuchKey = aws.error("S3.NoSuchKeyException")`.
+    """Return the class of a service's error: `NoSuchKey = aws.error("S3.NoSuchKeyException")`.
 
-    Name it at the top of a module, and catch it in a workflow: `except NoSuchKey:`.
+    Assign it at the top of a module, and catch it in a workflow: `except NoSuchKey:`.
     """
     from holdfast.api.services import error_class  # noqa: PLC0415
 
@@ -25,7 +25,8 @@ def error(name: str) -> type[TaskError]:
 
 
 def __getattr__(name: str) -> AwsService:
-    # `from holdfast.aws import host` asks for an attribute before it imports the module.
+    # `from holdfast.aws import host` asks for the attribute `host` before it imports the module
+    # `host`. Without this error it would get a service of that name.
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from holdfast.api.services import service_of  # noqa: PLC0415

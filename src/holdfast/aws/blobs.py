@@ -28,7 +28,7 @@ class Blobs:
             answer = self._clients.get("blobs").get_object(
                 Bucket=self._names.blobs_bucket, Key=effect.key
             )
-            # The body may not have arrived yet: `read` raises its time-out.
+            # Read the body here: it may not have arrived yet, and then `read` raises a time-out.
             return bytes(answer["Body"].read())
         except Exception as error:
             raise fault("get_object", error) from error

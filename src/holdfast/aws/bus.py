@@ -17,8 +17,8 @@ class Bus:
         self._clients = clients
 
     def publish(self, effect: Publish) -> None:
-        """Publish an event. A refused event is a ServiceFault: SQS delivers the message again, and
-        the event is sent again.
+        """Publish an event. If it is refused, a ServiceFault is raised: SQS delivers the message of
+        the worker again, and the worker publishes the event again.
         """
         entry = {
             "Source": effect.source,

@@ -1,7 +1,7 @@
-"""The AWS clients of one process: made at first use, once, with explicit time-outs.
+"""The AWS clients of one process. Each is created once, at the first use, with explicit time-outs.
 
-botocore is imported inside `_make`, so that a Lambda start pays for it only when it is needed, and
-directly, because boto3 on top of it adds import time and nothing that Holdfast uses.
+botocore is imported inside `_make`, so that it slows the start of a Lambda function only when it is
+needed. boto3 is not used: it adds import time, and nothing of it is needed here.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from botocore.session import Session
 
-ClientName = Literal["store", "store-once", "queues", "blobs", "bus", "secrets", "keys"]
+ClientName = Literal[
+    "store", "store-once", "queues", "blobs", "bus", "secrets", "keys", "functions"
+]
 
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 5
 BLOB_READ_TIMEOUT_SECONDS: Final = 20
+#: Lambda quota: a function runs for 15 minutes at most.
+FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
 ATTEMPTS_MAX: Final = 3
-# A worker runs the messages of a batch side by side, and so do their calls.
+# A worker processes the messages of a batch in parallel, so it has as many calls at once.
 CONNECTIONS_MAX: Final = 50
 
 
@@ -28,23 +32,32 @@ class _Kind:
     service: str
     attempts_max: int = ATTEMPTS_MAX
     read_timeout_seconds: int = READ_TIMEOUT_SECONDS
+    #: A NAT gateway drops a connection on which nothing is sent for 350 seconds.
+    keeps_alive: bool = False
 
 
 _KINDS: Final[dict[ClientName, _Kind]] = {
     "store": _Kind("dynamodb"),
-    # For conditional puts, without the SDK's retries: its first attempt may be stored and refuse
-    # its retry.
+    # For conditional puts. The SDK must not retry them: if the first try was stored, its retry
+    # would be refused, and the put would look like a failure.
     "store-once": _Kind("dynamodb", attempts_max=1),
     "queues": _Kind("sqs"),
     "blobs": _Kind("s3", read_timeout_seconds=BLOB_READ_TIMEOUT_SECONDS),
     "bus": _Kind("events"),
     "secrets": _Kind("secretsmanager"),
     "keys": _Kind("kms"),
+    # The caller repeats a lost call, and tells it from one that the function refused.
+    "functions": _Kind(
+        "lambda",
+        attempts_max=1,
+        read_timeout_seconds=FUNCTION_READ_TIMEOUT_SECONDS,
+        keeps_alive=True,
+    ),
 }
 
 
 class Clients:
-    """Clients by purpose. `session` is botocore's; by default the process's own."""
+    """Clients by purpose. `session` is botocore's; by default one for the process."""
 
     def __init__(self, session: Session | None = None, region: str | None = None) -> None:
         self._session = session
@@ -56,7 +69,8 @@ class Clients:
         client = self._clients.get(name)
         if client is not None:
             return client
-        # Two threads may want the first client, and botocore's sessions are not thread safe.
+        # Two threads may need the first client at the same time, and botocore's sessions are not
+        # thread safe.
         with self._lock:
             if name not in self._clients:
                 self._clients[name] = self._make(_KINDS[name])
@@ -76,6 +90,7 @@ class Clients:
                 read_timeout=kind.read_timeout_seconds,
                 retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
                 max_pool_connections=CONNECTIONS_MAX,
+                tcp_keepalive=kind.keeps_alive,
                 # Holdfast builds these requests and the contract suite tests them; validating them
                 # again costs as much as signing. Checksums: our keys already end in the hash of the
                 # bytes.

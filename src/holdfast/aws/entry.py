@@ -1,4 +1,6 @@
-"""Entry points of the Lambda handlers in functions/. The first event makes the process's `Host`."""
+"""Entry points of the Lambda handlers in functions/. The first event creates the process's
+`Host`.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,19 @@ NO_KEYS = SigningKeys("-", {"-": b""})
 
 
 def prepare_worker() -> None:
-    """Make the host before Lambda takes its snapshot, so that each restored process has it.
+    """Create the host before Lambda takes its snapshot, so that each restored process already has
+    it.
 
-    A host has no open connection, no random state and no credentials yet.
+    At that time the host has no open connection, no random state and no credentials, which must not
+    be shared by processes.
     """
     if _is_snapshotted():
         _host()
 
 
 def prepare_api() -> None:
-    """Import the routes before Lambda takes its snapshot. The keys that sign tokens are read later:
-    a snapshot may be older than they are.
+    """Import the routes before Lambda takes its snapshot. The keys that sign tokens are read later,
+    because they may be rotated after the snapshot.
     """
     if _is_snapshotted():
         import holdfast.aws.http  # noqa: F401, PLC0415
@@ -66,7 +70,8 @@ def api_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @functools.cache
 def _host() -> Host:
-    # Before the author's modules: a Powertools Logger in them looks for handlers as it is made.
+    # Set up logging before the author's modules are imported: a Powertools Logger in them looks for
+    # log handlers when it is created.
     log_to_cloudwatch(os.environ)
     return make_host(NO_KEYS)
 
@@ -86,7 +91,8 @@ def make_host(keys: SigningKeys) -> Host:
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
-    tasks = TaskRunner(deployment.run_task, lambda: _services(host), elsewhere_of(deployment))
+    own = _own_tasks(deployment, clients)
+    tasks = TaskRunner(own, lambda: _services(host), elsewhere_of(deployment))
     ports = AwsPorts(
         clients,
         ResourceNames.from_environment(os.environ),
@@ -118,16 +124,29 @@ def make_host(keys: SigningKeys) -> Host:
     return host
 
 
+def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
+    if not deployment.groups:
+        return deployment.run_task
+    # Most deployments have no group, and a module on the way of a cold start costs time.
+    from holdfast.aws.group_tasks import GroupTasks, lambda_call  # noqa: PLC0415
+
+    call = lambda_call(clients, os.environ.get(resources.ENV_GROUP_FUNCTIONS, ""))
+    return GroupTasks(deployment, call).perform
+
+
 def _services(host: Host) -> TaskPerformer:
-    """Return the performer of service calls, and of Step Functions' own actions in this process."""
+    """Return the performer of service calls. It performs actions of Step Functions inside this
+    process.
+    """
     from holdfast.aws.protocol import states_call  # noqa: PLC0415
     from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
 
-    # A worker's own front signs nothing; the API that its tasks call reads and makes tokens.
+    # The worker itself reads no tokens, so its host has no signing keys. The API that its tasks
+    # call does read and create tokens.
     signing = replace(host, make_front=lambda: replace(host.front, keys=_signing_keys()))
     account = os.environ[resources.ENV_ACCOUNT]
     states = states_call(signing, os.environ["AWS_REGION"], account)
-    # A definition's calls use the rights of tasks, never those of the worker.
+    # Calls in a definition use the permissions of tasks, never those of the worker.
     clients = ServiceClients(tasks_role_arn=os.environ[resources.ENV_TASKS_ROLE])
     return Integrations(clients, states).perform
 

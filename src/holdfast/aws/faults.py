@@ -1,4 +1,4 @@
-"""Errors of botocore translated to Holdfast's: the one place where that is decided."""
+"""The translation of botocore's errors to those of Holdfast. No other module translates them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ THROTTLED: Final = "HF321"
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 MESSAGE_CHARACTERS_MAX: Final = 200
 
-#: Codes with status 400 that mean that the request's body did not arrive in time.
+#: Codes with status 400 that mean: the body of the request did not arrive in time.
 _TIMED_OUT: Final = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
 
 def error_code(error: Exception) -> str:
-    """Return the service's code of a `ClientError`; "" for what never was an answer."""
-    # botocore's connection errors carry a `response` too: None.
+    """Return the service's code of a `ClientError`; "" for an error without a response."""
+    # botocore's connection errors have an attribute `response`, too, which is None.
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
@@ -31,16 +31,16 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     | what botocore raised                               | conditional put | anything else      |
     |----------------------------------------------------|-----------------|--------------------|
     | no answer: time-out, lost or refused connection,   | `Doubt`         | HF322, retry now   |
-    | half an answer, whatever else may have been sent   |                 |                    |
+    | a part of an answer, any other error after sending |                 |                    |
     | an answer of 500 or more, or a request timed out   | `Doubt`         | HF322, retry now   |
     | throttled, by code or status 429                   | HF321, later    | HF321, retry later |
-    | credentials ran out                                | HF322, later    | HF322, retry later |
+    | credentials have expired                           | HF322, later    | HF322, retry later |
     | no such object                                     |                 | HF324, never       |
     | any other answer (not valid, not allowed, no such  | HF323, never    | HF323, never       |
     | table), or the request could not be built          |                 |                    |
 
-    A throttled or refused put is known not to be stored, so it leaves no doubt. A failed condition
-    does not count as a fault: the caller tests for `CONDITION_FAILED` first.
+    A put that was throttled or refused is certainly not stored, so it is no `Doubt`. A failed
+    condition is not a fault: the caller tests for `CONDITION_FAILED` first.
     """
     from botocore.exceptions import (  # noqa: PLC0415
         BotoCoreError,
@@ -59,7 +59,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
         answerless = (BotoCoreError, ResponseParserError, OSError)
         if isinstance(error, answerless) and not isinstance(error, never_sent):
             return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
-        # Other errors may quote values of the request, and the text is logged.
+        # Do not use the text of other errors: it may quote values of the request, and it is logged.
         is_setting = isinstance(error, never_sent) and not isinstance(error, ParamValidationError)
         told = _brief(str(error)) if is_setting else type(error).__name__
         return ServiceFault("HF323", f"{operation}: {told}", retry="never")

@@ -1,11 +1,13 @@
-"""Pages for people without an account: a signed link shows a question, its form answers it.
+"""Pages for people without an account: a signed link shows a question, and its form sends the
+answer.
 
     GET  /forms/TOKEN   shows the question and a form made from the answer's type; changes nothing,
                         because mail programs and chat previews open every link
     POST /forms/TOKEN   stores the answer
 
-The token is the right to answer this one question: nothing else proves who opens the link. A wrong,
-an expired and a used link get a page that says so, and no word about the question.
+The token gives the right to answer this one question; the person who opens the link is not
+identified. For a wrong, an expired or a used link the page says so, and shows nothing of the
+question.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.resources import FORMS_PATH
 
-#: The content policy allows no script and no other site, because a page shows any text of
-#: workflows.
+#: A page shows text from workflows, which may contain anything. So the content policy allows no
+#: script and no other site.
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'"
@@ -45,12 +47,12 @@ _STYLE: Final = (
     "dt{color:#57606a}dd{margin:0 0 .5rem}.choice{display:inline-block;margin-right:1.5rem}"
     ".problem{border-left:4px solid #b42318;padding:.25rem 1rem}small{color:#57606a}"
 )
-#: The field of an answer that is one value, not an object.
+#: The name of the form field for an answer that is a single value and not an object.
 _WHOLE: Final = "answer"
 
 
 def form_handler(host: Host) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return the handler of both routes."""
+    """Return the handler of both routes: the page and its form."""
 
     def handle(request: Mapping[str, Any]) -> dict[str, Any]:
         token = unquote(str(request["rawPath"])).removeprefix(FORMS_PATH)
@@ -108,7 +110,7 @@ def _fields_of(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema that a reference names, and of `X | None` the schema of X."""
+    """Return the schema that a reference names; for `X | None` the schema of X."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return {**_resolved(root.get("$defs", {}).get(name, {}), root), **_without_ref(schema)}
@@ -124,7 +126,7 @@ def _without_ref(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    """Yield the name, the schema and the necessity of each field of the form."""
+    """Yield for each field of the form its name, its schema, and True when it is required."""
     root = _resolved(schema, schema)
     if root.get("type") != "object" or not root.get("properties"):
         yield _WHOLE, root, True
@@ -136,10 +138,10 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], 
 
 
 def answer_of(schema: Mapping[str, Any], given: Mapping[str, str]) -> Any:
-    """Return the JSON value of a filled form. Raises ValueError for a text that does not fit its
-    field's type.
+    """Return the JSON value of a filled form. Raises ValueError for text that does not fit the type
+    of its field.
 
-    An empty field that is not required is left out, so that the type's default holds.
+    A field that is empty and not required is left out, so that the default of the type is used.
     """
     values: dict[str, Any] = {}
     for name, part, is_required in _parts(schema):
@@ -244,7 +246,7 @@ def _field(name: str, part: Mapping[str, Any], given: str | None, *, is_required
         case {"type": "string", "format": "date"}:
             return _label(key, shown) + _input(key, "type=date", value, needed)
         case {"type": "string"}:
-            # an empty text is a valid answer
+            # An empty text is a valid answer, so the field is not required
             return _label(key, shown) + _input(key, "", value, "")
         case _:
             area = f'<textarea id="{key}" name="{key}" rows=6{needed}>'

@@ -1,8 +1,8 @@
-"""Tasks that run on an existing Lambda function: the call, and the reading of its answer.
+"""Tasks that run on an existing Lambda function: the call, and the reading of its result.
 
-The engine invokes the function and waits for its end, as it waits for a task of its own. The
-arguments are the event, by name and with their defaults. The result is checked against the
-declaration, so that a workflow computes with what its annotations say.
+The worker invokes the function and waits for its end, as for a task of its own. The event of the
+function is an object with the arguments by name, including defaults. The result is converted to the
+declared type, so that workflows compute with values of that type.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from typing import Any
 
 from holdfast.api.boundary import Misfit
 from holdfast.api.lambdas import client_context
+from holdfast.api.runs_on import Lambda
 from holdfast.api.tasks import InvalidArguments, InvalidResult, Task
 from holdfast.aws.tasks import Elsewhere, TaskPerformer
-from holdfast.deployment import Deployment, context_of
+from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.runtime.storage.json_values import plain_text
+from holdfast.task_runs import context_of
 
 
 def elsewhere_of(deployment: Deployment) -> Elsewhere:
-    """Return the finder of the tasks that run on functions of their own."""
+    """Return the function that finds tasks which run on Lambda functions of their own."""
 
     def find(effect: RunTask) -> Callable[[TaskPerformer], TaskResult] | None:
         task = deployment.runs_on_function(effect)
@@ -34,8 +36,8 @@ def elsewhere_of(deployment: Deployment) -> Elsewhere:
 
 
 def _run(task: Task[..., Any], effect: RunTask, call: TaskPerformer) -> TaskResult:
-    """Call the function of `task`, and return its result or its error."""
-    assert task.runs_on is not None
+    """Call the Lambda function of `task`, and return its result or its error."""
+    assert isinstance(task.runs_on, Lambda)
     try:
         event = task.boundary.normalise_arguments(effect.arguments)
     except Misfit as misfit:
@@ -62,15 +64,15 @@ def _result(task: Task[..., Any], response: Any) -> TaskSucceeded | TaskFailed:
     except Misfit as misfit:
         return TaskFailed(InvalidResult.__name__, f"{task.name}: {misfit}")
     except RequestError as error:
-        # A value that cannot be stored would fail every delivery of the message.
+        # A value that cannot be stored would make every delivery of the message fail.
         return TaskFailed(InvalidResult.__name__, error.message)
     return TaskSucceeded(output)
 
 
 def _in_own_words(failed: TaskFailed) -> TaskFailed:
-    """Return the failure with the error's text as its cause, as a Python task's has it.
+    """Return the failure with the text of the exception as its cause, as for a task in Python.
 
-    Lambda's runtimes answer with an object: the error's type, its text and its stack trace.
+    A Lambda runtime returns an object instead: the exception's type, its text and its stack trace.
     """
     try:
         told = json.loads(failed.cause or "")

@@ -1,10 +1,11 @@
-"""The Lambda functions' bodies: an event in AWS's shape in, handlers run, an answer out.
+"""The bodies of the Lambda functions: each takes an event in AWS's form, runs handlers, and returns
+a response.
 
-The modules of the API and of the sweeper are imported by the first event that needs them: a worker
-needs neither, and each import lengthens its cold start.
+The modules of the API and of the sweeper are imported by the first event that needs them. A worker
+needs neither, and each import makes the start of a Lambda function slower.
 
-One `Host` serves a process. Lambda builds it from the environment (`aws.entry`), the laptop from
-its embedded cloud; what runs is the same.
+One `Host` serves a process. In Lambda `aws.entry` creates it from the environment; on a local
+machine the embedded cloud does. Both run the same code.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
+    OPEN_COUNT_MINUTES,
     PAYLOAD_BYTES_MAX,
     STARTS_DUE_SHARDS,
     VISIBILITY_EXTENSION_SECONDS,
@@ -68,11 +70,12 @@ class _Invocation:
 
 @dataclass
 class Host:
-    """`has_threads` False: everything in turn, for a laptop on a virtual clock.
+    """The body of the Lambda functions in one process.
 
-    `payload_bytes_max` bounds the data of the API's state machines; None lifts AWS's limit.
-    `schedules`: those that the code declares, by name. `forms_scheme`: the scheme of links to forms
-    of questions; None: this stack serves no forms.
+    * `has_threads` False: everything runs in one thread, for a local stack with a virtual clock.
+    * `payload_bytes_max` limits the data of state machines; None removes AWS's limit.
+    * `schedules`: those that the code declares, by name.
+    * `forms_scheme`: the URL scheme of links to forms of questions; None: this stack has no forms.
     """
 
     ports: Ports
@@ -91,22 +94,25 @@ class Host:
 
     @cached_property
     def front(self) -> Front:
-        """The commands of the API. A worker rarely needs them, and their import takes time."""
+        """Return the commands of the API. They are created at the first use: a worker rarely needs
+        them, and their import takes time.
+        """
         return self.make_front()
 
     @contextmanager
     def task_pool(self) -> Iterator[ThreadPoolExecutor | None]:
         """Yield the threads for the tasks of one invocation.
 
-        A task that hangs keeps its thread for as long as the process lives. The thread must not be
-        missing in the next invocation, whose attempts would time out without having begun. A
-        process with too many such threads exits before it processes anything, and Lambda starts a
-        new one.
+        A task that does not end keeps its thread as long as the process lives. So each invocation
+        gets new threads. Without that, attempts of the next invocation might find no free thread
+        and time out before they begin. A process with too many such threads exits before it
+        processes anything, and Lambda starts a new one.
         """
         if not self.has_threads:
             yield None
             return
-        # Enough for a full batch: a time-out must not run while its attempt waits for a thread.
+        # Enough for a full batch. With fewer, the time-out of an attempt could pass while the
+        # attempt waits for a thread.
         threads_max = ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size
         hanging = sum(thread.name.startswith(TASK_THREADS) for thread in threading.enumerate())
         if hanging > threads_max:
@@ -126,7 +132,7 @@ class Host:
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:
-            # The batch is from a queue of another stack: its messages must stay in that queue.
+            # The batch comes from a queue of another stack. Its messages must stay in that queue.
             stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
             self.log_fault("a batch was not processed", stranger)
             return _failed(str(record["messageId"]) for record in records)
@@ -161,8 +167,8 @@ class Host:
         perform: Callable[[Effect], Any],
         invocation: _Invocation,
     ) -> bool:
-        """Process one message. An error of one message does not affect the rest of its
-        batch (R9).
+        """Process one message. An error with one message does not affect the others of its batch
+        (R9).
         """
         message_id = str(record["messageId"])
         try:
@@ -170,7 +176,8 @@ class Host:
                 body=parsed_body(record["body"]),
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
-                # An invocation works on many messages: two of them may be of one execution.
+                # The random part makes owners differ: two messages of one invocation may be of one
+                # execution.
                 owner=f"{invocation.request_id[:8]}{os.urandom(4).hex()}",
                 sent_ms=int(record["attributes"].get("SentTimestamp", 0)),
                 is_alone=invocation.is_alone,
@@ -202,8 +209,8 @@ class Host:
     def _visible(
         self, queue: QueueName, receipts: dict[str, str], deadline_ms: int, now_ms: int
     ) -> Iterator[Holds]:
-        """Keep the batch hidden, two minutes at a time: after a crash SQS delivers it again in two
-        minutes, not sixteen.
+        """Keep the messages of the batch hidden, for two minutes at a time. So after a crash SQS
+        delivers them again within two minutes, and not after the longest invocation.
         """
         holds = Holds(receipts, deadline_ms, now_ms)
         self._hide(queue, holds, now_ms)
@@ -225,8 +232,8 @@ class Host:
             self._hide(queue, holds, self.ports.perform(Clock()))
 
     def _hide(self, queue: QueueName, holds: Holds, now_ms: int) -> None:
-        """Hide messages again. A receipt that SQS refuses must not prevent the extension of the
-        others.
+        """Extend the visibility time-out of the messages. If SQS refuses a receipt, the others are
+        still extended.
         """
         receipts = dict(holds.receipts)
         if not receipts:
@@ -244,7 +251,8 @@ class Host:
             try:
                 self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
             except ServiceFault as error:
-                # The message's limit stays unchanged: after it, nothing is written (R9).
+                # The limit of this message stays as it was: after it, nothing is written for it
+                # (R9).
                 holds.let_go(message_id)
                 self.log_fault("a message was not hidden", error, message_id=message_id)
             else:
@@ -253,21 +261,21 @@ class Host:
     # -- the others --------------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
-        """Process one event from the bus. A fault is raised: Lambda tries again, then uses
-        its DLQ.
+        """Process one event from the event bus. An error is raised, so that Lambda tries again and
+        then uses the dead-letter queue.
         """
         now_ms = self.ports.perform(Clock())
         event_id, detail = event.get("id"), event.get("detail")
         front = self.front
         if any("keyed" in one.source_map for one in front.workflows.values()):
-            # The event may start an execution, whose id is signed.
+            # The event may start an execution, whose id is signed with these keys.
             front = replace(front, keys=self.setting.keys())
         self.perform(front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
         self.metrics.flush(now_ms)
 
     def sweeper(self, context: Any) -> None:
-        """Run one sweep, each minute: every shard of due rows, the dead letters, then the starts.
-        Many starts may wait, and they must not delay executions under way.
+        """Run one sweep, each minute: every shard of due rows, then the dead letters, then the lost
+        starts. The starts come last, because many of them must not delay running executions.
         """
         from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper  # noqa: PLC0415
 
@@ -283,11 +291,22 @@ class Host:
         if self.setting.archives:
             shards = range(DUE_SHARDS)
             self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
+        if now_ms // 60_000 % OPEN_COUNT_MINUTES == 0:
+            self._count_open()
         self.metrics.flush(now_ms)
 
+    def _count_open(self) -> None:
+        """Count the open executions for the dashboard."""
+        from holdfast.runtime.commands.counts import measure_open  # noqa: PLC0415
+
+        try:
+            self.perform(measure_open(TENANT_DEFAULT))
+        except Exception as error:  # noqa: BLE001  # nothing else must wait for it
+            self._refuse("the open executions were not counted", error)
+
     def _deploy_schedules(self) -> None:
-        """Make the stored schedules those of this code. The code of the sweeper is the deployed
-        one.
+        """Make the stored schedules equal to those that this code declares. The sweeper runs the
+        deployed code.
         """
         from holdfast.runtime.commands.schedules import deploy  # noqa: PLC0415
 
@@ -301,12 +320,12 @@ class Host:
             for refused in self.perform(sweep(shard, owner, self.setting.formats)):
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except Exception as error:  # noqa: BLE001
-            # One damaged row must not keep the other shards from being swept.
+            # Continue with the other shards: one damaged row must not prevent their sweep.
             self._refuse("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:
-        """Process the dead letters of a queue, up to a bound. Unreadable letters stay in the queue
-        and raise an alarm.
+        """Process the dead letters of a queue, up to a bound. Unreadable ones stay in the queue and
+        cause an alarm.
         """
         for _ in range(DEAD_LETTER_BATCHES_MAX):
             letters = self.ports.receive_dead_letters(queue)
@@ -327,16 +346,14 @@ class Host:
             self.ports.delete_dead_letter(queue, letter.receipt_handle)
 
     def _refuse(self, what: str, error: Exception, **ids: str) -> None:
-        """Log the error and count it for an alarm. A refused dead letter is hidden again, so the
-        queue's depth may not show it.
+        """Log the error and count it for an alarm. The alarm on the depth of the queue is not
+        enough: a dead letter whose processing failed is hidden for a while.
         """
         self.log_fault(what, error, **ids)
         self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 
     def _look(self, now_ms: int) -> None:
-        """Read again which format the stack writes. A host that reads a change late does no
-        harm.
-        """
+        """Read which format the stack writes. It does no harm if a host reads a change late."""
         try:
             formats = self.perform(self.control.look(now_ms))
         except HoldfastError as error:
@@ -345,8 +362,8 @@ class Host:
         self.setting = replace(self.setting, formats=formats)
 
     def _look_for_pauses(self, now_ms: int) -> None:
-        """Read again which tasks and workflows are paused. If the read fails, the earlier answer
-        stays in force.
+        """Read which tasks and workflows are paused. If the read fails, the result of the last one
+        is used.
         """
         try:
             self.perform(self.setting.gates.look(now_ms))
@@ -354,7 +371,7 @@ class Host:
             self.log_fault("the pauses were not read", error)
 
     def perform(self, handler: Any) -> Any:
-        """Runs a handler that belongs to no message."""
+        """Run a handler that does not process a message."""
         return run(handler, self.ports.perform)
 
 
@@ -363,7 +380,9 @@ def _failed(message_ids: Iterable[str]) -> dict[str, Any]:
 
 
 def _queue_of(names: ResourceNames, records: list[Mapping[str, Any]]) -> QueueName | None:
-    """The queue's physical name is the end of both its ARN and its URL."""
+    """Return the queue with this ARN. Its physical name is the last part of both its ARN and its
+    URL.
+    """
     found = {str(record["eventSourceARN"]).rpartition(":")[2] for record in records}
     ours = (queue for queue in QUEUES if {names.queue_url(queue).rpartition("/")[2]} == found)
     return next(ours, None)

@@ -1,11 +1,12 @@
 """The HTTP API of Holdfast: each route is one command. `holdfast serve` runs the same code.
 
 `routing` reads API Gateway's payload format 2.0. The authoriser verifies the tenant: the `tenant`
-claim of a JWT, or `default` for an IAM caller of this account. A request with an
-`X-Amz-Target` header is a call of AWS's own protocol, which `protocol` serves.
+claim of a JWT, or `default` for an IAM caller of this account. A request with an `X-Amz-Target`
+header is a call of AWS's own protocol, which `protocol` serves.
 
 A route refuses query parameters and body fields that it does not know (HF219). Otherwise a misspelt
-`stauts` would list every execution, and a misspelt `now` would undo what must not be undone.
+`stauts` would list every execution, and a misspelt `now` would start an undo that the caller did
+not want.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import base64
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import parse_qsl
 
 from holdfast.aws import protocol
@@ -31,7 +32,7 @@ from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
-#: For each route, the query parameters and the fields of the body that it accepts.
+#: For each route, the query parameters and the body fields that it accepts.
 KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions": ((), ("workflow", "input", "name", "priority")),
     "GET /executions": (
@@ -95,6 +96,11 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /questions/{id}/claim": ((), ("by",)),
     "POST /questions/{id}/release": ((), ("by",)),
     "POST /questions/{id}/delegate": ((), ("to", "by")),
+    "GET /pools": ((), ()),
+    "POST /pools/{name}/announce": ((), ("worker", "tasks", "slots", "busy", "since")),
+    "POST /pools/{name}/poll": ((), ("worker", "tasks")),
+    "POST /pools/{name}/heartbeat": ((), ("token",)),
+    "POST /pools/{name}/answer": ((), ("token", "result")),
     "GET /doctor": (("execution", "after"), ()),
     "POST /doctor": ((), ("execution", "after")),
     "GET /workflows": ((), ()),
@@ -163,7 +169,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
         return require_here(identifier, request(), region)
 
     def asked_by_caller(route: str) -> dict[str, Any]:
-        """Return the body, with the verified caller as `by` where the client names no operator."""
+        """Return the body, with the verified caller as `by` if the client names no operator."""
         return {"by": caller_of(request()) or "", **body(route)}
 
     @app.post("/executions")
@@ -404,6 +410,35 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def delegate_question(identifier: str) -> Any:
         return act_on_question(identifier, "delegate")
 
+    @app.get("/pools")
+    def pools() -> Any:
+        return answer(lambda: front.pools(tenant()), "GET /pools")
+
+    def act_in_pool(name: str, action: Literal["announce", "poll", "heartbeat", "answer"]) -> Any:
+        from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
+
+        # The operations of a pool name no ARN.
+        service = protocol.service_of(host, (tenant(), "", ""))
+        route = f"POST /pools/{{name}}/{action}"
+        act = pools.ACTIONS[action]
+        return answer(lambda: act(service, name, body(route), os.urandom(16)), route)
+
+    @app.post("/pools/<name>/announce")
+    def announce_in_pool(name: str) -> Any:
+        return act_in_pool(name, "announce")
+
+    @app.post("/pools/<name>/poll")
+    def poll_pool(name: str) -> Any:
+        return act_in_pool(name, "poll")
+
+    @app.post("/pools/<name>/heartbeat")
+    def beat_in_pool(name: str) -> Any:
+        return act_in_pool(name, "heartbeat")
+
+    @app.post("/pools/<name>/answer")
+    def answer_in_pool(name: str) -> Any:
+        return act_in_pool(name, "answer")
+
     @app.get("/doctor")
     def doctor() -> Any:
         asked = {"after": query("after"), "execution": query("execution")}
@@ -450,7 +485,9 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
 def _require_known(
     what: str, given: Mapping[str, Any] | None, route: str, place: int
 ) -> dict[str, Any]:
-    """Return the parameters or fields. Raises RequestError HF219 for one that the route lacks."""
+    """Return the parameters or fields. Raises RequestError HF219 for one that the route does not
+    accept.
+    """
     known = KNOWN[route][place]
     unknown = sorted((given or {}).keys() - set(known))
     if unknown:
@@ -463,8 +500,8 @@ def _require_known(
 
 
 def _with_conditions(query: Mapping[str, str], request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters with every `where`: API Gateway joins repeated ones with commas, which
-    a value may contain.
+    """Return the parameters, with a list of every `where`. API Gateway joins repeated parameters
+    with commas, but a value may contain a comma, so they are read from the raw query.
     """
     if "where" not in query:
         return query
@@ -473,7 +510,7 @@ def _with_conditions(query: Mapping[str, str], request: Mapping[str, Any]) -> Ma
 
 
 def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the filters of a bulk operation. The places in a list are not for it to choose."""
+    """Return the filters of a bulk operation, without the fields that choose a page of a list."""
     filters = asked.get("filters")
     if not isinstance(filters, dict):
         return {}
@@ -484,7 +521,7 @@ def _filters_of(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _status_of_start(answer: Mapping[str, Any]) -> int:
-    """Return 201 when the execution runs or has succeeded, 200 when it exists and has not
+    """Return 201 when the execution runs or has succeeded, 200 when it already existed and has not
     succeeded.
     """
     return 201 if answer.get("started", True) else 200
@@ -498,7 +535,9 @@ def _status_of_registration(answer: Mapping[str, Any]) -> int:
 def _with_link(
     found: JsonResult, request: Mapping[str, Any], forms_scheme: str | None
 ) -> JsonResult:
-    """Add the link to the question's form, at the name that the caller knows this API by."""
+    """Add the link to the question's form, under the host name with which the caller calls this
+    API.
+    """
     shown: dict[str, Any] = yield from found
     if forms_scheme is None:
         return shown
@@ -507,17 +546,18 @@ def _with_link(
 
 
 def _no_route(method: str, path: str) -> RequestError:
-    shown = repr(path)[1:-1]  # write a line feed as an escape
+    # Write control characters as escapes: a line feed would split the log line
+    shown = repr(path)[1:-1]
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
-#: Faults in our own words: the disk of `serve` is full, or fails (its callers are on the same
-#: machine); the executions of a key change too fast.
+#: Faults whose text is written by Holdfast, so that callers may see it: the disk of `serve` is full
+#: or fails (its callers are on the same machine); the executions of a key change too fast.
 _FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    # AWS's words for a refusal name roles and tables. They are for the log, not for callers.
+    # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not see.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
     message = "a service that this stack works with failed" if is_fault else error.message
     problem: dict[str, Any] = {"code": error.code, "message": message}
@@ -527,7 +567,7 @@ def _problem(error: HoldfastError) -> dict[str, Any]:
 
 
 def _refusal(error: RequestError) -> dict[str, Any]:
-    """Return API Gateway's response for a request that no route serves."""
+    """Return API Gateway's response for a request to an unknown route."""
     return {
         "statusCode": error.status,
         "headers": {"Content-Type": "application/json"},
@@ -537,9 +577,10 @@ def _refusal(error: RequestError) -> dict[str, Any]:
 
 
 def require_here(identifier: str, request: Mapping[str, Any], region: str | None) -> str:
-    """Return the identifier of an execution. Raises RequestError HF207 for an ARN of another place.
+    """Return the identifier of an execution. Raises RequestError HF207 for an ARN of another region
+    or account.
 
-    An execution here may have the same name, and must not be stopped in place of that one.
+    An execution in this stack may have the same name, and must not be stopped instead of that one.
     """
     if identifier.startswith("arn:"):
         place = [*identifier.split(":")[3:5], "", ""][:2]

@@ -1,6 +1,6 @@
-"""The verified identity of a request: its tenant, its caller, and rights on the whole stack.
+"""The verified identity of a request: its tenant, its caller, and its rights on the whole stack.
 
-API Gateway's authoriser has verified the request. A caller of another kind has no tenant here.
+API Gateway's authoriser has verified the request. Only an IAM caller or a JWT gives a tenant.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from holdfast.runtime.storage.keys import TENANT_DEFAULT, is_tenant
 
 
 def tenant_of(request: Mapping[str, Any]) -> str:
-    """Raises RequestError HF240 (403) when the verified identity names no usable tenant.
+    """Return the tenant. Raises RequestError HF240 (403) when the verified identity names no valid
+    tenant.
 
-    A caller that signs with IAM is the tenant `default`. Any other authoriser has to be a JWT's.
+    A caller that signs with IAM has the tenant `default`. Any other authoriser must be one for
+    JWTs.
     """
     authorizer = request.get("requestContext", {}).get("authorizer") or {}
     if not authorizer.keys() - {"iam"}:
@@ -40,8 +42,8 @@ def caller_of(request: Mapping[str, Any]) -> str | None:
 
 
 def require_operator(request: Mapping[str, Any]) -> None:
-    """Refuse a caller of one tenant for requests that concern every tenant. Raises RequestError
-    HF252 (403).
+    """Refuse a caller that belongs to one tenant, for requests that concern every tenant. Raises
+    RequestError HF252 (403).
     """
     if (request.get("requestContext", {}).get("authorizer") or {}).keys() - {"iam"}:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""The work queues and their dead letters: sending in tens, visibility, receiving."""
+"""The work queues and their dead letters: sending in batches of ten, visibility, receiving."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BatchEntry: TypeAlias = dict[str, Any]
 
 
 def parsed_body(text: Any) -> Any:
-    """Return the JSON, or None for other text: Holdfast did not send it, and the caller
+    """Return the JSON value; None for other text. Holdfast did not send such text, so the caller
     refuses it.
     """
     try:
@@ -52,7 +52,9 @@ class Queues:
     def extend_visibility(
         self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
     ) -> None:
-        """Make every message visible again in `seconds`; a message that is gone is a fault."""
+        """Hide every message for another `seconds`. Raises a fault when a message does not exist
+        any longer.
+        """
         failed: list[str] = []
         handles = list(receipt_handles)
         size = limits.SQS_BATCH_ENTRIES_MAX
@@ -98,7 +100,7 @@ class Queues:
         )
 
     def _send_batch(self, url: str, entries: list[BatchEntry]) -> list[BatchEntry]:
-        """Return the entries that SQS did not take."""
+        """Send one batch. Return the entries that SQS has refused."""
         answer = self._call("send_message_batch", QueueUrl=url, Entries=entries)
         failed = {entry["Id"] for entry in answer.get("Failed", [])}
         return [entry for entry in entries if entry["Id"] in failed]
@@ -113,9 +115,11 @@ class Queues:
 def _entry(message: Message) -> BatchEntry:
     text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
     entry: BatchEntry = {
-        # SQS refuses these two characters, which JSON, DynamoDB and S3 all accept.
+        # SQS refuses these two characters, which JSON, DynamoDB and S3 accept: write them as
+        # escapes.
         "MessageBody": text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff"),
-        # On a standard queue the group is a fairness key: a busy tenant cannot starve the others.
+        # On a standard queue SQS balances between message groups. So a busy tenant does not delay
+        # the others.
         "MessageGroupId": message.body["t"],
     }
     if message.delay_seconds:
@@ -124,7 +128,7 @@ def _entry(message: Message) -> BatchEntry:
 
 
 def _batches(entries: Iterable[BatchEntry]) -> Iterator[list[BatchEntry]]:
-    """Yield batches of at most ten entries, with no more bytes in all than SQS allows."""
+    """Yield batches of at most ten entries that do not exceed SQS's size limit."""
     batch: list[BatchEntry] = []
     room_bytes = limits.SQS_MESSAGE_BYTES_MAX
     for entry in entries:

@@ -1,4 +1,4 @@
-"""The physical names of one stack's resources, as its functions find them in the environment."""
+"""The physical names of one stack's resources. Its functions read them from their environment."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from holdfast.runtime.effects import (
 
 
 class Ports(Protocol):
-    """The effects, wherever they are performed, and the queues of the platform."""
+    """The performer of effects, on AWS or on a local machine, and the queues."""
 
     @property
     def names(self) -> ResourceNames: ...
@@ -59,10 +59,11 @@ class Ports(Protocol):
 
 
 class AwsPorts:
-    """The effects on AWS. `tasks` runs user code, `clock` gives milliseconds, `metrics` receives
-    measured values. `publish` sends an event; None: to the account's default bus.
+    """Performs effects on AWS. `tasks` runs user code, `clock` gives the time in ms, `metrics`
+    receives measured values. `publish` sends an event; None: it goes to the account's default event
+    bus.
 
-    One instance serves all threads of a process. `has_threads`: it may send reads concurrently.
+    One instance serves all threads of a process. `has_threads`: it may send reads in parallel.
     """
 
     def __init__(

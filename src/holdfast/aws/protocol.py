@@ -1,7 +1,7 @@
-"""AWS's JSON protocol, 1.0: how clients of Step Functions speak to the API.
+"""AWS's JSON protocol 1.0, with which clients of Step Functions call the API.
 
-A POST whose header `X-Amz-Target` is `AWSStepFunctions.<Operation>` and whose body is the request.
-A refusal has the status 400 and `{"__type": <name of the exception>, "message": …}`.
+A call is a POST with the header `X-Amz-Target: AWSStepFunctions.<Operation>` and the request as its
+body. A refusal has the status 400 and `{"__type": <name of the exception>, "message": …}`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from holdfast.runtime.storage.json_values import parse_json
 
 if TYPE_CHECKING:
     from holdfast.stepfunctions.api import StatesApi
+    from holdfast.stepfunctions.catalogue import Service
 
 TARGET_HEADER: Final = "x-amz-target"
 TARGET_PREFIX: Final = "AWSStepFunctions"
@@ -35,10 +36,11 @@ HttpAnswer = tuple[int, dict[str, Any]]
 
 
 def is_states_call(request: Mapping[str, Any]) -> bool:
-    """`request` is API Gateway's event. Any target is ours: an unknown one gets AWS's answer.
+    """Return True when API Gateway's event is a call of AWS's protocol. An unknown target counts,
+    too: it gets AWS's response.
 
-    The path decides too: a caller with rights to `POST /answers` alone must not reach state
-    machines by a header.
+    The path must match as well. Otherwise a caller that may only use `POST /answers` could reach
+    state machines with a header.
     """
     method = request.get("requestContext", {}).get("http", {}).get("method")
     is_root = method == "POST" and request.get("rawPath") == "/"
@@ -48,9 +50,10 @@ def is_states_call(request: Mapping[str, Any]) -> bool:
 def states_handler(
     host: Host, region: str | None = None
 ) -> Callable[[Mapping[str, Any], Any, str], dict[str, Any]]:
-    """Return the handler: it maps request, Lambda context and tenant to API Gateway's response.
+    """Return the handler: it takes request, Lambda context and tenant and returns API Gateway's
+    response.
 
-    `region` is the region that ARNs name; by default that of the Lambda function.
+    `region` is the region in ARNs; by default that of the Lambda function.
     """
 
     def handle(request: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def states_handler(
         try:
             status, answer = _answer(host, request, context, (tenant, *place))
         except HoldfastError as error:
-            # AWS's words for a refusal name roles and tables. They are for the log.
+            # Do not pass on AWS's text of a refusal: it names roles and tables. Log it instead.
             host.log_fault("a request was not served", error)
             status, answer = 500, _problem("InternalFailure", "the request was not served")
         return _response(status, answer)
@@ -69,10 +72,11 @@ def states_handler(
 def states_call(
     host: Host, region: str, account: str
 ) -> Callable[[str, dict[str, Any], RunTask], dict[str, Any]]:
-    """Return (operation, request, the task that asks) to the response: the API without the
-    protocol.
+    """Return the API without the HTTP protocol: a function from operation, request and calling task
+    to the response.
 
-    Raises StatesFault. The task's execution waits for the answer, so nothing else may wait for it.
+    That function raises StatesFault. The execution of the task waits for the response, so the call
+    must not wait for anything else.
     """
 
     def call(operation: str, request: dict[str, Any], effect: RunTask) -> dict[str, Any]:
@@ -87,7 +91,9 @@ def states_call(
 
 
 def _parent(effect: RunTask) -> Parent | None:
-    """Return the task as the parent of the execution that it starts, if it waits for the end."""
+    """Return the task as the parent of the execution that it starts; None if it does not wait for
+    its end.
+    """
     if effect.kind != "sync":
         return None
     return {
@@ -99,7 +105,7 @@ def _parent(effect: RunTask) -> Parent | None:
 
 
 def refusal(status: int, code: str, message: str) -> dict[str, Any]:
-    """Return API Gateway's response for a fault that was found before the operation was."""
+    """Return API Gateway's response for an error that was found before the operation was known."""
     return _response(status, _problem(code, message))
 
 
@@ -126,13 +132,19 @@ def _answer(
 
 def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> StatesApi:
     from holdfast.stepfunctions.api import StatesApi  # noqa: PLC0415
+
+    return StatesApi(service_of(host, place, caller))
+
+
+def service_of(host: Host, place: tuple[str, str, str], caller: str | None = None) -> Service:
+    """Return the view of one tenant; `place` is the tenant, the region and the account."""
     from holdfast.stepfunctions.arns import ArnRegion  # noqa: PLC0415
     from holdfast.stepfunctions.catalogue import Service  # noqa: PLC0415
 
     tenant, region, account = place
     where = ArnRegion(region, account, PARTITION)
     front = host.front
-    service = Service(
+    return Service(
         front.programs,
         front.keys,
         tenant,
@@ -142,7 +154,6 @@ def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> 
         front.types,
         caller,
     )
-    return StatesApi(service)
 
 
 def _performer(host: Host, deadline_ms: int) -> Callable[[Effect], Any]:
@@ -167,7 +178,7 @@ def _account(request: Mapping[str, Any]) -> str:
 
 
 def _body(request: Mapping[str, Any]) -> Any:
-    """Return the JSON of the body. Raises ValueError and RecursionError for other text."""
+    """Return the JSON value of the body. Raises ValueError and RecursionError for other text."""
     text = request.get("body") or ""
     raw = base64.b64decode(text) if request.get("isBase64Encoded") else text.encode()
     if len(raw) > BODY_BYTES_MAX:

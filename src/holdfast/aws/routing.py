@@ -1,7 +1,7 @@
-"""Finds the function of a request by its method and path: API Gateway's payload format 2.0.
+"""Finds the function for a request by its method and path, in API Gateway's payload format 2.0.
 
-Written by hand because it stands on the API's start path: the import of Powertools' resolver took
-more CPU time than all of ours.
+No library is used, because each start of the API imports this module: the import of the router of
+Powertools took more CPU time than all modules of Holdfast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 Route: TypeAlias = Callable[..., Any]
 
-#: What an identifier in a path consists of: no slash, no question mark, no line feed.
+#: The characters of an identifier in a path: no slash, no question mark, no line feed.
 _PARAMETER: Final = re.compile(r"<(\w+)>")
 _VALUE: Final = r"(?P<\1>[-._~()'!*:@,;=+&$%<> \[\]{}|^\\w]+)"
 
@@ -34,7 +34,9 @@ class Response(NamedTuple):
 
 
 class Router:
-    """Routes by method and path. Each thread has a request of its own: `serve` has many."""
+    """Routes by method and path. The present request is stored for each thread, because `serve` has
+    many.
+    """
 
     def __init__(self, not_found: Callable[[str, str], Response]) -> None:
         self._not_found = not_found
@@ -68,7 +70,8 @@ class Router:
         for of_method, pattern, function in self._routes:
             found = pattern.fullmatch(path) if of_method == method else None
             if found is not None:
-                # API Gateway has decoded the path: what is left of `%` is the caller's own.
+                # API Gateway has already decoded the path: a `%` that is left belongs to the
+                # identifier.
                 response: Response = function(**found.groupdict())
                 return response.to_gateway()
         return self._not_found(method, path).to_gateway()

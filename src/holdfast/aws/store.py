@@ -1,4 +1,4 @@
-"""The two tables: effects to DynamoDB requests and items back."""
+"""The two tables in DynamoDB: converts effects to requests, and responses to items."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Attribute: TypeAlias = dict[str, Any]
 
 LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # DynamoDB's numbers have at most 38 digits
-#: Queries at once; a page of found executions has three for each.
+#: The most queries at once: a page of the executions that a search has found has three for each.
 _THREADS_MAX: Final = 24
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
@@ -66,8 +66,8 @@ class DynamoStore:
         )
 
     def query_list(self, effect: QueryList) -> ListPage:
-        """Run one query of the list. A filter is applied after the read, so the page may
-        be short.
+        """Run one query of the list. DynamoDB filters after it has read, so the page may be
+        short.
         """
         partition_key, sort_key = list_keys(effect.table)
         placeholders = _Placeholders()
@@ -99,8 +99,8 @@ class DynamoStore:
         return list_page(effect, items, "" if last is None else last[sort_key]["S"])
 
     def query_together(self, effect: Together) -> list[ListPage]:
-        """Run the queries concurrently on Lambda, and one by one in a process that must have one
-        thread.
+        """Run the queries in parallel. In a process that may have only one thread, run them one by
+        one.
         """
         if not self._has_threads or len(effect.queries) == 1:
             return list(map(self.query_list, effect.queries))
@@ -118,7 +118,7 @@ class DynamoStore:
         return item_of(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, effect: GetMany) -> list[Item]:
-        """Read the items. Under load DynamoDB returns some keys as unprocessed: request those
+        """Read the items. Under load DynamoDB returns some keys as unprocessed: read those
         again.
         """
         table = self._names.table(effect.table)
@@ -137,8 +137,8 @@ class DynamoStore:
         return found
 
     def put_if_absent(self, effect: PutIfAbsent) -> Item | None:
-        """Put the item. A throttled put is certainly not stored, so send it again: that saves a
-        delivery of the message.
+        """Put the item. A throttled put is certainly not stored, so it is sent again: otherwise SQS
+        would have to deliver the message again.
         """
         for pause_seconds in THROTTLE_PAUSES_SECONDS:
             try:
@@ -172,14 +172,14 @@ class DynamoStore:
         )
 
     def replace(self, effect: Replace) -> bool:
-        """Replace the item without a retry: if the first put was stored and its answer lost, its
-        retry would be refused.
+        """Replace the item without a retry. If the first put was stored but its answer was lost, a
+        retry would be refused and look like a failure.
         """
         try:
             self._clients.get("store-once").put_item(
                 TableName=self._names.table(effect.table),
                 Item=attributes_of(effect.item),
-                # the condition is false when the item was deleted
+                # The condition is false when the item was deleted
                 ConditionExpression="rv = :seen",
                 ExpressionAttributeValues={":seen": _attribute(effect.seen)},
             )
@@ -223,14 +223,15 @@ class DynamoStore:
             TableName=self._names.mail_table,
             Key=_key(effect.pk, effect.sk),
             UpdateExpression="SET #ttl = :ttl",
-            # An absent item has no `run`, so the condition also requires that the item exists.
+            # An item that does not exist has no `run`, so the condition also requires that it
+            # exists.
             ConditionExpression="run = :run",
             ExpressionAttributeNames={"#ttl": "ttl"},  # `ttl` is a reserved word of DynamoDB
             ExpressionAttributeValues={":ttl": {"N": str(effect.ttl)}, ":run": {"S": effect.run}},
         )
 
     def _update_if(self, **request: Any) -> None:
-        """Run an update. A failed condition means that there is nothing left to do."""
+        """Run an update. If its condition is false, nothing remains to be done."""
         try:
             self._clients.get("store").update_item(**request)
         except Exception as error:
@@ -238,8 +239,8 @@ class DynamoStore:
                 raise fault("update_item", error) from error
 
     def _pages(self, limit: int | None, **request: Any) -> list[Item]:
-        """Return the items of all pages. A page may end before 1 MB; only a missing
-        LastEvaluatedKey marks the last one.
+        """Return the items of all pages. A page may end before 1 MB; the last one has no
+        LastEvaluatedKey.
         """
         items: list[Item] = []
         while True:
@@ -261,8 +262,8 @@ class DynamoStore:
 
 
 class _Placeholders:
-    """The names and values of one request's expressions. A name may hold a ":", so each has a
-    placeholder.
+    """The names and values in the expressions of one request. A placeholder stands for each name,
+    because a name may contain a ":".
     """
 
     def __init__(self) -> None:
@@ -350,8 +351,8 @@ def _attribute(value: str | int | bytes) -> Attribute:
 
 
 def _value(attribute: Attribute) -> str | int | bytes:
-    """Return the stored value. A type that Holdfast never stores becomes text, which the reader of
-    the item refuses.
+    """Return the stored value. A type that Holdfast never stores becomes text, so that the reader
+    of the item refuses it.
     """
     ((kind, value),) = attribute.items()
     if kind == "N" and _WHOLE.fullmatch(value):
@@ -364,10 +365,10 @@ def _key(pk: str, sk: int | str) -> dict[str, Attribute]:
 
 
 def _bounds(query: Query) -> tuple[str, dict[str, Attribute]] | None:
-    """Return key condition and its values; None when no key can lie within the bounds.
+    """Return the key condition and its values; None when no key can be within the bounds.
 
-    DynamoDB takes one condition on the sort key and its BETWEEN includes both ends, so an exclusive
-    lower bound becomes the next key after it.
+    DynamoDB allows one condition on the sort key, and its BETWEEN includes both ends. So an
+    exclusive lower bound becomes the next possible key.
     """
     low: Any = None
     high: Any = query.until

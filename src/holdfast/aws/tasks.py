@@ -1,4 +1,4 @@
-"""Performs tasks: the user's own code, or a call of a service."""
+"""Performs tasks: runs the user's own code, or calls a service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from holdfast.runtime.effects import RunTask, TaskPending, TaskResult
 
 TaskPerformer: TypeAlias = Callable[[RunTask], TaskResult]
 
-#: Returns a task's run on its own function, which needs the performer of service calls.
+#: A function that finds tasks which run on Lambda functions of their own. For such a task it
+#: returns its run, which needs the performer of service calls; for another task None.
 Elsewhere: TypeAlias = Callable[[RunTask], Callable[[TaskPerformer], TaskResult] | None]
 
 _OWN_CODE = frozenset({"task", "pure"})
@@ -20,11 +21,11 @@ _OWN_CODE = frozenset({"task", "pure"})
 class TaskRunner:
     """The performer of `RunTask`, for all threads of a process.
 
-    `elsewhere` performs the tasks that run on a function of their own, with the performer of
-    service calls; it returns None for a task that runs here.
+    `elsewhere` finds tasks that run on Lambda functions of their own; it returns None for a task
+    that runs in this process.
 
-    `make_services` makes the performer of service calls. It is called at the first task that needs
-    it, so a worker without state machines never loads botocore's models.
+    `make_services` creates the performer of service calls at the first task that needs it. So a
+    worker without state machines never loads botocore's models.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class TaskRunner:
             call_service = self._services()
         except ServiceFault:
             if effect.is_poll:
-                return TaskPending()  # the job still runs, so a worker polls it again
+                return TaskPending()  # The job still runs, so a worker will poll it again
             raise
         return call_service(effect)
 

@@ -1,8 +1,10 @@
-"""Metrics and log lines of a function: CloudWatch embedded metrics and one JSON line per fault.
+"""Metrics and log lines of a Lambda function: CloudWatch's embedded metrics, and one JSON line for
+each fault.
 
-Written by hand because it stands on the worker's start path, where a metrics library would cost a
-third of the cold start. Metrics and faults never hold a payload, a token or a name that a caller
-chose, except for the name of a state machine. The lines of tasks hold what their author logs.
+No library is used, because every worker imports this module: a metrics library would take a third
+of its start time. Metrics and faults never contain a payload, a token, or a name that a caller
+chose, except for the name of a state machine. The log lines of tasks contain what their author
+logs.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ _Values = dict[str, tuple[float, str]]
 
 
 class Metrics:
-    """Adds up what one invocation measures: counts are summed, the longest time is kept.
+    """Collects the measurements of one invocation: counts are added up, of durations the longest is
+    kept.
 
-    `flush` writes one line for each combination of labels, at the end of the invocation. An
+    `flush` writes one line for each combination of labels at the end of the invocation. An
     invocation for one execution writes one line, and one more for each error that occurred.
     """
 
@@ -46,7 +49,8 @@ class Metrics:
 
     def __call__(self, measure: Measure) -> None:
         is_count = measure.unit == "Count"
-        with self._lock:  # the messages of a batch measure side by side
+        # The threads for the messages of a batch add measurements at the same time
+        with self._lock:
             values = self._values.setdefault(measure.labels, {})
             value, _ = values.get(measure.name, (0.0, measure.unit))
             added = value + measure.value if is_count else max(value, measure.value)
@@ -60,7 +64,7 @@ class Metrics:
 
 
 def _embedded(stack: str, labels: Labels, values: _Values, now_ms: int) -> dict[str, Any]:
-    """Source: CloudWatch embedded metric format specification."""
+    """Return one line in CloudWatch's embedded metric format, as its specification requires."""
     fields = {field: label for field, label in zip(LABEL_FIELDS, labels, strict=True) if label}
     if labels.state_machine:
         fields[resources.METRICS_WORKFLOW_DIMENSION] = resources.METRICS_STATE_MACHINES
@@ -94,15 +98,15 @@ def _directives(values: _Values) -> list[dict[str, Any]]:
     ]
 
 
-#: The variables of Powertools Logger that hold for all lines of tasks.
+#: The environment variables of Powertools Logger that apply to all log lines of tasks.
 _ENV_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
 _ENV_SERVICE: Final = "POWERTOOLS_SERVICE_NAME"
 
 
 def log_to_cloudwatch(environment: Mapping[str, str]) -> None:
-    """Write what tasks log, and all warnings, as JSON lines.
+    """Write the log lines of tasks, and all warnings, as JSON lines.
 
-    Lambda's own handler is replaced: it writes text, in which CloudWatch cannot filter by key.
+    This replaces Lambda's own log handler, which writes text: CloudWatch cannot filter text by key.
     """
     add_keys()
     handler = logging.StreamHandler(sys.stdout)
@@ -116,10 +120,10 @@ def log_to_cloudwatch(environment: Mapping[str, str]) -> None:
 
 
 def log_fault(what: str, error: Exception, write: Write = sys.stdout.write, **ids: str) -> None:
-    """Log the error's code and kind and the ids that it concerns; never its values.
+    """Log the error's code and kind, and the ids that it concerns; never its values.
 
-    The text of a foreign exception may quote the data that caused it. Only its class is logged,
-    under HF900.
+    The text of another library's exception may quote the data that caused it. So only its class is
+    logged, under HF900.
     """
     line = {"level": "ERROR", "what": what, "error": type(error).__name__, **ids}
     if isinstance(error, HoldfastError):

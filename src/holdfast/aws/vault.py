@@ -1,6 +1,6 @@
-"""Secrets, sealed by a KMS key that never leaves KMS.
+"""Secrets, encrypted with a KMS key that never leaves KMS.
 
-The tenant is in the encryption context, so KMS itself refuses another tenant's secrets.
+The tenant is in the encryption context, so KMS itself refuses to decrypt another tenant's secrets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from holdfast.sealed import Sealed
 
 
 class KmsVault:
-    """`key_arn`: the stack's key. Two calls for the same secret give two texts.
+    """Encrypts and decrypts secrets. `key_arn` is the stack's KMS key. Two calls for the same
+    secret return two different texts.
 
     Raises VaultFault: HF327 for a secret of another key, else the fault of `faults.fault`.
     """

@@ -1,3 +1,5 @@
-"""The language front end: what workflows are written with, and the compiler to ASL."""
+"""The compiler: it translates workflows in Python to state machines in Amazon States Language
+(ASL).
+"""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of the finished IR: handlers that never run, loops that never end."""
+"""Checks of the finished intermediate form (IR): handlers that never run, loops that never end."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ NO_FAILURES: Final = Failures()
 
 
 def failures_of(block: StatementBlock) -> Failures:
-    """Return the errors that the block may raise, perhaps too many, never too few: errors that an
-    inner handler catches count too.
+    """Return the errors that the block may raise. There may be too many, but none is missing:
+    errors that an inner handler catches are included.
     """
     anything, raised, expressions = False, set[type[BaseException]](), set[str]()
     pending = [*block]
@@ -68,7 +68,7 @@ def failures_of(block: StatementBlock) -> Failures:
             anything = anything or found.anything
             raised |= found.raised
             expressions |= found.expressions
-        # A Try knows the errors of its body, its first inner block.
+        # The first inner block of a Try is its body, and the Try already has the body's errors.
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
@@ -153,8 +153,8 @@ def check(
     *,
     may_run_forever: bool = False,
 ) -> None:
-    """Refuse dead handlers, and endless loops unless the workflow `may_run_forever`. `lost_lines`:
-    lines whose refused steps are missing in `statements`.
+    """Refuse handlers that never run. Refuse endless loops unless the workflow `may_run_forever`.
+    `lost_lines` are lines whose steps were refused, so that `statements` does not contain them.
     """
     payloads: dict[str, Any] = {}
     functions: dict[str, Any] = {}
@@ -184,7 +184,7 @@ def check(
 
 
 def statements_of(block: StatementBlock) -> Sequence[Statement]:
-    """Yield every statement, outer before inner, branches included."""
+    """Yield every statement, outer before inner, including those in branches."""
     found: list[Statement] = []
     pending = list(reversed(block))
     while pending:
@@ -215,16 +215,16 @@ def _check_handlers(
 
 
 def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
-    """Return True when the failures include the class. An expression's error counts by its own
-    class; HF032 reports that it cannot be caught by another.
+    """Return True when a handler for the class can catch one of the failures. The error of an
+    expression counts only for its own class; HF032 reports a handler for another one.
     """
     own = (getattr(builtins, name) for name in failures.expressions)
     return failures.anything or any(issubclass(raised, cls) for raised in (*failures.raised, *own))
 
 
 def _has_exit(block: StatementBlock) -> bool:
-    """Return True when the body of an endless loop can leave it; a `break` of an inner loop does
-    not count.
+    """Return True when the body of an endless loop can leave the loop. A `break` that leaves only
+    an inner loop does not count.
     """
     for statement in block:
         match statement:
@@ -240,7 +240,7 @@ def _has_exit(block: StatementBlock) -> bool:
                 if _has_exit(inner) or _has_exit(orelse):
                     return True
             case Finally(body=body):
-                # An error that continues after its `finally` is not an exit.
+                # An error continues after its `finally`, so that way does not count as an exit.
                 if _has_exit(body):
                     return True
             case _:

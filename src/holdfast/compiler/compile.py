@@ -1,14 +1,12 @@
 """The compiler, top to bottom: the source of a workflow -> a state machine and its map.
 
-The problem
------------
-A workflow is a Python function, but the engine never runs it. An execution may take months, so each
-point of the function must be a state that can be stored. The compiler reads the source and writes a
-state machine in Amazon States Language that does exactly what Python would do. Where no exact form
-exists, the compiler refuses the line and says what to write instead. It never approximates.
+The problem ----------- A workflow is a Python function, but the engine never runs it. An execution
+may take months, so each point of the function must be a state that can be stored. The compiler
+reads the source and writes a state machine in Amazon States Language that does exactly what Python
+would do. Where no exact form exists, the compiler refuses the line and says what to write instead.
+It never approximates.
 
-The stages
-----------
+The stages ----------
     module ──► Source              source.py         one parse of the file, with its own lines
            ──► FunctionDef         _definition       the form of the function: HF004, HF007
            ──► IR                  statements/       the walk along the flow; types; most refusals
@@ -17,27 +15,25 @@ The stages
            ──► states              emit/             IR -> ASL; no decisions about Python
            ──► CompiledWorkflow    the definition, its map and its hash
 
-* The lowering (`statements`, `expressions`, `steps`) knows Python and types. It produces structured
-  statements with typed JSONata queries (`ir.py`), and reads each `ast` node.
-* The emission (`emit`) knows states. It does not see `ast`, and it refuses nothing.
+* The lowering (`statements`, `expressions`, `steps`) translates each `ast` node, by the rules of
+  Python and by types. It produces structured statements with typed JSONata queries (`ir.py`).
+* The emission (`emit`) produces states. It does not use `ast`, and it refuses nothing.
 * A graph (`Dag`) has no function body. `compile_dag` emits its plan (`graphs/`) directly.
 * `targets` rewrites a compiled workflow for AWS Step Functions. That is a later, separate step.
 
-Refusals
---------
-A refusal does not stop the compiler. It is added to `unit.diagnostics`, and lowering continues with
-a placeholder (`REFUSED`) that causes no further refusals. So an author sees all refusals of a
-module at once. `CompileErrors` is raised before emission, so a placeholder never reaches a state
-machine. The checks skip conclusions about lines whose steps were refused (`lost_lines`).
+Refusals -------- A refusal does not stop the compiler. It is added to `unit.diagnostics`, and
+lowering continues with a placeholder (`REFUSED`) that causes no further refusals. So an author sees
+all refusals of a module at once. `CompileErrors` is raised before emission, so a placeholder never
+becomes part of a state machine. The checks draw no conclusions about lines whose steps were refused
+(`lost_lines`).
 
-Example
--------
+Example -------
     if cents > 0:                       "if cents > 0": Choice, Condition {% $cents > 0 %}
         receipt = charge(order, cents)  "charge":       Task, Assign receipt {% $states.result %}
     return f"paid {receipt}"            "return …":     Succeed, Output {% "paid " & $receipt %}
 
 Each local name becomes an ASL variable. The name of a state is made from its source text. The map
-(`<name>.map.json`) leads from each state to its file, line and column, and lists the tasks, child
+(`<name>.map.json`) gives for each state its file, line and column, and lists the tasks, child
 workflows, events and answers that the workflow uses.
 
 The same source gives the same definition and the same hash in every process. For example,
@@ -96,7 +92,7 @@ from holdfast.errors import WorkflowError
 
 @dataclass(frozen=True)
 class CompiledWorkflow:
-    """A state machine and the map that leads from its states back to the source."""
+    """A state machine, and the map from its states to the lines of the source."""
 
     name: str
     asl: dict[str, Any]
@@ -106,10 +102,10 @@ class CompiledWorkflow:
     events: dict[str, str]
     answers: dict[str, str]
     sources: dict[str, JsonValue]
-    #: Steps that wait for steps they do not need, because the target cannot express the graph
-    #: otherwise.
+    #: Pairs of steps of which the first waits for the second without need, because the target
+    #: cannot express the graph in another way.
     false_waits: tuple[tuple[str, str], ...] = ()
-    #: The values that are or hold secrets: `charge.token`, `flow.card`, `event paid`.
+    #: The values that are secrets or contain one: `charge.token`, `flow.card`, `event paid`.
     secrets: tuple[str, ...] = ()
     #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
     migration: dict[str, JsonValue] = field(default_factory=dict)
@@ -118,7 +114,7 @@ class CompiledWorkflow:
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
-    #: The modules of the tasks that are not defined in the workflow's own.
+    #: The modules of the tasks that the module of the workflow does not define.
     task_modules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -154,8 +150,8 @@ class CompiledWorkflow:
 
 
 def other_modules(workflow: Workflow[..., Any], tasks: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the modules of tasks that the workflow's own module does not define: a task of another
-    module may have the same name as one of this module.
+    """Return the modules of tasks that the workflow's own module does not define. The module is
+    needed, because a task of another module may have the same name as one of this module.
     """
     own = workflow.function.__module__
     found = {name: module for name, module in sorted(tasks.items()) if module != own}
@@ -169,12 +165,12 @@ def _document(value: object) -> str:
 def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[CompiledWorkflow]:
     """Compile every workflow that `module` defines. Raises CompileErrors with all their refusals.
 
-    `in_plain_asl`: a graph without an exact form in plain ASL runs level by level.
+    `in_plain_asl`: a graph that plain ASL cannot express exactly runs level by level.
     """
     source = _source(module)
     compiled: list[CompiledWorkflow] = []
     refused: list[Diagnostic] = []
-    # A workflow may have two names in its module.
+    # A workflow may be assigned to two names of its module: compile it once.
     found = {id(one): one for one in vars(module).values() if isinstance(one, Workflow)}
     for workflow in found.values():
         if workflow.function.__module__ == module.__name__:
@@ -198,7 +194,7 @@ def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
 
 
 def compile_dag(graph: Dag, *, in_plain_asl: bool = False) -> CompiledWorkflow:
-    """Compile a graph as `compile_module` does; the graph need not belong to a module."""
+    """Compile a graph as `compile_module` does. The graph need not belong to a module."""
     plan, false_waits = by_levels(graph.plan) if in_plain_asl else (graph.plan, ())
     noted = _noted_of(graph)
     emitted = emit_dag(graph, plan, ErrorClasses(graph.function), noted)
@@ -274,8 +270,8 @@ def _unreadable(module: ModuleType) -> WorkflowError:
 
 
 def _undecodable(module: ModuleType) -> WorkflowError | None:
-    """Return the refusal of a file with bytes that its encoding lacks, else None. Python imports
-    it if they stand in a comment.
+    """Return the refusal of a file with bytes that its encoding does not have, else None. Python
+    imports such a file if the bytes are in a comment.
     """
     try:
         with tokenize.open(str(module.__file__)) as file:
@@ -328,8 +324,8 @@ def _compile(
 
 
 def _with_key(emitted: CompiledWorkflow, keyed: Keyed) -> CompiledWorkflow:
-    """Put the key into the definition itself. The hash covers it then, and an execution keeps the
-    rule that it began with, whatever is deployed later.
+    """Put the rule of the business key into the definition. Its hash then covers the rule, and an
+    execution keeps the rule with which it began, whatever is deployed later.
     """
     start = "" if keyed.starts_on is None else f", started by {keyed.starts_on}"
     comment = f"{emitted.name}: one for each {keyed.parameter}{start}, unread: {keyed.unread}"
@@ -349,8 +345,8 @@ def _reporter(unit: Unit) -> ReportProblem:
 
 
 def _too_deep(unit: Unit, node: ast.FunctionDef) -> CompileErrors:
-    """Return the refusal of a function nested too deeply for the compiler, such as hundreds of
-    `elif` or terms of a sum.
+    """Return the refusal of a function that is nested too deeply for the compiler, such as hundreds
+    of `elif` or of terms in a sum.
     """
     deepest = max(node.body, key=_depth)
     message = "this is nested more deeply than the compiler can follow"
@@ -367,7 +363,7 @@ def _depth(node: ast.AST) -> int:
 
 
 def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | None:
-    """The `def`, when it has a form that can be a workflow."""
+    """Return the `def` of the workflow if it has an allowed form, else None after a refusal."""
     node = unit.source.find(workflow.function)
     if node is None:
         raise _without_source(workflow.function.__module__)
@@ -424,7 +420,7 @@ def _start(
 def _search(
     unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any], statements: Statements
 ) -> StatementBlock:
-    """Return the step that sets the search attributes of the input."""
+    """Return the step that sets the search attributes that come from the input."""
     if not workflow.search:
         return ()
     types = signature_of(workflow.function).parameters

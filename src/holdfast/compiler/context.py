@@ -1,21 +1,19 @@
 """The state of lowering: the names at this point, their types, and the refusals so far.
 
-The problem
------------
-The same name has different types at different points of a function. JSONata and Python agree only
-for certain types, so the lowering must know the type of each name where it is read:
+The problem ----------- The same name has different types at different points of a function. JSONata
+and Python agree only for certain types, so the lowering must know the type of each name where it is
+read:
 
     coupon = find_coupon(order)        # coupon: str | None
     if coupon is not None:
         text = coupon.upper()          # coupon: str here, so `.upper()` has an exact form
     print_label(text)                  # refused: on one way `text` has no value
 
-Two parts hold this knowledge.
+Two classes store this knowledge.
 
-`Environment`: one point of the flow
-------------------------------------
-An environment is immutable. Each change gives a new one, so an `if` can keep the environment before
-it for its other arm. It has two parts:
+`Environment`: one point of the flow ------------------------------------ An environment is
+immutable. Each change gives a new one, so an `if` can keep the environment before it for its
+`else`. It has two parts:
 
 * `entries`: for each name the query that reads it and its type (`Held`), or a local function, or
   the handle of `compensating`. `is_definite` is False when some way to this point does not assign
@@ -36,15 +34,14 @@ Where two ways meet, `join_environments` keeps only knowledge that holds on both
 An environment of None is a point that no way reaches. A join with None is the other environment.
 
 A loop body is lowered several times, until the environment at its head no longer changes. Only the
-refusals of the last round count. `without_refused` prevents a refusal of an earlier round from
-silencing one of the last round. `bounded` makes this end: a type that nests too deeply becomes
-unknown.
+refusals of the last round count. `without_refused` removes the placeholders of earlier rounds, so
+that they do not hide a refusal of the last round. `bounded` makes the rounds end: a type that nests
+too deeply becomes unknown.
 
-`Unit`: one workflow
---------------------
-A unit is mutable and lives for one compilation. It holds the source, the author's module and the
-diagnostics. It also holds everything that belongs to a node of the source and must be the same in
-each round of a loop: scopes, replacements of nodes, and the nodes that contain durable calls.
+`Unit`: one workflow -------------------- A unit is mutable and lives for one compilation. It holds
+the source, the author's module and the diagnostics. It also holds everything that belongs to a node
+of the source and must be the same in each round of a loop: scopes, replacements of nodes, and the
+nodes that contain durable calls.
 
 `Unit.outside` reads the author's names, but only from modules and classes. Reading any other
 attribute would run the author's code.
@@ -87,7 +84,7 @@ class Held(NamedTuple):
     """One variable: the query that reads its value, and whether every path to this point has
     assigned it.
 
-    `is_own`: nothing else refers to the list or dict that it holds; see `aliases`.
+    `is_own`: no other name refers to the list or dict in it; see `aliases`.
     """
 
     value: QueryTree
@@ -98,8 +95,8 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LocalFunction:
-    """A `def` inside the workflow: a branch, or a helper. `scope`: the scope of the enclosing
-    function.
+    """A `def` inside the workflow: a branch, or a helper. `scope` is the scope in which it is
+    defined.
     """
 
     node: ast.FunctionDef
@@ -124,7 +121,8 @@ class UndoHandle:
 class Environment(NamedTuple):
     """The names at one point of the flow. `facts` are narrower types of paths like `order.coupon`.
 
-    Facts hold because values are snapshots: only assigning the first name of a path ends them.
+    A fact stays true because values are snapshots. Only an assignment to the first name of the path
+    ends it.
     """
 
     entries: Mapping[str, NameEntry]
@@ -132,7 +130,7 @@ class Environment(NamedTuple):
 
     def with_entry(self, name: str, entry: NameEntry) -> Environment:
         entries = dict(self.entries)
-        entries.pop(name, None)  # The newest entry comes last
+        entries.pop(name, None)  # Remove it first, so that the newest entry comes last
         entries[name] = entry
         return Environment(entries, self._facts_without(name))
 
@@ -152,7 +150,9 @@ class Environment(NamedTuple):
         }
 
     def shared(self, names: Iterable[str]) -> Environment:
-        """Return the environment in which other code may also refer to the values of `names`."""
+        """Return the environment with the information that other names may also refer to the values
+        of `names`.
+        """
         own = {
             name: entry._replace(is_own=False)
             for name in names
@@ -161,8 +161,8 @@ class Environment(NamedTuple):
         return Environment({**self.entries, **own}, self.facts) if own else self
 
     def known(self, path: str) -> Type | None:
-        """Return the type of the path: from a known fact, or for a name from its value; None when
-        both are missing.
+        """Return the type of the path: from a fact, or for a name from its entry; None when it has
+        neither.
         """
         entry = self.entries.get(path)
         return self.facts.get(path, entry.type if isinstance(entry, Held) else None)
@@ -172,10 +172,10 @@ class Environment(NamedTuple):
 
 
 def without_refused(environment: Environment | None, known: Environment) -> Environment | None:
-    """Return `environment`, with refused names as they are in `known`.
+    """Return `environment`, but with the entries of `known` for refused names.
 
-    A loop's body is lowered several times, and only the last time counts. Refusals of the
-    earlier times must not silence those of the last one.
+    A loop's body is lowered several times, and only the last time counts. A name that was refused
+    earlier would silence refusals of the last time.
     """
     if environment is None:
         return None
@@ -193,9 +193,11 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
 def join_environments(
     left: Environment | None, right: Environment | None, included: Environment | None = None
 ) -> Environment | None:
-    """The facts that hold on every way to this point; None is a point that cannot be reached.
+    """Return the names and facts that are true on every way to this point. None is a point that no
+    way reaches.
 
-    `included`: was joined into `left` before. An entry that is as it was there adds nothing.
+    `included` was already joined into `left`. An entry that has not changed since then adds
+    nothing.
     """
     if left is None or right is None or left is right:
         return left or right
@@ -205,7 +207,7 @@ def join_environments(
     entries: dict[str, NameEntry] = {}
     for name, entry in left.entries.items():
         other = right.entries.get(name)
-        # The same in most cases: a statement changes few names.
+        # Most entries are the same on both ways, because a statement changes few names.
         is_known = entry is other or (before is not None and before.get(name) is other)
         joined = entry if is_known else _join_entries(entry, other)
         if joined is not None:
@@ -219,10 +221,11 @@ def join_environments(
 def _join_facts(
     left: Environment, right: Environment, entries: Mapping[str, NameEntry]
 ) -> Mapping[str, Type]:
-    """Join what both branches of `if note is None: note = ""` know about the fields of names.
+    """Join what two ways know about the fields of names, such as those after `if note is None: note
+    = ""`.
 
-    Facts about the fields of a name do not hold for another value of that name. A fact that adds
-    nothing to `entries`, which hold on both paths, is dropped.
+    A fact about a field is dropped when the name has another value on one way. So is a fact that
+    says no more than `entries`.
     """
     if not (left.facts or right.facts):
         return left.facts
@@ -277,27 +280,29 @@ class Unit:
         #: What is gone through where the order of the items does not show.
         self.unordered: set[ast.expr] = set()
         self.made: dict[ast.expr, ast.Lambda] = {}
-        #: Local functions by the call; each of these calls needs a copy of the function.
+        #: For each call of a local function its own copy of the function.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
-        #: The replacements of conditional expressions with steps in their arms.
+        #: For each conditional expression with steps in it the `if` that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
-        #: Changes of inner lists, as assignments; None where another name may refer to the list.
+        #: For each change of an inner list the assignment that replaces it; None where another name
+        #: may refer to the list.
         self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
-        #: Expressions that were examined already: True when one contains a durable call.
+        #: For each expression that was examined: True when it contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
         #: For each ASL variable, the type of every value that is assigned to it.
         self.assigned: dict[str, Type] = {}
-        #: File and line where a step is missing, because it or one of its arguments was refused.
+        #: File and line of each step that is missing because it, or one of its arguments, was
+        #: refused.
         self.lost_lines: set[tuple[str, int]] = set()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
-        #: The functions whose bodies have these scopes.
+        #: For each scope the function whose body it belongs to.
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
-        #: The helpers that calls call; None where a call calls none.
+        #: For each call the helper that it calls; None when it calls none.
         self.helpers: dict[ast.Call, Helper | None] = {}
-        #: Calls of helpers that give a list or dict to which nothing else refers.
+        #: Calls of helpers that return a list or dict to which no other name refers.
         self.fresh_calls: set[ast.Call] = set()
-        #: The names whose values a branch may keep; None when the workflow changes no value in
-        #: place. See `aliases`.
+        #: The names whose values a branch may keep; None when the workflow changes no list or dict
+        #: in place. See `aliases`.
         self.captured: frozenset[str] | None = None
 
     @cached_property
@@ -306,7 +311,9 @@ class Unit:
         return ErrorClasses(self.function)
 
     def beside(self, source: Source, function: Callable[..., Any]) -> Unit:
-        """The same compilation, for a function of another source, with the names of its module."""
+        """Return a unit of the same compilation for a function in another file, with the names of
+        its module.
+        """
         other = copy.copy(self)
         other.source, other.function, other.captured = source, function, None
         other.world = self.world
@@ -321,9 +328,10 @@ class Unit:
         sees: VariableScopeNames | None = None,
         is_inlined: bool = False,
     ) -> VariableScopeNames:
-        """The scope of the function or comprehension `key`, the same however often it is lowered.
+        """Return the scope of the function or comprehension `key`, the same one at each call.
 
-        The body of a loop is lowered until its types are stable; names must not change meanwhile.
+        The body of a loop is lowered until its types do not change any more. Its variables must
+        keep their names meanwhile.
         """
         if key not in self._scopes:
             scope = VariableScopeNames(parent, local_names, sees, is_inlined=is_inlined)
@@ -353,13 +361,15 @@ class Unit:
         )
 
     def refused(self, node: ast.AST, code: str, message: str, help_: str = "") -> TypedQuery:
-        """Add a refusal, and return a value that causes no further refusals."""
+        """Add a refusal, and return a placeholder that causes no further refusals."""
         self.refuse(node, code, message, help_)
         return REFUSED_EXPRESSION
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Lower tentatively: drop the refusals, because the caller lowers the same code again."""
+        """Lower code only to see the result. Its refusals are dropped, because the caller lowers
+        the same code again.
+        """
         kept = len(self.diagnostics)
         try:
             yield
@@ -370,9 +380,9 @@ class Unit:
         return self.source.text(node)
 
     def outside(self, node: ast.expr) -> Any:
-        """Return the object behind a global name, or behind an attribute of a module or class.
+        """Return the object that a global name, or an attribute of a module or class, refers to.
 
-        Return NOTHING when the name is unknown. Only modules and classes are read: getting any
+        Return NOTHING when the name is unknown. Only modules and classes are read: reading any
         other attribute would run the author's code.
         """
         if isinstance(node, ast.Name):
@@ -387,11 +397,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Helper:
-    """A plain function whose body stands in the place of its call; see `steps.helpers`.
+    """A plain function whose body replaces its call; see `steps.helpers`.
 
-    `unit` reads the names of its module; `sees`: the scope whose local names it sees.
+    `unit` reads the names of its module; `sees` is the scope whose local names it can read.
 
-    A local helper is found by name only; what the name holds is known where it is called.
+    A local helper is found only by its name. The call finds out which function the name has at that
+    point.
     """
 
     node: ast.FunctionDef
@@ -399,7 +410,7 @@ class Helper:
     sees: VariableScopeNames
     is_local: bool
     is_expression: bool
-    #: The body only computes, and ends: it has no durable call, no `raise` and no `while`.
+    #: The body only computes, and always ends: it has no durable call, no `raise` and no `while`.
     is_quiet: bool
 
     @property
@@ -411,7 +422,7 @@ REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)
 
 
 class Lowering(Protocol):
-    """The part of `expressions.Expressions` that the rules for calls and operators use."""
+    """The methods of `expressions.Expressions` that the rules for calls and operators use."""
 
     @property
     def unit(self) -> Unit: ...
@@ -431,7 +442,9 @@ def fails_of(*expressions: TypedQuery) -> frozenset[str]:
 
 
 def path_of(node: ast.expr) -> str | None:
-    """`order.coupon` for a name or a chain of attributes of one."""
+    """Return the text `order.coupon` for a name or a chain of attributes of a name; None for other
+    nodes.
+    """
     match node:
         case ast.Name(id=name):
             return name

@@ -1,4 +1,6 @@
-"""Refusals of the compiler: one line, the source line, a caret, and help that is code to type."""
+"""Refusals of the compiler: a message, the source line, a mark under it, and help that shows code
+to write.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF034": "the text of an error that an expression raised",
         "HF035": "a pattern that has no exact test",
         "HF040": "an operation between types that do not go together",
-        "HF041": "the truth of a value of unknown type",
+        "HF041": "the truth of a value whose JSON does not decide it",
         "HF042": "an integer that JSON numbers cannot hold",
         "HF043": "a value that may be None",
         "HF044": "a field that does not exist",
@@ -50,6 +52,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF051": "text of a value that Python and JSONata write differently",
         "HF052": "a duration that is not whole seconds",
         "HF053": "an event or a question that is not declared plainly",
+        "HF411": "a reminder of a question that cannot come",
         "HF055": "steps of a graph that wait for each other",
         "HF056": "a step or task of a graph that does not exist, or is there twice",
         "HF057": "a graph that is not written in its form",
@@ -81,7 +84,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
-        "HF187": "a secret for a task that runs on a function of its own",
+        "HF187": "a secret for a task that runs outside of the engine",
     }
 )
 
@@ -113,7 +116,7 @@ class Diagnostic:
 
 
 class CompileErrors(WorkflowError):  # noqa: N818 - there may be several
-    """Everything that was refused in a module, in source order."""
+    """All refusals of a module, in the order of the source."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(set(diagnostics)))

@@ -1,7 +1,7 @@
-"""The author's hints for a migration, as the map of a workflow holds them.
+"""The author's hints for a migration, as the map of a workflow stores them.
 
-They concern executions of the version before this one. The compiler knows only this version, so it
-checks the new names, and the proof uses a hint where the old version has the old name.
+They are about executions of the version before this one. The compiler knows only this version, so
+it checks the new names. The proof of a migration uses a hint if the old version has the old name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from holdfast.errors import WorkflowError
 def hints_of(
     workflow: Workflow[..., Any], asl: Any, states: Iterable[str], tasks: dict[str, str]
 ) -> dict[str, JsonValue]:
-    """Return `renamed`, `tasks` (old name to new name) and `assumed_done`, where there are any.
-    Raises WorkflowError HF140.
+    """Return `renamed`, `tasks` (old name to new name) and `assumed_done`, if there are any. Raises
+    WorkflowError HF140.
     """
     steps = {*states, *_functions(asl)}
     _require(workflow, "renamed", workflow.renamed.values(), {*steps, *_variables(asl)})

@@ -1,7 +1,8 @@
-"""The workflow between Python and ASL: structured statements, resolved names, typed queries.
+"""The intermediate form of a workflow, between Python and ASL: structured statements, resolved
+names, typed queries.
 
-Every variable is an ASL variable, every durable call a `Step` of its own, and every statement knows
-the source it came from. Nothing here refers to `ast`.
+Every variable is an ASL variable, every durable call is a `Step` of its own, and every statement
+has its place in the source. Nothing here refers to `ast`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ Action: TypeAlias = (
 
 
 class SourcePlace(NamedTuple):
-    """The place of a statement, and its text, of which the name of its state is made.
+    """The place of a statement in the source, and its text, from which the name of its state is
+    made.
 
-    `source`: the file of a workflow or helper; None for the file of a graph.
+    `source` is the file of a workflow or helper; None for the file of a graph.
     """
 
     span: Span
@@ -55,10 +57,11 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`setup`, then `head` and, while `test` holds (None: always), `advance` and the body.
+    """A loop: `setup` once; then, as long as `test` is true (None: always), `head`, the test,
+    `advance` and the body.
 
-    A `for` loop counts through a list in two variables; `while` has neither setup nor advance, but
-    steps in its test make a `head`. `orelse` runs when the test has failed, not after a `break`.
+    A `for` counts through a list in two variables. A `while` has no setup and no advance, but steps
+    in its test become its `head`. `orelse` runs when the test was false, and not after a `break`.
     """
 
     origin: SourcePlace
@@ -104,7 +107,7 @@ class Reraise:
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
     """One handler of a `try`. `names` are the ASL names of its errors, or States.ALL; `variable`
-    holds the error.
+    gets the error.
     """
 
     origin: SourcePlace
@@ -115,7 +118,9 @@ class ErrorHandler:
 
 
 class Failures(NamedTuple):
-    """The errors that a block can raise; `anything` when a task runs in it."""
+    """The errors that a block can raise. `anything`: a task runs in it, which may raise any
+    error.
+    """
 
     anything: bool = False
     raised: frozenset[type[BaseException]] = frozenset()
@@ -124,8 +129,8 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A `try`. `orelse` follows the body; the handlers do not catch its errors. `failures`: the
-    errors of the body.
+    """A `try`. `orelse` follows the body, but the handlers do not catch its errors. `failures` are
+    the errors of the body.
     """
 
     origin: SourcePlace
@@ -136,8 +141,8 @@ class Try:
 
 
 class Way(Enum):
-    """How the flow leaves a part with a `finally`. The value's text is added to the names of
-    states.
+    """How the flow leaves a part with a `finally`. The value is added to the names of the states in
+    that copy of its body.
     """
 
     END = ""
@@ -149,7 +154,9 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The `finally` body on one way out; `then` is the next statement, None: the line after it."""
+    """The `finally` body on one way out. `then` is the statement after it; None: the next line of
+    the source.
+    """
 
     way: Way
     body: StatementBlock
@@ -158,10 +165,10 @@ class Final:
 
 @dataclass(frozen=True, slots=True)
 class Finally:
-    """A part with a `finally`. Each way out has its own copy of the body, so that no copy waits for
-    another's variable.
+    """A part with a `finally`. Each way out has its own copy of the body, so no variable has to say
+    which way it is.
 
-    `failure` holds the error while the body runs after one.
+    `failure` holds the error while the body runs after an error.
     """
 
     origin: SourcePlace
@@ -172,9 +179,10 @@ class Finally:
 
 @dataclass(frozen=True, slots=True)
 class Compensate:
-    """The variables: `steps` registered so far, `left` to undo, `failure` that caused it.
+    """A `compensating` block. Its variables: `steps` registered so far, `left` to undo, `failure`
+    that caused the undo.
 
-    `stops`: an undo step that fails stops the others.
+    `stops`: after a failed undo step no further undo step runs.
     """
 
     origin: SourcePlace
@@ -187,7 +195,7 @@ class Compensate:
 
 @dataclass(frozen=True, slots=True)
 class RegisterUndo:
-    """Adds an undo step to the list `steps`."""
+    """Add an undo step to the list `steps`."""
 
     origin: SourcePlace
     steps: str
@@ -197,7 +205,7 @@ class RegisterUndo:
 
 @dataclass(frozen=True, slots=True)
 class Shielded:
-    """A part that is not cancelled in the middle."""
+    """A part that a cancellation does not interrupt."""
 
     origin: SourcePlace
     body: StatementBlock
@@ -213,7 +221,7 @@ class TimeoutBlock:
 
 
 class Target(NamedTuple):
-    """The target of a step's result: all of it, or its part number `part`."""
+    """Where the result of a step goes: all of it, or its part number `part`."""
 
     variable: str
     part: int | None = None
@@ -221,8 +229,8 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepStatement:
-    """A statement that runs a step. `targets` None: the result is the return value of the workflow
-    or branch.
+    """A statement that runs a step. With `targets` None the result is the return value of the
+    workflow or branch.
     """
 
     origin: SourcePlace
@@ -232,7 +240,9 @@ class StepStatement:
 
 @dataclass(frozen=True, slots=True)
 class Inlined:
-    """The body of a helper in the place of its call. It is left at its end, or by `Leave`."""
+    """The body of a helper in the place of its call. It ends at its last statement, or at a
+    `Leave`.
+    """
 
     origin: SourcePlace
     body: StatementBlock
@@ -253,7 +263,9 @@ class TaskAction:
 
 @dataclass(frozen=True, slots=True)
 class RunWorkflow:
-    """A child execution. `arguments`: its whole input, with the defaults that the call omitted."""
+    """Run a workflow as a child execution. `arguments` is its whole input, with the defaults that
+    the call omitted.
+    """
 
     workflow: Workflow[..., Any]
     arguments: TypedQuery
@@ -261,7 +273,7 @@ class RunWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class StartWorkflow:
-    """An execution that nothing waits for. `arguments`: as in `RunWorkflow`."""
+    """Start an execution for which nothing waits. `arguments` is its whole input."""
 
     workflow: Workflow[..., Any]
     arguments: TypedQuery
@@ -269,14 +281,14 @@ class StartWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The workflow goes on as new. `arguments`: its whole input."""
+    """Continue the workflow as new. `arguments` is its whole new input."""
 
     arguments: TypedQuery
 
 
 @dataclass(frozen=True, slots=True)
 class SendEvent:
-    """`arguments`: name, key and data of the event."""
+    """Send an event. `arguments`: its name, key and data."""
 
     event: str
     arguments: TypedQuery
@@ -284,15 +296,15 @@ class SendEvent:
 
 @dataclass(frozen=True, slots=True)
 class StopExecution:
-    """`arguments`: the id of the execution."""
+    """Stop an execution. `arguments`: its id."""
 
     arguments: TypedQuery
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`request`: the variable of the request, which names the state. `arguments`: its id, and the
-    value or the error.
+    """Reply to a request. `request` is the variable of the request, which is part of the state's
+    name. `arguments`: its id, and the value or the error.
     """
 
     request: str
@@ -316,7 +328,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Publishes a value that callers of the API can read. The execution does not wait."""
+    """Publish a value that callers of the API can read. The execution does not wait."""
 
     name: str
     value: TypedQuery
@@ -324,7 +336,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Sets search attributes: name, type and value of each. The execution does not wait."""
+    """Set search attributes: name, type and value of each. The execution does not wait."""
 
     attributes: tuple[tuple[str, AttributeKind, TypedQuery], ...]
 
@@ -336,15 +348,15 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class SleepUntil:
-    """The text of a time stamp with its offset."""
+    """Wait until a time. `moment` is the text of a timestamp with its offset."""
 
     moment: TypedQuery
 
 
 @dataclass(frozen=True, slots=True)
 class RunParallel:
-    """Branches at the same time. `needed` must succeed (None: all) and `tolerated` may fail (None:
-    none).
+    """Run branches in parallel. `needed` of them must succeed (None: all) and `tolerated` may fail
+    (None: none).
     """
 
     branches: tuple[StatementBlock, ...]
@@ -354,16 +366,19 @@ class RunParallel:
 
 @dataclass(frozen=True, slots=True)
 class RunFirst:
-    """Branches of which the first to end decides the result: its value or its error."""
+    """Run branches in parallel. The first one that ends decides the result: its value or its
+    error.
+    """
 
     branches: tuple[StatementBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunEach:
-    """`parameter` None: the branch does not look at its item. No `concurrency`: no bound.
+    """Run a branch for each item. `parameter` is None when the branch does not use its item.
+    Without `concurrency` all may run at once.
 
-    How many calls must succeed (None: all) and how many may fail (None: none).
+    `needed` calls must succeed (None: all), and `tolerated` may fail (None: none).
     """
 
     items: TypedQuery
@@ -375,7 +390,7 @@ class RunEach:
 
 
 def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:
-    """The blocks inside a statement that belong to the same frame of execution."""
+    """Return the blocks inside a statement that run on the same line of control."""
     match statement:
         case Assign() | StepStatement():
             return ()
@@ -399,12 +414,14 @@ def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:
 
 
 def inner_blocks(statement: Statement) -> tuple[StatementBlock, ...]:
-    """All blocks inside a statement: a step has branches, any other its own blocks."""
+    """Return all blocks inside a statement: the branches of a step, or the blocks of any other
+    statement.
+    """
     return branches_of(statement) if isinstance(statement, StepStatement) else blocks_of(statement)
 
 
 def branches_of(statement: Statement) -> tuple[StatementBlock, ...]:
-    """The blocks that run in frames of their own."""
+    """Return the blocks that run as branches, on lines of control of their own."""
     match statement:
         case StepStatement(action=RunParallel(branches) | RunFirst(branches)):
             return branches

@@ -1,4 +1,4 @@
-"""The checks of a keyed workflow: its key is a text, and its first event can start it."""
+"""The checks of a keyed workflow: its business key is text, and its first event can start it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check_key(
     statements: Iterable[Statement],
     report: ReportProblem,
 ) -> Keyed:
-    """Return the key with the event that starts the workflow, as it is stored.
+    """Return the key in the form that is stored, with the event that starts the workflow.
 
-    Refuse a key that is no text, and `starts_on` with an event that the workflow does not take by
-    its key: the event would start an execution that never reads it.
+    Refuse a key that is no text. Refuse `starts_on` with an event that the workflow does not wait
+    for with its key: the event would start an execution that never reads it.
     """
     keyed = workflow.keyed
     assert keyed is not None

@@ -2,9 +2,9 @@
 
     @workflow(search={"customer": "order.customer_id", "stage": str})
 
-`customer` is read from the input when an execution begins, `stage` has no value until a `note`
-gives it one. A name has one type in its workflow. The text of a `str` attribute is compared whole,
-so only types whose JSON is the text that people type are searchable.
+`customer` is read from the input when an execution begins. `stage` has no value until a `note`
+gives it one. A name has one type in its workflow. A search compares the whole text of a `str`
+attribute, so only types whose JSON is the text that people would type can be searched.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from holdfast.compiler.types.types import (
     without_none,
 )
 
-#: Reports a refusal: code, message, help.
+#: A function that reports a refusal: code, message, help.
 Refuse: TypeAlias = Callable[[str, str, str], None]
-#: The attributes that an execution begins with: name, type and value.
+#: The attributes with which an execution begins: name, type and value of each.
 Noted: TypeAlias = tuple[tuple[str, AttributeKind, TypedQuery], ...]
 
 
 def kind_of(type_: Type) -> AttributeKind | None:
-    """Return the type of an attribute for values of this type; None when they are not searchable.
-    The value may be None.
+    """Return the type of an attribute for values of this type, which may also be None. Return None
+    when such values cannot be searched.
     """
     kinds = {_kind_of_one(member) for member in members_of(without_none(type_))}
     return kinds.pop() if len(kinds) == 1 else None
@@ -75,7 +75,7 @@ def _has_texts(cls: type[Enum]) -> bool:
 def declared_kinds(
     search: SearchAttributes, parameters: Mapping[str, Type]
 ) -> dict[str, AttributeKind]:
-    """Return the type of each declared attribute, without those that are refused."""
+    """Return the type of each declared attribute, except for those that are refused."""
     kinds: dict[str, AttributeKind] = {}
     for name, source in search.items():
         if isinstance(source, str):
@@ -95,7 +95,9 @@ def _queries(parameters: Mapping[str, Type]) -> dict[str, TypedQuery]:
 def noted_at_start(
     search: SearchAttributes, inputs: Mapping[str, TypedQuery], refuse: Refuse
 ) -> Noted:
-    """Return the attributes that are read from the input. `inputs`: its fields, by name."""
+    """Return the attributes that are read from the input. `inputs` has the input's fields by
+    name.
+    """
     noted = []
     for name, source in search.items():
         if not isinstance(source, str):

@@ -1,4 +1,6 @@
-"""The secrets in a workflow's types, and the places in which a secret could not be kept."""
+"""The secrets in a workflow's types, and refusals of places in which a secret would not stay
+secret.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ from holdfast.compiler.types.types import (
     SetOf,
     TupleOf,
     Type,
+    TypedDictOf,
     Union,
     describe,
 )
@@ -70,8 +73,8 @@ def crossing_of(
 def check_secrets(
     values: Iterable[tuple[SourcePlace, str, Type]], report: ReportSecret
 ) -> tuple[str, ...]:
-    """Return the values that are or hold secrets. Refuse secrets in places where they could not be
-    kept secret.
+    """Return the values that are secrets or contain one. Refuse secrets in places in which they
+    would not stay secret.
     """
     found: dict[str, None] = {}
     for origin, name, type_ in values:
@@ -85,13 +88,13 @@ def check_secrets(
 
 @lru_cache(maxsize=1024)
 def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
-    """The problem, and the help. `around`: the models that contain this one."""
+    """Return the problem and the help; None without a problem. `around` are the models that contain
+    this type.
+    """
     match type_:
-        case ListOf(inner) | DictOf(inner):
-            return _trouble(inner, around)
-        case SetOf(inner) if secret_in(inner):
+        case SetOf() | TypedDictOf() if secret_in(type_):
             return f"{describe(type_)} has no sealed form", _FIELD
-        case SetOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return _trouble(inner, around)
         case Union(members) if SECRET in members and {*members} - {SECRET, NONE}:
             return f"{describe(type_)} may be taken for a text that is no secret", _MAYBE

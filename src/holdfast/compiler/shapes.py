@@ -1,4 +1,4 @@
-"""The JSON forms of a workflow's variables, as its map holds them: what a migration compares.
+"""The JSON forms of a workflow's variables, as its map stores them. A migration compares them.
 
     "int"                      a simple type, or a text of one form: "UUID", "datetime"
     {"text": ["a", "b"]}       one of these texts
@@ -33,12 +33,14 @@ from holdfast.compiler.types.types import (
     describe,
 )
 
-#: A longer list of texts says no more than that the value is a text.
+#: With more texts than this, the form is just any text.
 _TEXTS_MAX: Final = 50
 
 
 def shapes_of(variables: Mapping[str, Type]) -> dict[str, JsonValue]:
-    """Return `variables` by name, and `models` with their fields. Empty without variables."""
+    """Return `variables` by name, and `models` with their fields; {} when there are no
+    variables.
+    """
     models = _Models()
     found: dict[str, JsonValue] = {
         name: models.shape(type_) for name, type_ in sorted(variables.items())
@@ -88,6 +90,7 @@ class _Models:
             number += 1
             name = f"{model.__qualname__} ({number})"
         self._names[model] = name
-        self.fields[name] = {}  # taken, before a field of the model names it again
+        # Reserve the name before its fields are read: one of them may be the model itself
+        self.fields[name] = {}
         self.fields[name] = {field: self.shape(one.type) for field, one in fields_of(model).items()}
         return name

@@ -1,4 +1,4 @@
-"""Parameters and results of the author's functions, and calls matched against them."""
+"""Parameters and results of the author's functions, and the arguments of calls matched to them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFault:
-    """An annotation that cannot be read: the message "an annotation <message>", and the code to
-    type.
+    """An annotation that cannot be read: the message "an annotation <message>", and code to write
+    instead.
     """
 
     message: str
@@ -29,7 +29,7 @@ class AnnotationFault:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The types are unknown where `fault` says why."""
+    """The types of a function's parameters and result. They are unknown when `fault` is set."""
 
     parameters: Mapping[str, Type]
     result: Type
@@ -55,7 +55,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def annotation_fault(annotation: Any) -> AnnotationFault | None:
-    """Return why no value can have this annotation at run time, if so."""
+    """Return why a value cannot have this annotation at run time; None when it can."""
     part = unreadable_part(annotation)
     if part is None:
         return None
@@ -79,10 +79,11 @@ def _fault(error: Exception) -> AnnotationFault:
 def match_call(
     unit: Unit, node: ast.Call, function: Callable[..., Any], *, skip: int = 0
 ) -> dict[str, Any] | None:
-    """The argument nodes by parameter name, those left out missing; None when refused.
+    """Return the argument nodes by parameter name, without parameters that the call leaves out;
+    None when refused.
 
     The first `skip` arguments of the call are not for the function. Parameters that take any number
-    of arguments hold a tuple of nodes.
+    of arguments get a tuple of nodes.
     """
     words = {keyword.arg: keyword.value for keyword in node.keywords}
     if None in words or any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -109,10 +110,10 @@ def match_call(
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """The parameters of a signature in their order. The first `places_count` may be positional;
+    """The parameters of a signature in order. The first `places_count` may be positional;
     `nameless` ones must be.
 
-    `rest` accepts any number more.
+    `rest` takes any number of further arguments.
     """
 
     names: tuple[str, ...]
@@ -147,8 +148,8 @@ def _parameters_of(function: Callable[..., Any]) -> _Parameters | None:
 def _matched(
     parameters: _Parameters | None, given: Sequence[ast.expr], named: Mapping[str, ast.expr]
 ) -> dict[str, Any] | None:
-    """Return the arguments by parameter; None when the call does not fit, or only Python can
-    decide.
+    """Return the arguments by parameter; None when the call does not fit, or when only Python can
+    decide that.
     """
     if parameters is None or not parameters.nameless.isdisjoint(named):
         return None

@@ -1,4 +1,6 @@
-"""A module's source: function -> `ast` with the file's own lines, and the text of any node."""
+"""The source of a module: finds the `ast` node of a function, and the place and text of any
+node.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class Source:
     @classmethod
     @functools.cache
     def of(cls, module: ModuleType) -> Source:
-        """Raises OSError when Python cannot find the source of `module`."""
+        """Return the source of `module`. Raises OSError when Python cannot find it."""
         text = inspect.getsource(module)
         functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         for node in ast.walk(ast.parse(text)):
@@ -45,13 +47,12 @@ class Source:
         return cls(_relative_file(module), tuple(text.splitlines()), functions)
 
     def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The definition of `function`, found by its first line, decorators included."""
+        """Return the definition of `function`, found by its first line, decorators included."""
         return self.functions.get(function.__code__.co_firstlineno)
 
     def span(self, node: ast.AST) -> Span:
-        """The node's place; a node of several lines is marked on its first.
-
-        Statements with a body are marked on the line of their keyword only.
+        """Return the place of the node. For a node of several lines it is the part on its first
+        line; for a statement with a body it is the line of its keyword.
         """
         line, start, end_line, end = _place(node)
         text = self.lines[line - 1]
@@ -63,14 +64,16 @@ class Source:
         return Span(line, column, max(last - column + 1, 1))
 
     def text(self, node: ast.AST) -> str:
-        """The node's source on one line, free of the layout that a formatter may change."""
+        """Return the source of the node on one line, without the layout that a formatter may
+        change.
+        """
         line, start, end_line, end = _place(node)
         if line == end_line and self.lines[line - 1].isascii():
             return " ".join(self.lines[line - 1][start:end].split())
         rows = [row.encode() for row in self.lines[line - 1 : end_line]]
         rows[-1] = rows[-1][:end]
         rows[0] = rows[0][start:]
-        # A comment between the lines of one expression is not part of it.
+        # Remove a comment between the lines of one expression: it is not part of the expression.
         parts = [row.decode() for row in rows]
         parts = [part.split(" #", 1)[0] for part in parts[:-1]] + parts[-1:]
         joined = " ".join(" ".join(parts).split())
@@ -86,19 +89,21 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-#: Gives the line and column of a node's beginning and of its end, as `ast` counts them.
+#: Return the line and column of a node's beginning and of its end, as `ast` counts them.
 _place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
     "lineno", "col_offset", "end_lineno", "end_col_offset"
 )
 
 
 def _characters(text: str, offset: int) -> int:
-    """Return an offset of `ast`, which counts bytes of UTF-8, as a number of characters."""
+    """Convert an offset of `ast`, which counts bytes of UTF-8, to a number of characters."""
     return len(text.encode()[:offset].decode())
 
 
 def _relative_file(module: ModuleType) -> str:
-    """`statemachines/orders.py` for the module `statemachines.orders`, wherever it was found."""
+    """Return `statemachines/orders.py` for the module `statemachines.orders`, in whatever folder it
+    is.
+    """
     path = PurePosixPath((module.__file__ or "").replace("\\", "/"))
     depth = module.__name__.count(".") + (2 if path.stem == "__init__" else 1)
     return str(PurePosixPath(*path.parts[-depth:]))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-#: A variable of one of these names would hide the function in every expression.
+#: A variable with one of these names would hide the JSONata function in every expression.
 _JSONATA_NAMES: Final = frozenset(
     """
     abs append assert average base64decode base64encode boolean ceil clone contains count
@@ -20,12 +20,14 @@ _JSONATA_NAMES: Final = frozenset(
 )
 
 
-#: A variable has at most 80 characters; a number may follow.
+#: ASL allows a variable 80 characters. This leaves room for a number after the name.
 _STEM_CHARACTERS_MAX: Final = 72
 
 
 def _identifier(wanted: str) -> str:
-    """A task may have any name: `bank.pay_result` -> `bank_pay_result`."""
+    """Return a valid identifier. A task may have any name: `bank.pay_result` gives
+    `bank_pay_result`.
+    """
     if wanted.isidentifier():
         return wanted
     stem = re.sub(r"\W", "_", wanted)
@@ -33,14 +35,15 @@ def _identifier(wanted: str) -> str:
 
 
 class VariableScopeNames:
-    """The ASL variables of a workflow or a branch, and names for them.
+    """The ASL variables of a workflow or a branch, and their names.
 
-    ASL forbids a branch to assign a name that exists outside it, and a JSONata function's parameter
-    hides one; so a name is given once among a scope, its ancestors and its descendants.
-    A local function runs inside the scope `parent`, and sees the names of the one it is defined in.
+    In ASL a branch must not assign a name that exists outside of it, and the parameter of a JSONata
+    function hides a variable. So a name is used once among a scope, the scopes around it, and those
+    inside it. A local function runs in the scope `parent`, but reads the names of the scope in
+    which it is defined.
 
     `is_inlined`: the body of a helper. Its variables are assigned among those of its caller, and
-    may be read after a second call of the helper. So the scope of the caller names them.
+    may be read after a second call of the helper. So the caller's scope gives them their names.
     """
 
     def __init__(
@@ -54,11 +57,12 @@ class VariableScopeNames:
         self.parent = parent
         self.is_inlined = is_inlined
         self.sees = parent if sees is None else sees
-        #: The names that Python treats as local here, assigned yet or not, in source order.
+        #: The names that Python treats as local here, whether they are assigned yet or not, in
+        #: source order.
         self.local_names = dict.fromkeys(local_names)
         self.children: list[VariableScopeNames] = []
         self.given: dict[object, str] = {}
-        #: The names assigned in this scope, in a scope around it, or in one inside it.
+        #: The names that this scope, a scope around it, or one inside it has assigned.
         self.taken: set[str] = set()
         for ancestor in self._ancestors():
             self.taken.update(ancestor.given.values())
@@ -66,7 +70,9 @@ class VariableScopeNames:
             parent.children.append(self)
 
     def is_local(self, name: str) -> bool:
-        """Return True when `name` belongs to this function or one around it, not to the module."""
+        """Return True when `name` belongs to this function or one around it, and not to the
+        module.
+        """
         scope: VariableScopeNames | None = self
         while scope is not None:
             if name in scope.local_names:
@@ -75,7 +81,7 @@ class VariableScopeNames:
         return False
 
     def name(self, wanted: str, key: object = None) -> str:
-        """A free name like `wanted`; the same for the same `key`, however often it is asked."""
+        """Return a free name similar to `wanted`; for the same `key` always the same one."""
         key = wanted if key is None else key
         if self.is_inlined and self.parent is not None:
             return self.parent.name(wanted, (self, key))
@@ -87,11 +93,11 @@ class VariableScopeNames:
 
     @property
     def frame(self) -> VariableScopeNames:
-        """The scope of the workflow or branch whose variables these are."""
+        """Return the scope of the workflow or branch to which these variables belong."""
         return self.parent.frame if self.is_inlined and self.parent is not None else self
 
     def _free(self, wanted: str) -> str:
-        # Variables of AWS start with a letter.
+        # On AWS a variable must start with a letter.
         stem = _identifier(wanted)[:_STEM_CHARACTERS_MAX].strip("_") or "unused"
         if stem in _JSONATA_NAMES:
             stem = f"{stem}_value"

@@ -11,16 +11,17 @@ from .plain_errors import plain_errors
 if TYPE_CHECKING:
     from .bounds import AlarmBounds as AlarmBounds
     from .construct import Holdfast as Holdfast
+    from .groups import Group as Group
     from .settings import JwtIssuer as JwtIssuer
     from .sizes import Size as Size
 
-__all__ = ["AlarmBounds", "Holdfast", "JwtIssuer", "Size"]
+__all__ = ["AlarmBounds", "Group", "Holdfast", "JwtIssuer", "Size"]
 
 _CDK: Final = frozenset({"aws_cdk", "constructs", "jsii"})
 
 
 def __getattr__(name: str) -> Any:
-    """Import the CDK, which takes seconds, only for a name that needs it."""
+    """Import the CDK only for a name that needs it, because the import takes seconds."""
     if name == "AlarmBounds":
         from .bounds import AlarmBounds  # noqa: PLC0415
 
@@ -33,11 +34,12 @@ def __getattr__(name: str) -> Any:
         from .sizes import Size  # noqa: PLC0415
 
         return Size
-    if name != "Holdfast":
+    if name not in {"Group", "Holdfast"}:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with plain_errors(name):
         try:
             from .construct import Holdfast  # noqa: PLC0415
+            from .groups import Group  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name not in _CDK:
                 raise
@@ -46,4 +48,4 @@ def __getattr__(name: str) -> Any:
                 f"the construct needs the package {error.name}",
                 help="install `holdfast[infra]`",
             ) from None
-    return Holdfast
+    return Group if name == "Group" else Holdfast

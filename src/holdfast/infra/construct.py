@@ -1,5 +1,5 @@
-"""`Holdfast`: the whole of Holdfast in the user's own stack, and the only place where one part is
-granted another.
+"""`Holdfast`: all of Holdfast as a construct for the user's own stack. Only this module gives one
+part rights on another.
 """
 
 from __future__ import annotations
@@ -34,8 +34,19 @@ from .alarms import Alarms, engine_metric
 from .api import Api
 from .bounds import AlarmBounds
 from .bundle import build_asset, compile_workflows
-from .compute import HoldfastFunction, Network, TaskRuntime
+from .compute import HoldfastFunction, TaskRuntime, allow
 from .dashboard import Dashboard, Watched
+from .groups import (
+    FoundGroup,
+    Group,
+    GroupFunction,
+    Parts,
+    find_groups,
+    group_shapes,
+    network_of,
+    require_groups,
+    unknown_group,
+)
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
 from .names import UNNAMED, default_bus_arn, name_of
@@ -49,22 +60,24 @@ from .storage import Storage
 from .tasks import Tasks, TasksRole
 from .unfit import Unfit
 
-# The API runs what its caller waits for: StartSyncExecution and TestState.
+# The API runs tasks for calls whose caller waits: StartSyncExecution and TestState.
 _RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
-# Functions that receive secret values: from callers, from the bus, from tasks.
+# Functions that receive secret values: from callers, from the event bus, from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
 _MINUTE: Final = Duration.minutes(1)
-#: Lambda developer guide, "Improving startup performance with Lambda SnapStart".
+#: Without SnapStart, according to the Lambda developer guide, "Improving startup performance with
+#: Lambda SnapStart".
 _WITHOUT_SNAP_START: Final = "3.11"
 
 
 class Holdfast(Construct):
-    """Durable workflows in a stack of yours. docs/reference/construct.md describes each parameter.
+    """Durable workflows in your stack. docs/reference/construct.md describes each parameter.
 
-    `modules` and `project` None: those of the nearest `pyproject.toml` upwards from the current
-    folder. `asset` is a folder that holds the code of the functions already; None: it is built from
-    the project and its lock file. Raises HoldfastError for what cannot be deployed.
+    With `modules` and `project` None they come from the nearest `pyproject.toml` upwards from the
+    current folder. `asset` is a folder that already contains the code of the functions; None: it is
+    built from the project and its lock file. Raises HoldfastError for settings that cannot be
+    deployed.
     """
 
     def __init__(
@@ -80,6 +93,7 @@ class Holdfast(Construct):
         environment: Mapping[str, str] | None = None,
         secrets: Mapping[str, secretsmanager.ISecret] | None = None,
         functions: Mapping[FunctionName, Size] | None = None,
+        groups: Mapping[str, Group] | None = None,
         reserved_concurrency: bool = True,
         work_batch: int = resources.WORK.batch_size,
         start_concurrency: int | None = None,
@@ -131,14 +145,28 @@ class Holdfast(Construct):
                 alarm_bounds=AlarmBounds() if alarm_bounds is None else alarm_bounds,
                 environment={**(environment or {}), **variables},
             )
+            wanted = groups or {}
+            # The modules of a given asset cannot be imported here, so the groups' tasks are not
+            # known.
+            found = {name: FoundGroup(self._settings.modules) for name in wanted}
             if asset is None:
                 asset = Path(directory)
                 self._build(asset, root, may_add_key=secrets_key is None)
+                found = find_groups(self._settings.modules)
+            self._groups = require_groups(wanted, found, self.node.path)
+            self._group_modules = {name: one.modules for name, one in found.items()}
+            shapes = {**self._settings.functions, **group_shapes(self._groups)}
+            self._settings = replace(self._settings, functions=shapes)
             self._runtime = TaskRuntime(
                 policy_arns=self._settings.task_policies,
                 layers=tuple(layers),
                 snap_start=_require_snap_start(python) if snap_start else False,
-                network=self._network(vpc, vpc_subnets, security_groups),
+                network=network_of(
+                    self,
+                    Group(vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups),
+                    "Tasks",
+                    "vpc",
+                ),
             )
             self._make(lambda_.Code.from_asset(str(asset)))
         for secret in (secrets or {}).values():
@@ -150,10 +178,19 @@ class Holdfast(Construct):
 
     @property
     def tasks(self) -> Tasks:
-        """What tasks may do: `bucket.grant_read(flows.tasks)`. What may reach them in the VPC:
-        `database.connections.allow_default_port_from(flows.tasks)`.
+        """Give rights to tasks: `bucket.grant_read(flows.tasks)`. Let tasks in the VPC reach a
+        resource: `database.connections.allow_default_port_from(flows.tasks)`.
         """
         return self._tasks
+
+    def group(self, name: str) -> Tasks:
+        """Give rights to the tasks of one group, and let them reach resources, as `tasks` does.
+        `tasks` itself does not include groups. Raises HoldfastError HF424 for an unknown group.
+        """
+        with plain_errors(self.node.path):
+            if name not in self._group_functions:
+                raise unknown_group(name, self._group_functions, self.node.path)
+            return self._group_functions[name].tasks
 
     @property
     def api_url(self) -> str:
@@ -165,7 +202,7 @@ class Holdfast(Construct):
 
     @property
     def bus(self) -> events.IEventBus:
-        """Put events for waiting executions here."""
+        """The event bus for events to waiting executions."""
         return self._messaging.bus
 
     @property
@@ -174,7 +211,7 @@ class Holdfast(Construct):
 
     @property
     def archive_bucket(self) -> s3.IBucket | None:
-        """The bucket of what has ended, for Athena; None without `archive`."""
+        """The bucket with executions that have ended, for Athena; None without `archive`."""
         return self._storage.archive
 
     @property
@@ -182,11 +219,13 @@ class Holdfast(Construct):
         return self._storage.mail
 
     def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to start executions through the API."""
+        """Allow the grantee to start executions through the API."""
         return self._grant_routes(grantee, "POST /executions")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to see executions, with their state and history, and the open questions."""
+        """Allow the grantee to read executions, with their state and history, and the open
+        questions.
+        """
         return self._grant_routes(
             grantee,
             *("GET /executions", "GET /executions/*", "GET /counts"),
@@ -194,15 +233,25 @@ class Holdfast(Construct):
         )
 
     def grant_answer(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to list the questions of executions, and to answer, claim and delegate them."""
+        """Allow the grantee to list the questions of executions, and to answer, claim and delegate
+        them.
+        """
         return self._grant_routes(
             grantee,
             *("GET /questions", "GET /questions/*"),
             *("POST /answers", "POST /questions/*"),
         )
 
+    def grant_work(self, grantee: iam.IGrantable, pool: str) -> iam.Grant:
+        """Allow a machine to work for a pool: to poll for its tasks, and to tell their ends. The
+        machine needs no right to the tables, queues and keys of the stack.
+        """
+        return self._grant_routes(grantee, f"POST /pools/{pool}/*")
+
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""
+        """Allow the grantee to send events to waiting executions: on the event bus and, with IAM,
+        through the API.
+        """
         on_bus = self._messaging.bus.grant_put_events_to(grantee)
         on_bus.assert_success()
         if self._settings.jwt is not None:
@@ -221,7 +270,7 @@ class Holdfast(Construct):
         period: Duration = _MINUTE,
         statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Return the metric of executions that have ended, with any status: of all workflows, or of
+        """Return the metric of executions that have ended with any status: of all workflows, or of
         one.
         """
         return engine_metric(
@@ -235,7 +284,7 @@ class Holdfast(Construct):
         period: Duration = _MINUTE,
         statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Executions that failed or timed out: of all workflows, or of one."""
+        """Return the metric of executions that failed or timed out: of all workflows, or of one."""
         return engine_metric(
             self._name, resources.METRIC_EXECUTIONS_FAILED, statistic, period, workflow
         )
@@ -255,7 +304,7 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Without this check, a role that CDK may not change would silently lack the right.
+        # Without this check, a role that CDK must not change would silently lack the right.
         grant.assert_success()
         return grant
 
@@ -268,22 +317,6 @@ class Holdfast(Construct):
             self._settings = replace(self._settings, seals_secrets=True)
         require_key(self._settings, secrets)
         build_asset(directory, project=project, settings=self._settings, compiled=compiled)
-
-    def _network(
-        self,
-        vpc: ec2.IVpc | None,
-        subnets: ec2.SubnetSelection | None,
-        groups: Sequence[ec2.ISecurityGroup],
-    ) -> Network | None:
-        if vpc is None:
-            if subnets is not None or groups:
-                key = "vpc_subnets" if subnets is not None else "security_groups"
-                raise Unfit("vpc", None, f"the VPC, since `{key}` is given")
-            return None
-        made = groups or [
-            ec2.SecurityGroup(self, "TasksGroup", vpc=vpc, description="Holdfast: tasks")
-        ]
-        return Network(vpc=vpc, subnets=subnets, security_groups=tuple(made))
 
     def _make(self, code: lambda_.Code) -> None:
         settings = self._settings
@@ -298,12 +331,18 @@ class Holdfast(Construct):
             messaging=self._messaging,
             default_bus_arn=default_bus_arn(self) if settings.publishes else None,
         )
+        parts = Parts(code, settings, self._key, self._name)
+        self._group_functions = {
+            name: GroupFunction(self, name, group, self._group_modules[name], parts)
+            for name, group in self._groups.items()
+        }
         workers = [self._worker(), self._worker_single()]
         others = [self._events(), self._sweeper()]
         handler = self._function(resources.API, self._rights.of_api())
         run_tasks = [*workers, handler]
-        self._made = [*run_tasks, *others]
-        role = self._tasks_role(run_tasks, others)
+        grouped = [one.made for one in self._group_functions.values()]
+        self._made = [*run_tasks, *others, *grouped]
+        role = self._tasks_role(run_tasks, [*others, *grouped])
         network = self._runtime.network
         groups = () if network is None else network.security_groups
         self._tasks = Tasks([*(made.role for made in run_tasks), role.role], groups)
@@ -315,7 +354,7 @@ class Holdfast(Construct):
         self._outputs(role, run_tasks)
 
     def _worker(self) -> HoldfastFunction:
-        """Create the worker. Starts get a third of its concurrency, and running executions the
+        """Create the worker. Starts may use a third of its concurrency, running executions the
         rest.
         """
         messaging = self._messaging
@@ -335,8 +374,9 @@ class Holdfast(Construct):
         handler = self._function(
             resources.EVENTS,
             self._rights.of_events(),
-            # The rule's own dead letters cover an event that never reached the function; these
-            # cover one that the function refused to its last retry. Both hold the event itself.
+            # The dead letters of the rule contain events that never reached the function. These
+            # contain events for which every invocation of the function has failed. Both contain the
+            # whole event.
             failed_events=self._messaging.events_dead,
         )
         wake_by_events(self, handler, self._messaging)
@@ -373,8 +413,8 @@ class Holdfast(Construct):
                 ],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
-                # The API's function trusts the caller's identity in its event, so only the gateway
-                # may invoke it.
+                # The API's function relies on the caller's identity in its event, so only the API
+                # gateway may invoke it.
                 "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
                 **({"kms": keys} if keys else {}),
             },
@@ -398,7 +438,7 @@ class Holdfast(Construct):
             settings=self._settings,
             key=self._key,
             environment=self._environment(shape),
-            rights=[*rights, *self._key_rights(shape)],
+            rights=[*rights, *self._key_rights(shape), *self._group_rights(shape)],
             runtime=runtime,
             failed_events=failed_events,
         )
@@ -412,6 +452,12 @@ class Holdfast(Construct):
         if self._secrets is not None and shape in _SEAL:
             rights.append(self._secrets.rights(may_open=shape in _WORKERS))
         return rights
+
+    def _group_rights(self, shape: resources.LambdaFunction) -> list[iam.PolicyStatement]:
+        arns = [one.arn for one in self._group_functions.values()]
+        if not arns or shape not in _RUN_TASKS:
+            return []
+        return [allow("lambda:InvokeFunction", on=arns)]
 
     def _environment(self, shape: resources.LambdaFunction) -> dict[str, str]:
         storage, messaging = self._storage, self._messaging
@@ -437,6 +483,10 @@ class Holdfast(Construct):
         if shape in _RUN_TASKS:
             names[resources.ENV_SECRET_ID] = storage.secret_arn
             names[resources.ENV_ACCOUNT] = Stack.of(self).account
+        if shape in _RUN_TASKS and self._group_functions:
+            names[resources.ENV_GROUP_FUNCTIONS] = ",".join(
+                f"{name}={one.arn}" for name, one in self._group_functions.items()
+            )
         if shape in _RUN_TASKS and not self._settings.limits_payloads:
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
         if shape in _WORKERS and self._settings.tells_status:
@@ -464,6 +514,7 @@ class Holdfast(Construct):
             topic_arn=self._settings.alarm_topic_arn,
             bounds=self._settings.alarm_bounds,
             billed=billed,
+            groups={name: one.made.function for name, one in self._group_functions.items()},
         )
         log_groups = {made.name: made.log_group for made in self._made}
         watched = Watched(queues, dead_letters, functions, log_groups, billed)
@@ -483,16 +534,18 @@ class Holdfast(Construct):
             self._output("SecretsKeyArn", self._secrets.arn)
         if self._at_rest is not None:
             self._output("StorageKeyArn", self._at_rest.arn)
-        # A role for tasks must name this role in its trust policy: it calls on behalf of state
+        # The trust policy of a role for tasks must name this role, which calls services for state
         # machines, or runs the code of Python tasks.
         self._output("TasksRole", tasks.arn)
         roles = ",".join(made.role.role_arn for made in run_tasks)
         self._output("PythonTaskRoles", roles)
+        for one in self._group_functions.values():
+            self._output(f"{one.made.node.id.removesuffix('Function')}Role", one.made.role.role_arn)
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Name the output without CDK's hash, such as `FlowsApiUrl`, so that `holdfast --stack` and
-        # the user find it.
+        # Give the output a name without CDK's hash, such as `FlowsApiUrl`, so that `holdfast
+        # --stack` and the user find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
 

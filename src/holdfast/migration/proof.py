@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from holdfast.asl.resources import POOL
 from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
@@ -120,6 +121,10 @@ class Migration:
                 yield self._say(line, why, target.name)
         if line.standing == "limit" and task_of(place.state) != task_of(target.state):
             why = f"`{line.state}` waits at the limit of its old name: ask again when it has begun"
+            yield self._say(line, why, target.name)
+        if line.standing == "answer" and task_of(place.state) != task_of(target.state):
+            # The workers of the new code do not have the old name.
+            why = f"`{line.state}` is in a pool by its old name: ask again when it has ended"
             yield self._say(line, why, target.name)
 
     def _task_renamed(self, place: Place, target: Place) -> str | None:
@@ -270,7 +275,7 @@ def _kind_of(place: Place) -> str:
                 "holdfast:event.waitForTaskToken": "a wait for an event",
                 "holdfast:ask.waitForTaskToken": "a question",
                 "holdfast:token.waitForTaskToken": "a wait for a callback",
-            }.get(resource, "a task" if task_of(state) else f"a call of {resource}")
+            }.get(resource, _kind_of_call(resource, task_of(state)))
         case "Wait":
             return "a timer"
         case "Parallel":
@@ -279,6 +284,12 @@ def _kind_of(place: Place) -> str:
             return "a loop of branches"
         case other:
             return f"a {other}"
+
+
+def _kind_of_call(resource: str, task: str) -> str:
+    if resource.startswith(POOL):
+        return f"a task of the pool {resource.removeprefix(POOL)}"
+    return "a task" if task else f"a call of {resource}"
 
 
 def _names(names: list[str]) -> str:

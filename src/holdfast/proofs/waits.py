@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl.resources import POOL
 from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import MachineLevel, is_shielded_at
@@ -95,7 +96,10 @@ def _is_for(wait: BoundedWait, event: str | None) -> bool:
 
 
 def _help(wait: BoundedWait) -> str:
-    if kind_of(wait.level.states[wait.state]) == "activity":
+    state = wait.level.states[wait.state]
+    if state["Resource"].startswith(POOL):
+        return "@workflow(timeout=…), or `with timeout(…)`: the task's own begins on the worker"
+    if kind_of(state) == "activity":
         return (
             '"TimeoutSeconds" of the machine: a task\'s own begins when a worker has polled for it'
         )

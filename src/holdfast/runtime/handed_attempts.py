@@ -17,18 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
-from holdfast.errors import NewerFormatError, RequestError
+from holdfast.asl import error_names
+from holdfast.errors import HoldfastError, NewerFormatError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.effects import (
+    OwnResult,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import plain_text, printable
 
 FORMAT: Final = 1
-
-#: The result of a task of the author; TaskPending is only the result of a service's job.
-OwnResult: TypeAlias = TaskSucceeded | TaskFailed | TaskThrottled
 
 _UNREADABLE: Final = "HF420"
 
@@ -65,7 +69,7 @@ def attempt_message(attempt: HandedAttempt) -> dict[str, Any]:
 
 
 def read_attempt(message: Any) -> HandedAttempt:
-    """Raises NewerFormatError, and RequestError HF420 for a value that is no attempt."""
+    """Raises NewerFormatError, and HoldfastError HF420 for a value that is no attempt."""
     _require_format(message, "an attempt")
     try:
         effect = RunTask(
@@ -104,8 +108,8 @@ def result_message(result: OwnResult) -> dict[str, Any]:
 def read_result(message: Any, task: str) -> OwnResult:
     """Return the result of `task`, with its texts cut to what the log takes.
 
-    Raises NewerFormatError, and RequestError: HF420 for a value that is no result, HF243 and HF244
-    for an output that cannot be stored.
+    Raises NewerFormatError, HoldfastError HF420 for a value that is no result, and RequestError
+    HF243 and HF244 for an output that cannot be stored.
     """
     what = f"the result of {task}"
     _require_format(message, what)
@@ -131,6 +135,11 @@ def read_result(message: Any, task: str) -> OwnResult:
             raise _unreadable(what, type(message).__name__)
 
 
+def timed_out(cause: str) -> TaskFailed:
+    """Return the result of an attempt whose process ended by a time-out of its own."""
+    return TaskFailed(error_names.TIMEOUT, _text(cause, CAUSE_CHARACTERS_MAX))
+
+
 def _require_format(message: Any, what: str) -> None:
     found = message.get(FORMAT_FIELD) if isinstance(message, dict) else None
     if not isinstance(found, int):
@@ -143,8 +152,8 @@ def _text(value: Any, characters_max: int) -> str | None:
     return None if value is None else printable(str(value))[:characters_max]
 
 
-def _unreadable(what: str, found: str) -> RequestError:
-    return RequestError(
+def _unreadable(what: str, found: str) -> HoldfastError:
+    return HoldfastError(
         _UNREADABLE,
         f"{what} cannot be read: found {found}, expected the message of format {FORMAT}",
         help="deploy the engine and the process that runs its tasks with one version of Holdfast",

@@ -1,18 +1,19 @@
-"""Activities, and the polls of those who do their tasks.
+"""Activities, and the polls with which workers of users take their tasks.
 
-A scheduled task is a row in the activity's own partition (`keys.activity_tasks`), put there by the
-worker whose record scheduled it. A poll takes the earliest that is due:
+A scheduled task is a row in the activity's own partition (`keys.activity_tasks`). The worker whose
+record scheduled the task puts it there. A poll takes the earliest row that is due:
 
     load the log: still open?  ─no─►  delete the row, next
           │ yes
-    put `s#<entry>.<attempt>` into the execution's mail, if absent  ─ there ─►  delete the row, next
+    put `s#<entry>.<attempt>` into its inbox, if absent  ─ there ─►  delete the row, next
           │ stored: this poll has the task
     wake the execution (it notes ActivityStarted), delete the row, answer with token and input
 
-The mail is the claim: of many polls one stores it. Who dies behind that has taken the task along,
-as a poller of AWS's does that never answers: the task's time-out and heartbeat see to it. Who does
-not die hands it out, whatever fails behind that: the row that is left tells the next poll to wake
-the execution. A task whose log cannot be read is passed over, and hides no other.
+The put decides: of many polls only one can store the item, and that poll gets the task. If it
+crashes after the put, the task is taken but never answered. As on AWS, the task's time-out and
+heartbeat then end the attempt. If another step after the put fails, the poll still returns the
+task; the row that is left makes the next poll wake the execution. A task whose log cannot be read
+is skipped, so that it does not hide other tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.state import Awaiting
+from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
@@ -40,10 +41,11 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.json_values import json_text
-from holdfast.runtime.storage.log import Log, put_surely
+from holdfast.runtime.storage.log import put_surely
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, parse_activity_arn, require_name
 from holdfast.stepfunctions.catalogue import Activity, Service
@@ -55,8 +57,8 @@ POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
 _ROWS_PER_LOOK: Final = 10
-#: The number of queries in one look, so that a poll ends in time although many tasks of damaged
-#: logs come first.
+#: The most queries of one check, so that a poll ends in time even if many tasks of damaged logs
+#: come first.
 _QUERIES_PER_LOOK: Final = 20
 
 
@@ -64,7 +66,7 @@ _QUERIES_PER_LOOK: Final = 20
 
 
 def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Create an activity. An identical repeated request gets the same answer, whatever its tags
+    """Create an activity. An identical repeated request gets the same response, whatever its tags
     (AWS docs).
     """
     from holdfast.stepfunctions import settings, tags  # noqa: PLC0415  # polls need neither
@@ -93,7 +95,7 @@ def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Deletes an activity. A missing one is not an error."""
+    """Delete an activity. If it does not exist, that is no error."""
     arn = parse_activity_arn(request["activityArn"])
     if arn.place == service.place:
         yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
@@ -129,16 +131,30 @@ def _require(service: Service, request: Mapping[str, Any]) -> Generator[Effect, 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
+    """One poll. `tasks`: the names of the tasks that a worker of a pool knows, and no other is
+    handed to it; None for a poller of AWS's API, which takes every task of the activity.
+    """
+
     service: Service
     activity: str
     worker: str | None
     nonce: str
+    tasks: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A task that the poll has, with the token of its attempt."""
+
+    token: str
+    execution: Execution
+    waiting: Awaiting
 
 
 def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Return token and input of one task, or {} when none came while the poll could wait.
+    """Return token and input of one task, or {} when none arrived during the poll.
 
-    Costs a query for each look: the first at once, then after pauses that grow to a second.
+    Costs a query for each check: the first at once, then after pauses that grow to a second.
     """
     activity = yield from _require(service, request)
     poll = Poll(service, activity.name, request.get("workerName"), chance.hex())
@@ -146,54 +162,65 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
     pause_ms = PAUSE_MS_MIN
     while True:
         now_ms = yield Clock()
-        task = yield from _look(poll, now_ms)
-        if task or now_ms >= until_ms:
-            return task
+        taken = yield from look(poll, now_ms)
+        if taken is not None:
+            return {"taskToken": taken.token, "input": json_text(taken.waiting.arguments)}
+        if now_ms >= until_ms:
+            return {}
         yield Pause(min(pause_ms, until_ms - now_ms))
         pause_ms = min(2 * pause_ms, PAUSE_MS_MAX)
 
 
-def _look(poll: Poll, now_ms: int) -> JsonResult:
-    """Return the poll's answer with the task that it has found, else {}."""
+def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
+    """Return the first task that the poll can take, else None."""
     partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
     for _ in range(_QUERIES_PER_LOOK):
         rows = yield Query(tables.MAIL, partition, after=after, until=until, limit=_ROWS_PER_LOOK)
-        refused = 0
+        left = 0
         for row in rows:
             try:
-                task = yield from _take(poll, row, now_ms)
+                found = yield from _take(poll, row, now_ms)
             except HoldfastError as error:
                 if is_passing(error):
                     # The next look takes the same row with the same nonce. If the poll continued
                     # with other rows, or answered with the fault, it would lose a task whose `s#`
                     # item was stored after all.
-                    return {}
+                    return None
                 if not is_damage(error):
                     raise  # The stack refuses this code's formats: no single task is damaged
-                refused += 1
+                left += 1
                 continue
-            if task:
-                return task
-        if refused < _ROWS_PER_LOOK:
-            return {}
-        # The rows of damaged logs stay, because their logs may be restored: the next query starts
-        # behind them.
+            if isinstance(found, Taken):
+                return found
+            left += found is _NOT_FOR_THIS_POLL
+        if left < _ROWS_PER_LOOK:
+            return None
+        # The rows of damaged logs stay, because their logs may be restored, and tasks that this
+        # worker lacks stay for another one: the next query starts behind them.
         after = str(rows[-1]["sk"])
-    return {}
+    return None
 
 
-def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
+#: The task of the row stays for a worker that knows its function.
+_NOT_FOR_THIS_POLL: Final = "not for this poll"
+
+
+def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | str | None]:
+    """Return the task of the row; None when it cannot be taken, or not yet."""
     with reading("a task of an activity"):
         tenant, run = poll.service.tenant, str(row["run"])
         entry, attempt = int(row["entry"]), int(row["attempt"])
         due_ms = int(str(row["sk"]).partition("#")[0])
     if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
-        return {}  # R15: a retry that is not due yet; a first attempt is due when scheduled
-    waiting = yield from _open_wait(tenant, run, entry, attempt)
-    if waiting is None:
+        return None  # R15: a retry that is not due yet; a first attempt is due when scheduled
+    execution = yield from execution_of(tenant, run)
+    waiting = None if execution is None else open_offer(execution, entry, attempt)
+    if execution is None or waiting is None:
         yield _drop(row)
-        return {}
+        return None
+    if poll.tasks is not None and waiting.text("task") not in poll.tasks:
+        return _NOT_FOR_THIS_POLL
     expires_ms = waiting.due_ms or now_ms + CALLBACK_SECONDS_MAX * 1_000
     key = keys.taken(entry, attempt)
     fields: dict[str, str | int | bytes] = {
@@ -205,19 +232,20 @@ def _take(poll: Poll, row: Item, now_ms: int) -> JsonResult:
     item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
     is_ours = yield from put_surely(tables.MAIL, item)
     if not is_ours:
-        # The poll that took the task may have crashed before it sent the wake (R12).
+        # The poll that took the task may have crashed before it sent the wake, so send it here
+        # (R12).
         yield from _tell(tenant, run, key, row)
-        return {}
+        return None
     # No other poll gets this task now. Without the wake, the log learns of it from the `s#` item:
     # with the answer, or at a recovery. A row that is left over is refused by the `s#` item.
     with suppress(ServiceFault):
         yield from _tell(tenant, run, key, row)
     token = make_token(Token(tenant, run, entry, attempt, expires_ms), poll.service.keys)
-    return {"taskToken": token, "input": json_text(waiting.arguments)}
+    return Taken(token, execution, waiting)
 
 
 def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, None]:
-    """Send the wake, then delete the row: after a crash in between, the next poll finds the row and
+    """Send the wake, then delete the row. After a crash in between, the next poll finds the row and
     sends the wake again.
     """
     yield Send((Message(messages.wake_mail(tenant, run, key)),))
@@ -226,17 +254,3 @@ def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, 
 
 def _drop(row: Item) -> Delete:
     return Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-
-
-def _open_wait(
-    tenant: str, run: str, entry: int, attempt: int
-) -> Generator[Effect, Any, Awaiting | None]:
-    """Return the wait of the task; None when a poller took the task, it has ended, or another
-    attempt replaced it.
-    """
-    log = Log(tenant, run, "api", "")
-    yield from log.load()
-    frame = None if log.state is None else log.state.frame_of(entry)
-    waiting = None if frame is None else frame.waiting
-    is_open = isinstance(waiting, Awaiting) and waiting.attempt == attempt and not waiting.is_begun
-    return waiting if is_open else None  # type: ignore[return-value]

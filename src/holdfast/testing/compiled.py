@@ -19,6 +19,7 @@ from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
 from holdfast.core.events import Event
 from holdfast.core.facts import (
+    ActivityStarted,
     DecisionInputs,
     EventReceived,
     Fact,
@@ -326,7 +327,34 @@ class _Machine:
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 
+    def _in_pool(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
+        """A task of a pool: a worker takes it at once, and then it is as any other task."""
+        given: Any = awaiting.arguments
+        task = self._timeline.script.tasks.get(given["task"])
+        arguments = given["arguments"]
+        if task is not None:
+            arguments = {**task.boundary.default_arguments(SEALS), **arguments}
+        timeout = awaiting.timeout_seconds
+
+        def end(over: Over) -> None:
+            self._offer(ActivityStarted(awaiting.entry, awaiting.attempt, None))
+            self._offer(_fact(awaiting, over))
+
+        return WaitingPlace(
+            path=path,
+            owner=end,
+            kind="task",
+            name=given["task"],
+            arguments=arguments,
+            subject=task,
+            attempt=awaiting.attempt,
+            begins_ms=awaiting.since_ms,
+            timeout_ms=None if timeout is None else timeout * 1_000,
+        )
+
     def _wait(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
+        if awaiting.kind == "activity":
+            return self._in_pool(path, awaiting)
         asked: Any = awaiting.arguments
         named = "event" if awaiting.kind == "event" else "title"
         others = {key: value for key, value in asked.items() if key != named and value is not None}

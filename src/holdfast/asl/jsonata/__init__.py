@@ -1,3 +1,3 @@
-"""JSONata, the newer query language: two engines, their functions and their budgets."""
+"""JSONata, the newer query language of ASL: two engines, their functions and their budgets."""
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The compiler from syntax trees to closures: a node becomes a function of scope and context.
 
-The problem
------------
-An interpreter looks at the type of each node in each evaluation. A closure has made these decisions
-once, when the expression was compiled. It then does only the work of its node.
+The problem ----------- An interpreter looks at the type of each node in each evaluation. A closure
+has made these decisions once, when the expression was compiled. It then does only the work of its
+node.
 
     $order.total > 100
 
@@ -13,20 +12,18 @@ once, when the expression was compiled. It then does only the work of its node.
     │   └── name total
     └── number 100                      literal: lambda scope, context: 100
 
-Rules
------
-1. A node is compiled only when the compiler knows every attribute that the node carries. `checked`
-   tests this. Any other attribute raises `UnsupportedNode`, and the whole expression runs on
-   jsonata-python. Without this rule a forgotten attribute, such as a predicate, would be ignored
-   and would silently change the result.
-2. When in doubt, refuse. A slow result is correct; a fast one may be wrong.
-3. The compiler decides by the text alone. Decisions by values are made in the evaluation: a closure
-   raises `Declined` for a value that it cannot handle.
+Rules ----- 1. A node is compiled only when the compiler knows every attribute that the node has.
+`checked` tests this. Any other attribute raises `UnsupportedNode`, and the whole expression runs on
+jsonata-python. Without this rule a forgotten attribute, such as a predicate, would be ignored and
+would silently change the result.
 
-Names
------
-`names_bound_in` finds the names that an expression binds before anything is compiled. Each variable
-then has one of these meanings:
+2. When in doubt, refuse. A slow result is correct; a fast one may be wrong.
+
+3. The compiler decides by the text alone. Decisions by values are made in the evaluation: a closure
+raises `Declined` for a value that it cannot handle.
+
+Names ----- `names_bound_in` finds the names that an expression binds before anything is compiled.
+Each variable then has one of these meanings:
 
 * A name that the expression binds to values: `local_variable` looks it up in the scopes.
 * A name that the expression binds to functions alone (`_lambdas`): it can only be called or passed.
@@ -36,17 +33,13 @@ then has one of these meanings:
 An expression that binds the name of a built-in function is refused. If a binding hides a function
 that the expression calls, `evaluate` raises `Declined`.
 
-Sequences
----------
-A path or a function may give a sequence (`Many`). An expression sees an empty sequence as undefined
-and a sequence of one as its item. `paths.shown` does this as late as possible: a predicate or a
-further step must still see the sequence.
+Sequences --------- A path or a function may return a sequence (`Many`). An expression reads an
+empty sequence as undefined, and a sequence of one item as that item. `paths.shown` converts it as
+late as possible: a predicate or a further step needs the sequence itself.
 
-Prices
-------
-A step of a loop pays for 20 nodes (`_NODES_PER_STEP`). A larger part that is evaluated with each of
-many items charges for its size (`_repeated`). More than 50 nested scopes are refused: a variable is
-searched in all of them, and no step pays for that.
+Costs ----- A step of a loop is charged for 20 nodes (`_NODES_PER_STEP`). A larger part that is
+evaluated with each of many items is charged by its size (`_repeated`). More than 50 nested scopes
+are refused: a variable is searched in all of them, and no budget counts that search.
 """
 
 from __future__ import annotations
@@ -78,11 +71,12 @@ from holdfast.asl.jsonata.tree import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-_GROWING: Final = frozenset({"reduce"})  # can build a small value whose text is endless
-# The kinds of nodes that may give `Many`, and attributes that callers of `node` handle.
+# can build a value that is small in memory but whose text is too long
+_GROWING: Final = frozenset({"reduce"})
+# The kinds of nodes that may return `Many`, and attributes that callers of `node` handle.
 _UNSEEN: Final = frozenset({"function", "apply"})
 _NODES_PER_STEP: Final = 20
-_SCOPES_MAX: Final = 50  # the search for a variable visits every scope, and no budget counts that
+_SCOPES_MAX: Final = 50  # a variable is searched in every scope, and no budget counts that
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 
@@ -94,7 +88,7 @@ def compile_closures(tree: Any, functions: frozenset[str]) -> CompiledExpression
 
 
 class _Compiler:
-    """The compiler of one expression. Raises UnsupportedNode."""
+    """Compiles one expression. Raises UnsupportedNode."""
 
     def __init__(self, tree: Any, functions: frozenset[str]) -> None:
         self.called: set[str] = set()
@@ -103,13 +97,13 @@ class _Compiler:
         self._bound, self._lambdas = names_bound_in(tree)
         if self._bound & functions:
             raise UnsupportedNode("a variable named as a function")
-        # For each block around the node: True when it binds a variable. The outermost frame always
+        # For each block around the node: True when it binds a variable. The outermost scope always
         # exists.
         self._binds = [True]
         self._sizes: dict[Any, int] = {}
 
     def node(self, expr: Any, *known: str) -> CompiledNode:
-        """Compile a node with its predicates, then its groups. `known`: the attributes that the
+        """Compile a node with its predicates, then its groups. `known` are the attributes that the
         caller handles.
         """
         compiled = self._without_predicates(expr, "group", *known)
@@ -122,8 +116,8 @@ class _Compiler:
         return paths.shown(compiled) if expr.predicate or expr.type in _UNSEEN else compiled
 
     def _repeated(self, expr: Any, *known: str) -> CompiledNode:
-        """Compile a node that is evaluated once for each of many items. The price of a step
-        includes a small node; a larger one is charged for each item.
+        """Compile a node that is evaluated for each of many items. The cost of a step includes a
+        small node; a larger one is charged for each item.
         """
         compiled = self.node(expr, *known)
         size = self._size(expr)
@@ -171,7 +165,7 @@ class _Compiler:
         if name == "":
             return nodes.the_context
         if name in self._lambdas:
-            raise UnsupportedNode(name)  # a function as a value
+            raise UnsupportedNode(name)  # A built-in function as a value
         if name in self._bound:
             return nodes.local_variable(name)
         if name in self._functions:
@@ -211,13 +205,15 @@ class _Compiler:
 
         def first(frame: VariableScope, context: Any) -> Any:
             if type(context) is list:
-                raise Declined  # the step is then evaluated with each item
+                raise Declined  # jsonata-python then evaluates the step with each item
             return node(frame, context)
 
         return first
 
     def _first_array(self, expr: Any) -> CompiledNode:
-        """`[1..3].($ * 2)`: an array that is made once, and not for each item of the context."""
+        """Compile a path that begins with an array, such as `[1..3].($ * 2)`. The array is created
+        once, and not for each item of the context.
+        """
         if expr.predicate or expr.group or not all(map(ignores_context, expr.expressions)):
             raise UnsupportedNode("consarray")
         node = self.node(expr, "consarray")
@@ -225,7 +221,8 @@ class _Compiler:
         def first(frame: VariableScope, context: Any) -> Any:
             items = node(frame, context)
             if not items:
-                raise Declined  # The path returns this array unchanged, and no step flattens it
+                # The path returns an empty array itself, not an empty sequence
+                raise Declined
             return items
 
         return first
@@ -268,7 +265,7 @@ class _Compiler:
                 raise UnsupportedNode(expr.value)
 
     def _array(self, expressions: list[Any]) -> CompiledNode:
-        # JSONata flattens an item of `[…]` that is an array, unless the item is itself written as
+        # JSONata flattens an item of `[…]` that is an array, unless the item itself is written as
         # `[…]`.
         items = tuple((self.node(item), is_array(item)) for item in expressions)
 
@@ -328,8 +325,8 @@ class _Compiler:
         return node
 
     def _effect(self, expr: Any) -> CompiledNode:
-        """Compile a part of a block other than its value: only here may a variable be bound to a
-        function.
+        """Compile a part of a block that is not the block's value. Only such a part may bind a
+        variable to a function.
         """
         if expr.type == "bind" and expr.lhs.value in self._lambdas:
             checked(expr, "lhs", "rhs")
@@ -349,7 +346,9 @@ class _Compiler:
         return self._call(expr.procedure, expr.arguments)
 
     def apply(self, expr: Any) -> CompiledNode:
-        """`value ~> $f(more)`, `value ~> $f`: a call with the value as its first argument."""
+        """Compile `value ~> $f(more)` and `value ~> $f`: a call with the value as its first
+        argument.
+        """
         right = expr.rhs
         if right.type != "function":
             return self._call(right, [expr.lhs])
@@ -397,14 +396,17 @@ class _Compiler:
         return lambda frame, context: Lambda(parameters, body, frame, context)
 
     def thunk(self, expr: Any) -> CompiledNode:
-        """A call that is the last thing a function does. Its sequence reaches the caller unseen."""
+        """Compile a call that is the last action of a function. The caller gets its sequence
+        unchanged.
+        """
         if not expr.thunk or expr.predicate:
             raise UnsupportedNode("a function as a value")
         return self._without_predicates(expr.body)
 
 
 _Method = Callable[[_Compiler, Any], CompiledNode]
-# The fields of a node besides type, value and predicate, and the method that compiles it.
+# For each kind of node: its attributes besides type, value and predicate, and the method that
+# compiles it.
 _METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
     "string": ((), _Compiler.literal),
     "number": ((), _Compiler.literal),

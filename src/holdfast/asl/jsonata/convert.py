@@ -1,6 +1,6 @@
-"""Values at the border of jsonata-python, which writes undefined as None and null as NULL_VALUE.
+"""Converts values for jsonata-python, in which undefined is None and null is NULL_VALUE, and back.
 
-Both ways copy only what they must: an array or object without a null stays the very same object.
+Only what must change is copied: an array or object that contains no null stays the same object.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LEFT_OUT: Final = object()
 
 
 def imported(value: StrictJson) -> Any:
-    """A JSON value as the library wants it."""
+    """Return a JSON value in the form that the library uses."""
     return _Copy(lambda leaf: NULL if leaf is None else leaf).of(value)
 
 
 def exported(value: Any) -> StrictJson | Undefined:
-    """The library's result as JSON. A function becomes undefined, because it has no JSON."""
+    """Return the library's result as JSON. A function becomes undefined, because it has no JSON."""
     result = _Copy(_exported_leaf).of(value)
     if (result is None and value is not NULL) or result is _LEFT_OUT:
         return UNDEFINED
@@ -32,7 +32,7 @@ def exported(value: Any) -> StrictJson | Undefined:
 
 
 def exported_for_text(value: Any) -> Any:
-    """Export like `exported`, but for $string, which writes a function as an empty text."""
+    """Convert like `exported`, but for $string, which writes a function as an empty text."""
     return _Copy(lambda leaf: "" if is_function(leaf) else _exported_leaf(leaf)).of(value)
 
 
@@ -53,7 +53,9 @@ def _exported_leaf(leaf: Any) -> Any:
 
 
 class _Copy:
-    """A copy on write. It counts, because a small value may refer to itself many times over."""
+    """Copies a value where it must change, and counts its parts: a value that is small in memory
+    may contain the same list very many times.
+    """
 
     def __init__(self, leaf: Callable[[Any], Any]) -> None:
         self._leaf = leaf

@@ -1,7 +1,8 @@
 """The cost of work on large values, in items of the budget: about 0.35 microseconds each.
 
-Whatever an expression can make large is paid for before it is gone through, at its slowest: two
-texts that are alike to their ends, a part that is nearly found at every place.
+If an expression can make a value large, its cost is charged before the value is read. The cost is
+that of the slowest case: two texts that differ only at their ends, or a part that almost matches at
+every position.
 """
 
 from __future__ import annotations
@@ -12,42 +13,45 @@ from typing import Any, Final
 
 from holdfast.asl.jsonata.values import character_count, node_count
 
-#: Shorter lists and texts are part of their step.
+#: The cost of shorter lists and texts is part of the cost of a step.
 BULK_MIN: Final = 64
-#: Reading this many characters of a text costs as much as one item.
+#: Reading this many characters of a text costs one item.
 CHARACTERS_PER_ITEM: Final = 64
-ITEMS_PER_CALL: Final = 4  # the price of one call of a built-in function by a closure
-_COMPARED_PER_ITEM: Final = 512  # how many characters of two equal texts are compared for one item
-_TRIED_PER_ITEM: Final = 2_048  # how many comparisons of a text search cost one item
-# In a longer text a longer part is searched for in linear time: CPython's two-way search.
+ITEMS_PER_CALL: Final = 4  # the cost of one call of a built-in function by a closure
+_COMPARED_PER_ITEM: Final = 512  # comparing this many characters of two equal texts costs one item
+_TRIED_PER_ITEM: Final = 2_048  # this many comparisons in a search of text cost one item
+# In a longer text, CPython searches for a longer part in linear time (its two-way search).
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
-_ITEMS_PER_PAIR: Final = 3  # the price of comparing two values in lists or objects
-_ITEMS_PER_COPY: Final = 4  # the price of copying one value in a list or an object
-ITEMS_PER_NODE: Final = 3  # the price of writing a number, or a value in a list or an object
-_ITEMS_PER_KEY: Final = 6  # the price of a key that compares a value with others
+_ITEMS_PER_PAIR: Final = 3  # the cost of comparing two values in lists or objects
+_ITEMS_PER_COPY: Final = 4  # the cost of copying one value in a list or an object
+ITEMS_PER_NODE: Final = 3  # the cost of writing a number, or a value in a list or an object
+_ITEMS_PER_KEY: Final = 6  # the cost of a key that compares a value with others
 _PARSED_PER_ITEM: Final = 16
-_READ_BY_A_PICTURE: Final = 10  # the price of reading one character with a picture
+# the cost of reading one character with a picture (a format of numbers or times)
+_READ_BY_A_PICTURE: Final = 10
 _DIGITS_CUBED_PER_ITEM: Final = 100
-_WRITTEN_PER_ITEM: Final = 8  # characters of JSON
+_WRITTEN_PER_ITEM: Final = 8  # writing this many characters of JSON costs one item
 
 
 def comparison_items(value: Any) -> int:
-    """The cost of comparing a value with an equal one. Raises as node_count does.
+    """Return the cost of comparing a value with an equal one. Raises the errors of `node_count`.
 
-    Two texts are compared at once, but to their first difference; that may be a million characters
-    away, in each of a thousand items.
+    Two texts are compared in one operation, up to their first difference. That may be a million
+    characters away, in each of a thousand items.
     """
     return node_count(value) * _ITEMS_PER_PAIR + character_count(value) // _COMPARED_PER_ITEM
 
 
 def distinct_items(value: Any) -> int:
-    """The cost of finding equal parts of a value. Raises as node_count does."""
+    """Return the cost of finding equal parts of a value. Raises the errors of `node_count`."""
     return node_count(value) * _ITEMS_PER_KEY + character_count(value) // _COMPARED_PER_ITEM
 
 
 def compared_items(text: str, others: Iterable[Any]) -> int:
-    """The cost of comparing a text with each of the others: at most to the shorter one's end."""
+    """Return the cost of comparing a text with each of the others: at most to the end of the
+    shorter one.
+    """
     if len(text) <= _COMPARED_PER_ITEM:
         return 0
     alike = sum(min(len(text), len(other)) for other in others if type(other) is str)
@@ -55,61 +59,73 @@ def compared_items(text: str, others: Iterable[Any]) -> int:
 
 
 def sorting_items(items: list[Any]) -> int:
-    """The cost of sorting: each text is compared with some of the others to their end."""
+    """Return the cost of sorting: each text is compared with some of the others, up to their
+    ends.
+    """
     if not items or type(items[0]) is not str:
         return 0
     return sum(map(len, items)) * len(items).bit_length() // _COMPARED_PER_ITEM
 
 
 def merging_items(part: dict[str, Any]) -> int:
-    """The cost of copying an object's fields into another one: equal keys are compared."""
+    """Return the cost of copying the fields of an object into another one: equal keys are
+    compared.
+    """
     return len(part) + sum(map(len, part)) // _COMPARED_PER_ITEM
 
 
 def searching_items(text: str, part: str) -> int:
-    """The cost of searching a text for a part of it, from one end to the other."""
+    """Return the cost of searching a text for a part, from one end to the other."""
     tried = len(part) if len(text) < _SEARCHED_BY_PLACES_MAX else min(len(part), _PART_MAX)
     return len(text) * tried // _TRIED_PER_ITEM
 
 
 def copying_items(value: Any) -> int:
-    """The cost of copying a value with all its leaves. Raises as node_count does."""
+    """Return the cost of copying a value with all values inside it. Raises the errors of
+    `node_count`.
+    """
     return node_count(value) * _ITEMS_PER_COPY
 
 
 def parsing_items(text: str) -> int:
-    """The cost of parsing JSON, without the value that it makes."""
+    """Return the cost of parsing JSON, without the cost of the resulting value."""
     return len(text) // _PARSED_PER_ITEM
 
 
 def picture_items(picture: str) -> int:
-    """The cost of reading a picture of a number or a time, or of reading a text with one."""
+    """Return the cost of reading a picture (a format of numbers or times), or of reading a text
+    with one.
+    """
     return len(picture) * _READ_BY_A_PICTURE
 
 
 def words_items(number: int) -> int:
-    """The cost of a number in words: 300 digits take a tenth of a second, 30 almost nothing."""
+    """Return the cost of writing a number in words: 300 digits take a tenth of a second, 30 almost
+    nothing.
+    """
     return len(str(number)) ** 3 // _DIGITS_CUBED_PER_ITEM
 
 
 def writing_items(value: Any) -> int:
-    """The cost of writing a list or an object, without its length. Raises as node_count does."""
+    """Return the cost of writing a list or an object, without that of its length. Raises the errors
+    of `node_count`.
+    """
     return node_count(value) * ITEMS_PER_NODE
 
 
 def written_items(text: str) -> int:
-    """The cost of the text of a list or an object that was written."""
+    """Return the cost of the text of a list or an object that was written."""
     return len(text) // _WRITTEN_PER_ITEM
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The price of a function. The base price of each call is in items. The factors compare the
-    time with a copy: one for reading the arguments, one for the text that it makes. 0: no such
-    price.
+    """The cost of a function. `call` is the cost of each call, in items. The other fields are
+    factors of the cost of a copy: one for reading the arguments, one for the text that the function
+    creates; 0: nothing.
     """
 
-    call: int = 8  # a call from another function does not count as a step
+    call: int = 8  # because a call from another function does not count as a step
     times: int = 1
 
 

@@ -1,4 +1,4 @@
-"""Convert every error of jsonata-python into a `JsonataError` with JSONata's own code."""
+"""Converts every error of jsonata-python to a `JsonataError` with JSONata's own code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ITEM_TYPES: Final = {
 }
 _CODE: Final = re.compile(r"[DSTU]\d{4}")
 _PLACE: Final = re.compile(r"(\{{2,3})\w+\}{2,3}")
-# The library's messages that have no code, or the code of another mistake.
+# Messages of the library that have no code, or the code of another mistake.
 _SENTENCES: Final = {
     "both integer and fractional parts are empty": "D3085",
     "invalid grouping in picture argument": "D3086",
@@ -28,7 +28,9 @@ _SENTENCES: Final = {
 
 
 def _template(code: str) -> str:
-    """The library's text. Its Java ancestor replaced the word "function" by "Object"."""
+    """Return the library's text for a code. The library was translated from Java, and there the
+    word "function" was replaced by "Object"; this restores it.
+    """
     text: str = JException.error_codes.get(code, "")
     return re.sub(r"\bObject\b", "function", text)
 
@@ -41,7 +43,9 @@ def _shown(value: Any) -> str:
 
 
 def _message(code: str, arguments: tuple[Any, ...]) -> str:
-    """The template with its places filled in order: `{{…}}` as JSON, `{{{…}}}` as it is."""
+    """Return the text with its placeholders filled in order: `{{…}}` as JSON, `{{{…}}}`
+    unchanged.
+    """
     left = list(arguments)
 
     def fill(place: re.Match[str]) -> str:
@@ -54,7 +58,9 @@ def _message(code: str, arguments: tuple[Any, ...]) -> str:
 
 
 def _code_of_sentence(sentence: str) -> str | None:
-    """The library's date functions raise the text of a code without the code."""
+    """Return the code for a text: the library's date functions raise the text of a code without the
+    code.
+    """
     wanted = sentence.replace("'", '"')
     codes: dict[str, str] = JException.error_codes
     for code in codes:
@@ -67,11 +73,11 @@ def _code_of_sentence(sentence: str) -> str | None:
 def _translate_library_error(error: JException) -> JsonataError:
     code = str(error.error)
     if code == "Unexpected" and isinstance(error.__context__, Exception):
-        # the library's `and` and `or` hide the error of their right side
+        # The library's `and` and `or` hide the error of their right side
         return translate(error.__context__)
     position = error.location if isinstance(error.location, int) and error.location >= 0 else None
     if code == "S0301" and error.current is not None:
-        code = "S0103"  # an unknown escape, which the library reports as an empty regex
+        code = "S0103"  # An unknown escape, which the library reports as an empty regex
     if _CODE.fullmatch(code):
         arguments = (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
         return JsonataError(code, _message(code, arguments), position)
@@ -79,7 +85,9 @@ def _translate_library_error(error: JException) -> JsonataError:
 
 
 def translate(error: Exception) -> JsonataError:
-    """Never raises: an unexpected error becomes D1000 with the name of its type."""
+    """Return the error as a JsonataError. Never raises: an unexpected error becomes D1000 with the
+    name of its type.
+    """
     match error:
         case JsonataError():
             return error
@@ -99,8 +107,8 @@ def translate(error: Exception) -> JsonataError:
 
 
 def translate_syntax(error: Exception, text: str) -> JsonataError:
-    """Translate like `translate`, also the errors that the parser misses in text that ends or
-    starts too early.
+    """Return like `translate`, but also for the errors of the parser in a text that ends or starts
+    too early.
     """
     if isinstance(error, IndexError):
         code = "S0106" if "/*" in text else "S0101"

@@ -1,4 +1,4 @@
-"""The parts of an evaluation that its functions use."""
+"""The parts of an evaluation on jsonata-python that its functions use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.asl.jsonata.convert import exported_for_text, is_function
 
 
 def evaluator() -> Any:
-    """The running evaluation: its budgets, its clock and its chance."""
+    """Return the running evaluation: it has the budgets, the clock and the random numbers."""
     return Jsonata.CURRENT.jsonata
 
 
 def call(function: Any, *args: Any) -> Any:
-    """A function value applied, with as many arguments as it takes."""
+    """Call a function value with as many of the arguments as it takes."""
     return Functions.func_apply(function, list(args))
 
 
@@ -27,7 +27,7 @@ def truth(value: Any) -> bool:
 
 
 def text_of(value: Any, pretty: Any = None) -> str:
-    """A value cast to text, as `&` and $string do. Undefined is the empty text."""
+    """Return a value as text, as `&` and $string do. Undefined gives the empty text."""
     if getattr(value, "outer_wrapper", False):
         value = value[0]
     if isinstance(value, str):

@@ -1,13 +1,13 @@
-"""The reference engine: jsonata-python's evaluator, run one evaluation at a time.
+"""The reference engine: jsonata-python's evaluator, with a new instance for each evaluation.
 
 Rules of this file:
 
 * An `_Evaluator` lives for one evaluation. The library keeps state in thread-locals and in shared
-  instances; a fresh one per evaluation is what makes shared syntax trees safe in threads.
-* The library writes undefined as `None` and null as `NULL_VALUE`. Values are converted at both
-  ends, copying only what contains a null, so that untouched values keep their identity.
-* Where the library differs from JSONata 2.0.6, a method here or a function of
-  `functions.py` stands in for its part. The library itself is never changed.
+  instances. Because each evaluation has its own instance, several threads can use one syntax tree.
+* In the library undefined is `None` and null is `NULL_VALUE`. Values are converted before and
+  after. Only what contains a null is copied, so that other values keep their identity.
+* Where the library differs from JSONata 2.0.6, a method here or a function of `functions.py`
+  replaces its part. The library itself is never changed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from holdfast.asl.jsonata.regex import CompiledRegex, compile_regex, match_objec
 from holdfast.asl.jsonata.runtime import EvaluationRun
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson, Undefined, budget_error
 
-# for each item the library copies half of the others; a hundred copies cost one item
+# For each item of a group the library copies half of the others; a hundred copies cost one item of
+# the budget.
 _COPIED_PER_ITEM: Final = 200
-# The library tries every combination of present and absent optional parameters.
+# The library tries every combination of present and absent optional parameters, so many would take
+# too long.
 _OPTIONAL_PARAMETERS_MAX: Final = 12
-_ITEMS_PER_ROW: Final = 20  # the price of one row of a join (`@$x`), which is a separate dict
+_ITEMS_PER_ROW: Final = 20  # the cost of one row of a join (`@$x`), which is a separate dict
 
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
 )
-# Operators that the library parses in quadratic time.
+# Operators that the library parses in quadratic time, and how many of them are allowed.
 _CHAINED_MAX: Final = {re.compile("~>"): 4_000, re.compile(r"%\s*\."): 1_500}
 _PARSER: Final = Parser()
 _PARSER_LOCK: Final = threading.Lock()
@@ -50,7 +52,8 @@ def parse(text: str) -> Any:
         if len(chained.findall(text)) > most:
             raise budget_error(f"has more than {most:,} of {chained.pattern}")
     with _PARSER_LOCK:
-        # A parser costs more to make than most expressions cost to parse, but keeps these.
+        # The parser is reused, because creating one takes longer than parsing most expressions.
+        # Reset what it keeps from the expression before.
         _PARSER.errors = []
         _PARSER.ancestry = []
         _PARSER.ancestor_label = 0
@@ -62,7 +65,9 @@ def parse(text: str) -> Any:
 
 
 def _with_surrogates_joined(text: str) -> str:
-    r"""`"\uD834\uDD1E"` -> `"𝄞"`: the tokenizer makes two characters of the pair."""
+    r"""Join a surrogate pair, which the tokenizer reads as two characters: `"\uD834\uDD1E"` gives
+    `"𝄞"`.
+    """
     if "\\uD" not in text and "\\ud" not in text:
         return text
     return _SURROGATES.sub(
@@ -71,10 +76,12 @@ def _with_surrogates_joined(text: str) -> str:
 
 
 def evaluate(tree: Any, run: EvaluationRun, moment: EvaluationMoment) -> StrictJson | Undefined:
-    """The value of a syntax tree, within what `run` has left to spend. Raises JsonataError."""
+    """Return the value of a syntax tree, within the rest of the budget in `run`. Raises
+    JsonataError.
+    """
     evaluator = _Evaluator(run, moment)
     before = getattr(Jsonata.CURRENT, "jsonata", None)
-    Jsonata.CURRENT.jsonata = evaluator  # the library's functions read their evaluator here
+    Jsonata.CURRENT.jsonata = evaluator  # The library's functions read their evaluator here
     try:
         return exported(evaluator.run(tree, run.bindings))
     except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
@@ -91,11 +98,13 @@ def _is_nested(items: list[Any]) -> bool:
 
 
 class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not typed
-    """The outermost frame. A variable is converted when it is first read: most never are."""
+    """The outermost frame. A variable is converted when it is first read, because most are never
+    read.
+    """
 
     def __init__(self, bindings: Mapping[str, StrictJson]) -> None:
         super().__init__(functions.FRAME)
-        # The library looks up these two names at every node; with a binding here the search ends
+        # The library looks up these two names at every node. With a binding here the search ends
         # early.
         self.bindings.update(__evaluate_entry=None, __evaluate_exit=None)
         self._raw = bindings
@@ -107,7 +116,9 @@ class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not type
 
 
 class _Transformer(Jsonata.Transformer):  # type: ignore[misc]  # the library is not typed
-    """`~> |pattern|update|`: the library copies the whole value, however large that is on paper."""
+    """`~> |pattern|update|`. The library copies the whole value, which may be very large when it
+    contains one list many times; so the copy is charged.
+    """
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
         self._jsonata.charge(costs.copying_items(args[0]))
@@ -119,7 +130,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
-        # Do not call super().__init__(): it parses, and sets the thread's current instance.
+        # Do not call super().__init__(): it parses a text, and changes the thread's current
+        # instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME
@@ -135,7 +147,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         frame = _Bindings(bindings)
         document = frame.lookup("$")
         if isinstance(document, list):
-            # Wrap an array: otherwise JSONata takes each of its items as an input of its own.
+            # Wrap an array. Otherwise JSONata uses each of its items as a separate input.
             document = Utils.create_sequence(document)
             document.outer_wrapper = True
         return self.eval(tree, document, frame)
@@ -144,14 +156,14 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         self._run.charge(items * self._items_per_result)
 
     def charge_for(self, value: Any, times: int = 1) -> None:
-        """Charges for one pass over a value, at `times` the price of a copy."""
+        """Charge for one pass over a value, at `times` the cost of a copy."""
         if isinstance(value, list | dict):
             size = len(value) * times
             if size > costs.BULK_MIN:
                 self.charge(size)
             if times and isinstance(value, list) and _is_nested(value):
-                # A list that holds itself twice, forty levels deep, is small in memory and endless
-                # to visit.
+                # Count first: a list that contains the same list twice, forty levels deep, is small
+                # in memory, but has too many parts to visit.
                 self.charge(values.node_count(value) * times)
         elif isinstance(value, str) and len(value) * times > costs.BULK_MIN:
             self.charge(len(values.checked_text(value)) * times // costs.CHARACTERS_PER_ITEM)
@@ -177,7 +189,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if not self.is_function_like(proc):
-            # the library's own version of this error also prints to stdout
+            # The library's own version of this error also prints to stdout
             raise JException("T1006", -1)
         if isinstance(proc, CompiledRegex):
             return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None
@@ -247,8 +259,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return values.without_long_integers(super().evaluate_unary(expr, input, environment))
 
     def _may_write(self, node: Any, unless: type) -> None:
-        """Refuses a value that the library would write into an error of a wrong type: all
-        of it, and a list of itself is endless.
+        """Refuse a value that the library would write into an error about its type. It writes all
+        of it, which may be too long.
         """
         if node is not None:
             self._written[node] = unless
@@ -261,12 +273,12 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
                 return {}
             input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
         elif isinstance(input, list):
-            # The library copies a group's earlier items for each further item.
+            # For each further item of a group the library copies the group's earlier items.
             self.charge(len(input) ** 2 // _COPIED_PER_ITEM)
         return super().evaluate_group_expression(expr, input, environment)
 
     def reduce_tuple_stream(self, tuple_stream: Any) -> Any:
-        if isinstance(tuple_stream, list):  # the library copies these items as it copies a group's
+        if isinstance(tuple_stream, list):  # The library copies these items like those of a group
             self.charge(len(tuple_stream) ** 2 * len(tuple_stream[0]) // _COPIED_PER_ITEM)
         return super().reduce_tuple_stream(tuple_stream)
 
@@ -278,7 +290,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_wildcard(self, expr: Any, input: Any) -> Any:  # noqa: A002
         parts = list(input.values()) if isinstance(input, dict) else input
         if isinstance(parts, list):
-            # The library copies its intermediate result for each list.
+            # For each list the library copies its intermediate result.
             lists = [part for part in parts if isinstance(part, list)]
             found = sum(map(values.node_count, lists)) + len(parts)
             self.charge(found + found * len(lists) // _COPIED_PER_ITEM)
@@ -302,7 +314,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return super().evaluate_partial_application(expr, input, environment)
 
     def partial_apply_native_function(self, native: Any, args: Any) -> Any:
-        self.parser = Parser()  # this call parses, and the shared parser may be in use
+        # This call parses, and another thread may be using the shared parser
+        self.parser = Parser()
         try:
             return super().partial_apply_native_function(native, args)
         finally:

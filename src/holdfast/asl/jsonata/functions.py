@@ -1,8 +1,8 @@
-"""The functions an expression may call on jsonata-python.
+"""The functions that an expression may call on jsonata-python.
 
-Most are the library's own. Here are those of AWS, and those where the library is not JSONata 2.0.6.
-They get and give the library's values: `None` is undefined, `NULL` is null. `$eval` is missing, as
-on AWS.
+Most are the library's own. This file has those that only AWS has, and replacements for those in
+which the library differs from JSONata 2.0.6. They take and return the library's values: `None` is
+undefined, `NULL` is null. As on AWS there is no `$eval`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
         return "l" if value is NULL else str(super().get_symbol(value))
 
     def validate(self, args: Any, context: Any) -> Any:
-        """The library writes a context of the wrong type into its error, and it may be endless."""
+        """Validate the arguments. The library would write a context of the wrong type into its
+        error, and its text may be too long.
+        """
         stand_in = type(context)() if isinstance(context, list | dict) else context
         try:
             validated = super().validate(args, stand_in)
@@ -44,9 +46,11 @@ class _NullAware(Signature):  # type: ignore[misc]  # the library is not typed
 
 
 class _BuiltIn(_NullAware):
-    """A signature that keeps its name when an expression binds the function to a variable.
+    """The signature of a built-in function. It keeps its name when an expression binds the function
+    to a variable.
 
-    The frame of functions is shared: `$f := $sum` would rename $sum in everybody's errors.
+    All evaluations use the same frame of functions. Without this, `$f := $sum` would rename $sum in
+    the errors of other evaluations.
     """
 
     def set_function_name(self, function_name: str) -> None:
@@ -54,8 +58,8 @@ class _BuiltIn(_NullAware):
 
 
 def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
-    """Return the signature with `_NullAware` rules. The signature is changed because parsing it
-    again would need its text.
+    """Change the signature so that it has the rules of `_NullAware`, and return it. A new one would
+    need the text of the signature.
     """
     same = kind.__new__(kind)
     same.__dict__.update(signature.__dict__)
@@ -63,10 +67,11 @@ def null_aware(signature: Any, kind: type[_NullAware] = _NullAware) -> Any:
 
 
 class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not typed
-    """A built-in function. However it is called, its arguments are validated and paid for, and so
-    is the text that it makes. As the last call of a function it does not count as a step.
+    """A built-in function. Its arguments are validated and charged at every call, and so is the
+    text that it returns. The last call of a function does not count as a step.
 
-    The library validates only direct calls: `$map([1], $uppercase)` would be an AttributeError.
+    The library validates only direct calls. Without this, `$map([1], $uppercase)` would raise an
+    AttributeError.
     """
 
     def __init__(self, name: str, signature: Any, implementation: Callable[..., Any]) -> None:
@@ -77,8 +82,8 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         self._cost = costs.of(name)
 
     def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
-        # The library calls `validate` and then `call`, but only `call` for a function that is
-        # passed as a value. So `call` validates, and to validate here would do it twice.
+        # For a direct call the library calls `validate` and then `call`; for a function that is
+        # passed as a value only `call`. So `call` validates, and this method does nothing.
         return args
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
@@ -179,7 +184,7 @@ def _shuffle(items: list[Any] | None) -> list[Any] | None:
 
 
 def _clone(value: Any) -> Any:
-    return value  # values never change, so a value is its own copy
+    return value  # values never change, so no copy is needed
 
 
 def _spread(value: Any) -> Any:
@@ -202,7 +207,9 @@ def _fields(value: Any) -> Iterator[Any]:
 
 
 def _random(seed: float | None) -> float:
-    """AWS adds the seed: the same seed, the same number, as java.util.Random draws it."""
+    """Return a random number. AWS adds the seed: the same seed gives the same number, that of
+    java.util.Random.
+    """
     if seed is None:
         return float(evaluator().moment.draw())
     state = (int(seed) ^ _JAVA_FACTOR) % 2**48
@@ -260,8 +267,8 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
     if numbers[values.RANGE_ITEMS_MAX :]:  # the range may be too long for `len`
         raise JException("D2014", -1, (last - first) / step)
     evaluator().charge(len(numbers))
-    # The evaluation turns a JSONata sequence of one item into the item, as AWS does:
-    # `$range(3, 3, 1)` is 3. A list of Python would stay [3].
+    # As on AWS, the evaluation turns a JSONata sequence with one item into the item: `$range(3, 3,
+    # 1)` is 3. A Python list would stay [3].
     return Utils.create_sequence_from_iter(numbers)
 
 
@@ -317,7 +324,7 @@ def _looking_up(value: Any) -> int:
     return values.node_count(value) if isinstance(value, list) else 0
 
 
-#: Library functions that pass over all of their arguments, and the cost of it.
+#: Functions of the library that read all of their arguments, with the cost of that.
 _GOING_THROUGH: Final = {"keys": _merging, "lookup": _looking_up, "merge": _merging}
 
 

@@ -1,7 +1,8 @@
 """Closures of objects and groups: `{"id": $id}`, `$lines{sku: $sum(qty)}`.
 
-A group is the items that gave the same key; its value is evaluated once, with one item or an array
-of several as its context. An object whose context is an array is made of groups of its items.
+A group consists of the items that have the same key. Its value is evaluated once; the context is
+its item, or an array if it has several. An object whose context is an array consists of groups of
+the array's items.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: The pairs of an object: one key and one value for each colon.
+#: The pairs of an object: the key and the value before and after each colon.
 Pairs: TypeAlias = tuple[tuple[CompiledNode, CompiledNode], ...]
 
 
 def grouped(node: CompiledNode, pairs: Pairs) -> CompiledNode:
-    """`node{key: value}`. The node may give `Many`."""
+    """Compile `node{key: value}`. The node may return `Many`."""
     return lambda frame, context: _grouped(items_of(node(frame, context)), pairs, frame)
 
 
 def literal_object(fields: tuple[tuple[str, CompiledNode], ...]) -> CompiledNode:
-    """`{"id": $id}`: texts as keys, each another."""
+    """Compile an object such as `{"id": $id}`, whose keys are different texts."""
     pairs = tuple((_constant(key), value) for key, value in fields)
 
     def node(frame: VariableScope, context: Any) -> Any:
@@ -57,10 +58,10 @@ def _constant(text: str) -> CompiledNode:
 
 
 def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, Any]:
-    """Return the groups in the order of their first items: JSONata computes all keys before the
-    first value.
+    """Return the groups, in the order of their first items. As in JSONata, all keys are computed
+    before the first value.
     """
-    items = items or [UNDEFINED]  # without items the object still has its keys
+    items = items or [UNDEFINED]  # Without items the object still has its keys
     if len(items) > 1:
         frame.run.step(len(items) * len(pairs))
     groups: dict[str, tuple[int, list[Any]]] = {}
@@ -70,11 +71,11 @@ def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, 
             if name is UNDEFINED:
                 continue
             if type(name) is not str:
-                raise Declined  # T1003
+                raise Declined  # error T1003
             frame.run.charge(costs.compared_items(name, (name,)))
             made_by, members = groups.setdefault(name, (at, []))
             if made_by != at:
-                raise Declined  # D1009: two keys of the object give the same
+                raise Declined  # error D1009: two keys of the object have the same value
             members.append(item)
     result = {}
     for name, (at, members) in groups.items():
@@ -86,7 +87,7 @@ def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, 
 
 
 def _together(members: list[Any], run: EvaluationRun) -> Any:
-    """The context in which a group has its value."""
+    """Return the context in which the value of a group is evaluated."""
     if len(members) == 1:
         return members[0]
     run.charge(sum(len(items_of(item)) for item in members))

@@ -13,7 +13,8 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _COMPONENT: Final = re.compile(r"\[\s*([A-Za-z])")
-# The parts that a picture may omit at its beginning, largest first: in Python, and in a picture.
+# The parts that a picture may omit at its beginning, the largest first: in Python's notation, and
+# in that of a picture.
 _COMPONENTS: Final = {
     "Y": ("%Y", "[Y0001]"),
     "M": ("%m", "[M01]"),
@@ -26,7 +27,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def millis_of(timestamp: str) -> int | None:
-    """Milliseconds since the epoch; None for another text. Without an offset it is UTC."""
+    """Return the time in ms since 1970; None for other text. Without an offset the text is read as
+    UTC.
+    """
     match = _ISO.fullmatch(timestamp)
     if match is None:
         return None
@@ -50,10 +53,11 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def with_date(timestamp: str, picture: str, now_ms: int) -> tuple[str, str]:
-    """Return a timestamp and its picture, completed with the present date if they have only a time.
+    """Return a timestamp and its picture. If they have only a time, the present date is added to
+    both.
 
-    ("13:45", "[H]:[m]") gives ("2026 11 20 13:45", "[Y0001] [M01] [D01] [H]:[m]"). jsonata-python
-    would take the date from the clock of the machine.
+    ("13:45", "[H]:[m]") gives ("2026 11 20 13:45", "[Y0001] [M01] [D01] [H]:[m]"). Without this,
+    jsonata-python would take the date from the clock of the machine.
     """
     given = set(_COMPONENT.findall(picture))
     if "h" in given:

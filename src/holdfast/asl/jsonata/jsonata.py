@@ -1,15 +1,13 @@
 """JSONata expressions: parsed once, evaluated many times, by any thread.
 
-The problem
------------
-A worker evaluates several expressions for each state. jsonata-python implements the whole language,
-but it interprets the syntax tree, and that is slow. An expression comes from a definition, so it
-may also be wrong or hostile. It must not hold a worker that serves other executions.
+The problem ----------- A worker evaluates several expressions for each state. jsonata-python
+implements the whole language, but it interprets the syntax tree, and that is slow. An expression
+comes from a definition, so it may also be wrong or hostile. It must not block a worker that serves
+other executions.
 
-Two engines
------------
-1. `closures.py` compiles the common part of the language into Python closures. It refuses each
-   expression with a syntax node that it does not know (`UnsupportedNode`).
+Two engines ----------- 1. `closures.py` compiles the common part of the language into Python
+closures. It refuses each expression with a syntax node that it does not know (`UnsupportedNode`).
+
 2. `fallback.py` runs jsonata-python. It is the reference: the closures must give the same results.
 
     text ──► fallback.parse ──► syntax tree ──► closures compile it?
@@ -21,33 +19,31 @@ Two engines
                                             value      run jsonata-python ──► value or error
 
 * The parser of jsonata-python parses every expression, so both engines read the same tree. A lookup
-  such as `$order.lines` is the exception: a pattern reads it (`_lookup`).
-* The first decision is made once for each expression, when it is compiled. `is_native` tells it.
+  such as `$order.lines` is the exception: a regular expression reads it (`_lookup`).
+* The first decision is made once for each expression, when it is compiled. `is_native` is its
+  result.
 * The second decision is made in each evaluation. A closure raises `Declined` when a value has an
   unexpected type. jsonata-python then evaluates the whole expression again and finds the rare
   meaning or the right error. This is safe, because an evaluation has no effects.
 * An unexpected Python error in a closure has the same consequence as `Declined`. A mistake in the
   closures makes an expression slower, but it does not fail an execution.
-* A `JsonataError` from a closure is final. A spent budget is one of these errors.
+* A `JsonataError` from a closure is final. A used-up budget is one of these errors.
 
     $order.total > 100                 closures
     $sum($order.lines.(qty * price))   closures
     $now()                             jsonata-python: the closures have no clock
     $map($names, $uppercase)           jsonata-python: a built-in function as a value
 
-Budgets
--------
-One evaluation has one budget (`EvaluationRun`): 75,000 steps and 2,000,000 items, together less
-than a second of work. A step is one evaluated node or call, and costs 25 items. `costs.py` has the
-price of each operation on large values. A clock (0.75 s of the thread's time) stops an operation
-whose price is too low. After `Declined`, jsonata-python continues with the rest of the same budget.
-So two engines never spend twice as much as one. A spent budget is the error U1001.
+Budgets ------- One evaluation has one budget (`EvaluationRun`): 75,000 steps and 2,000,000 items,
+together less than a second of work. A step is one evaluated node or call, and costs 25 items.
+`costs.py` has the cost of each operation on large values. A clock (0.75 s of the thread's time)
+stops an operation whose cost there is too low. After `Declined`, jsonata-python continues with the
+rest of the same budget, so both engines together never use more than one budget. A used-up budget
+is the error U1001.
 
-The dialect
------------
-The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`, `$range`, `$hash`,
-`$random`, `$uuid` and `$parse`. The caller passes clock and chance to each evaluation, as an
-`EvaluationMoment`.
+The dialect ----------- The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`,
+`$range`, `$hash`, `$random`, `$uuid` and `$parse`. The caller passes time and random numbers to
+each evaluation, as an `EvaluationMoment`.
 """
 
 from __future__ import annotations
@@ -87,13 +83,15 @@ _CACHED_EXPRESSIONS_MAX: Final = 4_096
 
 _LOOKUP: Final = re.compile(r"\$([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", re.ASCII)
 _LOOKUP_CHARACTERS_MAX: Final = 200
-#: The words of the language that its parser does not read as the name of a field.
+#: Words of the language that the parser does not read as the name of a field.
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
 
 
 @lru_cache(maxsize=_CACHED_EXPRESSIONS_MAX)
 def compile_expression(text: str) -> ParsedExpression:
-    """The expression of a text without its `{%` and `%}`. Raises JsonataError where it ends."""
+    """Return the expression of a text without its `{%` and `%}`. Raises JsonataError for a text
+    that cannot be parsed.
+    """
     lookup = _lookup(text)
     if lookup is not None:
         return _Expression(text, None, lookup)
@@ -114,8 +112,8 @@ def compile_expression(text: str) -> ParsedExpression:
 def _lookup(text: str) -> CompiledExpression | None:
     """Return the closures of a text such as `$order.lines`; None for any other text.
 
-    Most expressions of a small workflow are of this kind. Without the parser a cold start saves the
-    import of jsonata-python.
+    Most expressions of a small workflow have this form. They need no parser, so that a cold start
+    need not import jsonata-python.
     """
     found = _LOOKUP.fullmatch(text) if len(text) <= _LOOKUP_CHARACTERS_MAX else None
     if found is None:
@@ -129,7 +127,7 @@ def _lookup(text: str) -> CompiledExpression | None:
 class _Expression:
     """An expression that compiled closures evaluate if they can, and jsonata-python otherwise.
 
-    The tree of a lookup is parsed when it is asked for.
+    A lookup is parsed only when its tree is needed.
     """
 
     __slots__ = ("_compiled", "_tree", "text")
@@ -165,10 +163,10 @@ class _Expression:
             except JsonataError:
                 raise
             except Exception:  # noqa: BLE001, S110
-                # Nearly always Declined: jsonata-python then evaluates the expression or finds the
-                # right error. An unexpected failure of a closure must not fail an execution either.
-                # The evaluation continues with the budget that is left, because one evaluation has
-                # one budget.
+                # Nearly always Declined. jsonata-python then evaluates the expression, or finds the
+                # right error. Any other exception is a mistake in a closure, which must not fail an
+                # execution either. The second evaluation gets the rest of the budget, because both
+                # have one budget.
                 pass
         from holdfast.asl.jsonata import fallback  # noqa: PLC0415
 

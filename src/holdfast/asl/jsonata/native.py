@@ -12,8 +12,8 @@ from holdfast.asl.jsonata.values import UNDEFINED
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A built-in function: the numbers of arguments it takes, which argument is a function, which
-    may be a regex.
+    """A built-in function: the possible numbers of its arguments, which argument is a function, and
+    which may be a regex.
     """
 
     call: Callable[..., Any]
@@ -28,7 +28,9 @@ def require(*conditions: bool) -> None:
 
 
 def as_array(value: Any) -> list[Any] | None:
-    """An array argument: anything else counts as an array of one; None when undefined."""
+    """Return an array argument: any other value counts as an array with that one item; undefined
+    gives None.
+    """
     if type(value) is list:
         return value
     return None if value is UNDEFINED else [value]

@@ -1,4 +1,4 @@
-"""Built-in functions of texts, as closures call them."""
+"""Built-in functions for text, as closures call them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _substring_after(run: EvaluationRun, string: Any, part: Any) -> Any:
 def _found(run: EvaluationRun, pattern: Any, text: str) -> Iterator[TextMatch]:
     require(isinstance(pattern, TextPattern))
     for match in pattern.matches(text, run):
-        require(match.text != "")  # D1004
+        require(match.text != "")  # error D1004
         yield match
 
 

@@ -1,6 +1,6 @@
-"""Built-in functions as closures call them. In doubt they raise `Declined`.
+"""Built-in functions as closures call them. In doubtful cases they raise `Declined`.
 
-A function that makes a sequence gives `Many`; the closures turn it into the form that JSONata
+A function that creates a sequence returns `Many`; the closures convert it to the form that JSONata
 shows.
 """
 
@@ -36,7 +36,7 @@ def _numbers(value: Any) -> list[Any] | None:
 
 def _total(numbers: list[Any]) -> Any:
     total: float = 0
-    for number in numbers:  # not sum(): see functions.py
+    for number in numbers:  # no sum(): it rounds differently, see functions.py
         total = values.arithmetic("+", total, number)
     require(math.isfinite(total))
     return total
@@ -106,7 +106,8 @@ def _distinct(run: EvaluationRun, value: Any) -> Any:
         return value
     run.charge(costs.distinct_items(value))
     found = values.distinct(value)
-    require(len(found) > 1)  # jsonata-python decides: a sequence gives its one item, an array stays
+    # jsonata-python decides about one item: a sequence becomes its item, an array stays
+    require(len(found) > 1)
     return found
 
 

@@ -21,7 +21,9 @@ def nothing(_frame: VariableScope, _context: Any) -> Any:
 
 
 def local_variable(name: str) -> CompiledNode:
-    """A variable that the expression may bind: in this frame, one around it, or a binding."""
+    """Compile a variable that the expression may bind. It is found in this scope, in one around it,
+    or in the bindings.
+    """
 
     def node(frame: VariableScope, _: Any) -> Any:
         value = frame.names.get(name, _ABSENT)
@@ -71,7 +73,9 @@ def lambda_call(function: CompiledNode, arguments: tuple[CompiledNode, ...]) -> 
 def native_call(
     function: Callable[..., Any], times: int, arguments: tuple[CompiledNode, ...]
 ) -> CompiledNode:
-    """A call of a built-in function, which pays for what its arguments hold, and for its text."""
+    """Compile a call of a built-in function. The call is charged for the content of its arguments,
+    and for the text that it returns.
+    """
     if len(arguments) == 1:
         only = arguments[0]
 

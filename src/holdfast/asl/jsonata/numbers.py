@@ -1,4 +1,6 @@
-"""$formatNumber: pictures of XPath 3.1's fn:format-number, such as `#,##0.00` and `0.0%`."""
+"""$formatNumber: pictures (formats) of XPath 3.1's fn:format-number, such as `#,##0.00` and
+`0.0%`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from jsonata import JException
 
 from holdfast.asl.jsonata import values
 
-_DIGITS_MAX: Final = 300  # ten to this power still fits a double
+_DIGITS_MAX: Final = 300  # ten to this power is still a double
 _SYMBOL_CHARACTERS_MAX: Final = 10
 _SYMBOLS: Final = {
     "decimal-separator": ".",
@@ -50,7 +52,7 @@ def format_number(value: float | None, picture: str | None, options: Any) -> str
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The layout of one picture: the number of digits in each part, and the places of its
+    """The layout of one picture: the number of digits in each part, and the positions of its
     separators.
     """
 
@@ -63,7 +65,7 @@ class _Layout:
     fraction_max: int
     exponent_min: int
     integer_groups: tuple[int, ...]  # digits to the right of each separator
-    fraction_groups: tuple[int, ...]  # digits to its left
+    fraction_groups: tuple[int, ...]  # digits to the left of each separator
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +205,8 @@ def _scaled(number: float, digits: int) -> tuple[float, int]:
 
 
 def _grouped(digits: str, groups: tuple[int, ...], *, repeats: bool) -> str:
-    """Return `digits` with separators after the given numbers of digits; with `repeats`, after each
-    further group too.
+    """Return `digits` with separators after the given numbers of digits. With `repeats` the last
+    distance is repeated.
     """
     interval = math.gcd(*groups) if groups and repeats else 0
     if interval and groups == tuple(interval * at for at in range(1, len(groups) + 1)):

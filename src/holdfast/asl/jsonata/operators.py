@@ -100,7 +100,7 @@ def _in(left: CompiledNode, right: CompiledNode) -> CompiledNode:
         if type(items) is not list:
             items = [items]
         frame.run.charge(len(items))
-        # A list compares texts and numbers much faster than we can, and takes true for 1.
+        # A list compares texts much faster than this code, but it would take true for 1.
         if type(item) is str:
             frame.run.charge(costs.compared_items(item, items))
             return item in items

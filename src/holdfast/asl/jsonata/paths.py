@@ -1,8 +1,8 @@
 """Closures of paths and predicates: `$order.lines[qty > 1].sku`, `$items[$i]`, `$lines^(sku)`.
 
-A step goes through the items that the step before found and joins what it finds, one level flat.
-Two rules make JSONata's results: a last step that finds one array gives that very array, and a
-sequence of one is its item.
+A step is evaluated for each item that the step before has found, and its results are joined,
+flattened by one level. Two rules of JSONata: if the last step finds one array, the result is that
+array itself; and a sequence of one item becomes its item.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: Applies a predicate to a value or `Many`, and gives the items that it keeps.
+#: Applies a predicate to a value or `Many`, and returns the items that it keeps.
 PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]
 
 
@@ -41,7 +41,9 @@ def index_filter(index: int) -> PathFilter:
 
 
 def position_filter(position: CompiledNode) -> PathFilter:
-    """`[$i]`: a predicate that does not look at the item is evaluated once, not once an item."""
+    """Return the filter `[$i]`. A predicate that does not read the item is evaluated once, and not
+    once for each item.
+    """
     otherwise = condition_filter(position)
 
     def choose(found: Any, frame: VariableScope) -> Any:
@@ -66,7 +68,9 @@ def _are_positions(verdict: Any, run: EvaluationRun) -> bool:
 
 
 def condition_filter(condition: CompiledNode) -> PathFilter:
-    """`[qty > 1]`, and the rare predicate that gives positions"""
+    """Return the filter for a condition such as `[qty > 1]`, which rarely has positions as its
+    result.
+    """
 
     def choose(found: Any, frame: VariableScope) -> Any:
         items = items_of(found)
@@ -108,7 +112,7 @@ def filtered(node: CompiledNode, filters: tuple[PathFilter, ...]) -> CompiledNod
 
 
 def shown(node: CompiledNode) -> CompiledNode:
-    """Return a node that turns `Many` into the form that an expression sees."""
+    """Return a node that converts `Many` to the form in which an expression reads it."""
 
     def show(frame: VariableScope, context: Any) -> Any:
         found = node(frame, context)
@@ -118,7 +122,7 @@ def shown(node: CompiledNode) -> CompiledNode:
 
 
 def name_path(first: CompiledNode, names: tuple[str, ...]) -> CompiledNode:
-    """Compile `first.a.b` for objects all the way, the usual case; arrays go through `_through`."""
+    """Compile `first.a.b`. Usually each value is an object; `_through` handles arrays."""
 
     def path(frame: VariableScope, context: Any) -> Any:
         value = first(frame, context)
@@ -137,7 +141,7 @@ def name_path(first: CompiledNode, names: tuple[str, ...]) -> CompiledNode:
 
 
 def binding_path(variable: str, names: tuple[str, ...]) -> CompiledNode:
-    """`$variable.a.b` of a binding, without a call for the variable."""
+    """Compile `$variable.a.b`, where the variable is a binding, without a call for the variable."""
 
     def path(frame: VariableScope, _: Any) -> Any:
         value = frame.run.bindings.get(variable, UNDEFINED)
@@ -156,20 +160,20 @@ def binding_path(variable: str, names: tuple[str, ...]) -> CompiledNode:
 
 
 def _through(items: list[Any], names: tuple[str, ...], run: EvaluationRun) -> Any:
-    """A path of names from each of several items."""
+    """Return the values of a path of names from each of several items."""
     found: list[Any] = []
     for name in names:
         run.charge(len(items))
         found = [item[name] for item in items if type(item) is dict and name in item]
         if any(type(item) is list for item in items):
-            raise Declined  # arrays of arrays
+            raise Declined  # Arrays of arrays
         run.charge(sum(len(item) for item in found if type(item) is list))
         items = joined(found)
     return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
 
 
 def joined(found: list[Any]) -> list[Any]:
-    """The results, flattened by one level."""
+    """Return the results, flattened by one level."""
     if not any(type(item) is list or type(item) is Many for item in found):
         return found
     flat: list[Any] = []
@@ -185,8 +189,8 @@ def joined(found: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class CompiledStep:
-    """One step of a path: a node that is evaluated with each item as its context, and predicates on
-    its result.
+    """One step of a path: a node that is evaluated with each item as its context, and the
+    predicates on its result.
     """
 
     node: CompiledNode
@@ -204,13 +208,15 @@ class CompiledStep:
                 found.append(value)
                 run.charge(len(items_of(value)))
             elif self.filters:
-                found.append(Many([]))  # counts: a last step that found one array found only that
+                # Keeps a difference: a last step that found only one array has that array as its
+                # result
+                found.append(Many([]))
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """`^(>price, sku)`: keys and whether each is descending, the first the most important."""
+    """`^(>price, sku)`: the keys, the most important first, and whether each is descending."""
 
     terms: tuple[tuple[CompiledNode, bool], ...]
 
@@ -230,7 +236,9 @@ class Sort:
 def general_path(
     first: CompiledNode | None, steps: tuple[CompiledStep | Sort, ...]
 ) -> CompiledNode:
-    """Any path. Without `first` it starts from the context: `lines[0].sku`. May give `Many`."""
+    """Compile any path. Without `first` it starts from the context: `lines[0].sku`. It may return
+    `Many`.
+    """
 
     def path(frame: VariableScope, context: Any) -> Any:
         if first is None:

@@ -1,4 +1,6 @@
-"""Numbers and times as pictures write and read them: `#,##0;o`, `[Y0001]-[M01]-[D01]`."""
+"""Pictures (formats of numbers and times), such as `#,##0;o` and `[Y0001]-[M01]-[D01]`: writing and
+reading.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ from holdfast.asl.jsonata.instants import millis_of, with_date
 _MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
 _MILLIS_AD_10000: Final = 253_402_300_799_999
 _COMPONENT: Final = re.compile(r"\[([^\[\]]*)\]")
-_WIDE: Final = re.compile(r"\d{4}|[+_]")  # a thousand characters or more, in Python's notation
+# a width of a thousand characters or more, in any notation that Python reads
+_WIDE: Final = re.compile(r"\d{4}|[+_]")
 _PART: Final = re.compile(r"(\[\[|\]\])|(\[[^\[\]]*\])|([.*+?^${}()|\\])|(.)", re.DOTALL)
 _WORDS: Final = re.compile(r"\[\s*[A-Za-z][^,]*[NnWwAaIi]|\[\s*[FPzZ]")
-#: How often a time may be divided among neighbouring components before it is known not to fit.
+#: How many ways of dividing a time among neighbouring components are tried before it is refused.
 _DIVISIONS_MAX: Final = 100_000
 
 
@@ -58,7 +61,7 @@ def to_millis(timestamp: str | None, picture: str | None) -> Any:
 
 def _short(text: str, what: str) -> str:
     """Return the picture, or refuse a long one. The library takes quadratic time to read a picture,
-    and a text in its form.
+    and to read a text with it.
     """
     if len(text) > values.PICTURE_CHARACTERS_MAX:
         raise values.budget_error(f"was given {what} that is too long")
@@ -67,7 +70,7 @@ def _short(text: str, what: str) -> str:
 
 
 def _picture_of_time(picture: str) -> str:
-    """Refuse a picture with a large width: the library writes any width."""
+    """Refuse a picture with a large width: the library would write a text of any width."""
     for component in _COMPONENT.findall(picture):
         _, comma, width = component.rpartition(",")
         if comma and _WIDE.search(width) is not None:
@@ -76,9 +79,10 @@ def _picture_of_time(picture: str) -> str:
 
 
 def _readable(timestamp: str, picture: str) -> str:
-    """The picture as the library has to have it, which takes a literal for a regular expression.
+    """Return the picture in the form that the library needs: it reads literal text as a regular
+    expression.
 
-    Raises JsonataError for a time that it would divide among the components in too many ways.
+    Raises JsonataError for a time that could be divided among the components in too many ways.
     """
     soft = frozenset(" ,-") if _WORDS.search(picture) else frozenset()
     parts: list[str] = []

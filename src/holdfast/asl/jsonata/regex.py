@@ -1,7 +1,8 @@
-"""Regular expressions of JSONata: JavaScript's syntax, a bounded time, the match protocol.
+"""Regular expressions of JSONata: JavaScript's syntax, limited time, and the protocol of its
+matches.
 
-The `regex` module runs them because it alone can be stopped: a pattern that backtracks for ever
-would otherwise hold a worker that serves other executions.
+The module `regex` runs them because it has a time-out. A pattern that backtracks without end would
+otherwise block a worker that serves other executions.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from jsonata import JException, Jsonata
 from holdfast.asl.jsonata.texts import Allowance, TextMatch, TextPattern
 from holdfast.asl.jsonata.values import budget_error
 
-# JavaScript's classes are ASCII, and its `$` does not match before a final line feed.
+# JavaScript's character classes are ASCII, and its `$` does not match before a final line feed.
 _PIECE: Final = re.compile(
     r"\\.|\[\^?\]?|\]|\$|\(\?<(?=[A-Za-z_$])|\(\?(?![:=!]|<[=!])|\{\d+(?:,\d*)?\}|.", re.DOTALL
 )
 _OUTSIDE: Final = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[A-Za-z0-9_]", r"\W": "[^A-Za-z0-9_]"}
 _INSIDE: Final = {r"\d": "0-9", r"\w": "A-Za-z0-9_", "[": r"\["}
-_CHARACTERS_PER_ITEM: Final = 8  # how many characters of a match and its groups cost one item
+_CHARACTERS_PER_ITEM: Final = 8  # this many characters of a match and its groups cost one item
 
 
 def python_pattern(source: str, *, multiline: bool) -> str:
-    """A JavaScript pattern in the syntax of `regex`: `\\d+$` -> `[0-9]+\\Z`."""
+    """Return a JavaScript pattern in the syntax of `regex`: `\\d+$` gives `[0-9]+\\Z`."""
     parts: list[str] = []
     in_class = False
     for piece in _PIECE.findall(source):
@@ -46,10 +47,10 @@ def python_pattern(source: str, *, multiline: bool) -> str:
         elif piece == "(?<":
             parts.append("(?P<")
         elif piece == "(?":
-            # JavaScript has neither recursion nor inline flags. Recursion can exhaust the memory.
+            # JavaScript has neither recursion nor inline flags. Recursion could use up the memory.
             raise JException("S0302", -1)
         elif piece == "{":
-            # this brace begins no count, so it is text; `regex` would read a fuzzy match
+            # This brace begins no count, so it is text. `regex` would read it as a fuzzy match.
             parts.append(r"\{")
         else:
             parts.append(_OUTSIDE.get(piece, piece))
@@ -57,7 +58,9 @@ def python_pattern(source: str, *, multiline: bool) -> str:
 
 
 def compile_regex(pattern: str, flags: Any) -> CompiledRegex:
-    """The engine that the parser of jsonata-python calls for `/pattern/flags`."""
+    """Compile a regular expression. The parser of jsonata-python calls this for
+    `/pattern/flags`.
+    """
     options = regex.VERSION0
     if flags.case_insensitive:
         options |= regex.IGNORECASE
@@ -71,14 +74,14 @@ def compile_regex(pattern: str, flags: Any) -> CompiledRegex:
 
 
 class CompiledRegex(TextPattern):
-    """A regular expression as the library expects it: search, finditer, sub and split."""
+    """A regular expression in the form that the library needs: search, finditer, sub and split."""
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
 
     def finditer(self, text: str) -> Iterator[Any]:
-        """Yield every match. An empty match is refused (D1004), because it would repeat
-        for ever.
+        """Yield every match. An empty match is refused (D1004), because it would repeat without
+        end.
         """
         for match in self._found(text, Jsonata.CURRENT.jsonata):
             if not match.group():
@@ -93,12 +96,14 @@ class CompiledRegex(TextPattern):
     def _found(self, text: str, allowance: Allowance) -> Iterator[Any]:
         matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
         while (match := _next_within(allowance, matches)) is not None:
-            # Charge for the text of every group: each of a thousand groups may hold the whole text.
+            # Charge for the text of every group: each of a thousand groups may contain the whole
+            # text.
             characters = sum(end - start for start, end in match.regs)
             allowance.charge(characters // _CHARACTERS_PER_ITEM)
             yield match
 
-    # The names mark a regular expression. They are never called: $replace and $split are ours.
+    # The library recognises a regular expression by these names. It never calls them, because
+    # $replace and $split are replaced.
     search = sub = split = finditer
 
 
@@ -110,12 +115,12 @@ def _next_within(allowance: Allowance, matches: Iterator[Any]) -> Any:
         raise budget_error("spent too long in a regular expression") from None
     finally:
         spent = time.perf_counter() - begun
-        # Keep a positive rest: `regex` would read zero as no time-out.
+        # Keep it positive: `regex` would read zero as no time-out.
         allowance.regex_seconds_left = max(allowance.regex_seconds_left - spent, 1e-6)
 
 
 def match_object(matches: Iterator[Any]) -> dict[str, Any] | None:
-    """The next match as JSONata's matcher protocol shows it to an expression."""
+    """Return the next match as an object of JSONata's matcher protocol."""
     match = next(matches, None)
     if match is None:
         return None

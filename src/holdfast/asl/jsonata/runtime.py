@@ -1,8 +1,8 @@
 """The runtime of compiled closures: frames, budgets, functions, and casts.
 
-Closures serve the everyday case. Whenever a value is not of the expected type they raise
-`Declined`; the whole expression is then evaluated by jsonata-python, which finds the right error or
-the rare meaning. An evaluation has no effects, so evaluating it again is safe.
+Closures handle the common cases. When a value has an unexpected type they raise `Declined`. The
+whole expression is then evaluated by jsonata-python, which finds the right error or the rare
+meaning. An evaluation has no effects, so a second one is safe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class EvaluationRun:
             self._look()
 
     def _look(self) -> None:
-        """Stops by the clock a step that takes longer than its price, from the first check on."""
+        """Raise the error U1001 when the items are used up, or when the thread's time is: a step
+        may take longer than its cost says.
+        """
         if self.items > values.ITEMS_MAX:
             raise budget_error(f"went through more than {values.ITEMS_MAX:,} items")
         now = time.thread_time()
@@ -61,7 +63,7 @@ class EvaluationRun:
         self._looks_at = self.items + values.ITEMS_PER_LOOK
 
     def charge_for(self, value: Any, times: int = 1) -> None:
-        """Charges for one pass over a value, at `times` the price of a copy."""
+        """Charge for one pass over a value, at `times` the cost of a copy."""
         kind = type(value)
         if kind is str or kind is list or kind is dict:
             size = len(value) * times
@@ -69,8 +71,8 @@ class EvaluationRun:
                 self.charge(size // costs.CHARACTERS_PER_ITEM if kind is str else size)
 
     def paid(self, made: Any, times: int) -> Any:
-        """Charges for a function's result. A text may be a thousand times as long as its arguments:
-        $pad, $replace, $join. Lists are paid for where they grow.
+        """Charge for the result of a function, and return it. A text may be a thousand times as
+        long as the arguments ($pad, $replace, $join). Lists are charged where they grow.
         """
         if type(made) is str:
             self.charge_for(made, times)
@@ -78,7 +80,7 @@ class EvaluationRun:
 
 
 class VariableScope:
-    """The variables of one block or call. The outermost frame has none of its own."""
+    """The variables of one block or call. The outermost scope has none of its own."""
 
     __slots__ = ("names", "parent", "run")
 
@@ -90,15 +92,15 @@ class VariableScope:
         self.run = run
 
 
-#: A compiled node: the frame and the context (`$`) in, a value or UNDEFINED out.
+#: A compiled node: a function from the scope and the context (`$`) to a value or UNDEFINED.
 CompiledNode: TypeAlias = Callable[[VariableScope, Any], Any]
 
 
 class CompiledExpression:
-    """An expression as closures. `evaluate` raises Declined when jsonata-python has to do it.
+    """An expression as closures. `evaluate` raises Declined when jsonata-python must evaluate it.
 
-    `called` are the built-in functions that it calls; `grows`: it can make a small value that is
-    endless when written.
+    `called` are the built-in functions that it calls. `grows`: it can create a value that is small
+    in memory but too long when written.
     """
 
     __slots__ = ("_called", "_grows", "_node")
@@ -111,7 +113,7 @@ class CompiledExpression:
     def evaluate(self, run: EvaluationRun) -> values.StrictJson | values.Undefined:
         bindings = run.bindings
         if self._called and not self._called.isdisjoint(bindings):
-            raise Declined  # a variable hides a function
+            raise Declined  # A variable hides a function that is called
         document = bindings.get("$", UNDEFINED)
         if type(document) is list:
             raise Declined
@@ -124,7 +126,7 @@ class CompiledExpression:
 
 
 class Lambda:
-    """A function of the expression, with the frame and context it was made in."""
+    """A function of the expression, with the scope and context in which it was created."""
 
     __slots__ = ("_body", "_context", "_frame", "parameters")
 
@@ -137,15 +139,16 @@ class Lambda:
         self._context = context
 
     def __call__(self, *arguments: Any) -> Any:
-        """Apply to at least as many arguments as it has parameters; more are ignored.
+        """Apply to at least as many arguments as it has parameters; further ones are ignored.
 
-        A function that ends in a call gives what that call gives, which may be `Many`.
+        A function that ends in a call returns the result of that call, which may be `Many`.
         """
         outer = self._frame
         run = outer.run
         run.step(1)
         if run.depth >= CALL_DEPTH_MAX or len(arguments) < len(self.parameters):
-            raise Declined  # jsonata-python unrolls tail calls
+            # jsonata-python runs tail calls as a loop, so their depth is not limited
+            raise Declined
         run.depth += 1
         names = dict(zip(self.parameters, arguments, strict=False))
         result = self._body(VariableScope(names, outer, run), self._context)
@@ -170,7 +173,9 @@ class Lambda:
 
 
 class Many:
-    """A sequence before it is seen: empty is undefined, one item is that item."""
+    """A sequence that was not read yet. When it is read, an empty one becomes undefined, and one
+    with one item becomes that item.
+    """
 
     __slots__ = ("items",)
 
@@ -191,7 +196,7 @@ def as_item(result: Any) -> Any:
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
-        raise Declined  # a sequence of one item, which becomes that item when it is read
+        raise Declined  # A sequence of one item becomes that item when it is read
     return result.items
 
 
@@ -200,7 +205,7 @@ def as_verdict(result: Any, run: EvaluationRun) -> bool:
 
 
 def items_of(value: Any) -> list[Any]:
-    """The items that a predicate or a step iterates over."""
+    """Return the items over which a predicate or a step iterates."""
     if type(value) is list:
         return value
     if type(value) is Many:
@@ -216,8 +221,8 @@ def truth(value: Any, run: EvaluationRun) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        # A list that holds itself twice, forty levels deep, is small in memory and endless to
-        # visit.
+        # Charge for each item: a list that contains the same list twice, forty levels deep, is
+        # small in memory, but has too many parts to visit.
         run.charge(1)
         for at, item in enumerate(value):
             if truth(item, run):
@@ -266,14 +271,14 @@ def negate(value: Any) -> Any:
 
 
 def equals(left: Any, right: Any, run: EvaluationRun) -> bool:
-    """`=` of two values of which none is undefined."""
+    """Return the result of `=` for two values, none of which is undefined."""
     if type(left) is list or type(left) is dict:
         run.charge(costs.comparison_items(left))
     return values.deep_equal(left, right)
 
 
 def is_ordered(left: Any, right: Any) -> bool:
-    """Return True when `<` has an answer; False when it is undefined."""
+    """Return True when the values can be compared with `<`; False when the result is undefined."""
     kinds = _order(left), _order(right)
     if 0 in kinds:
         raise Declined

@@ -1,7 +1,7 @@
-"""Text functions for jsonata-python: the matcher protocol, and texts of bounded length.
+"""Text functions for jsonata-python: the matcher protocol, and results of limited length.
 
-A matcher is a regular expression, or any function that takes a text and gives
-`{match, start, end, groups, next}` or undefined, where `next()` gives the match after that.
+A matcher is a regular expression, or a function from a text to `{match, start, end, groups, next}`
+or undefined. `next()` returns the match after that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _matches(matcher: Any, text: str, function: str) -> Iterator[TextMatch]:
     while found is not None:
         match = _custom_match(found, function)
         if not end <= match.start <= match.end:
-            # a match before the previous one's end would make the text longer each time
+            # A match that begins before the end of the one before would make the text longer each
+            # time.
             raise JException("T1010", -1, function)
         yield match
         found, end = call(found["next"]), match.end
@@ -55,7 +56,7 @@ def _custom_match(found: Any, function: str) -> TextMatch:
         or not Utils.is_numeric(found.get("start"))
         or not Utils.is_numeric(found.get("end"))
         or not is_function(found.get("next"))
-        # A list that holds itself would be endless as text.
+        # A list could contain itself many times and would be too long as text.
         or any(isinstance(part, list | dict) for part in [found.get("match"), *found["groups"]])
     ):
         raise JException("T1010", -1, function)
@@ -125,7 +126,7 @@ def _occurrences(text: str, part: str) -> Iterator[TextMatch]:
     evaluator().charge(costs.searching_items(text, part))
     start = text.find(part)
     while start >= 0:
-        evaluator().charge(4)  # charge for each call: a million calls take a second
+        evaluator().charge(4)  # Charge for each call: a million calls take a second
         yield TextMatch(part, start, start + len(part), [])
         start = text.find(part, start + len(part))
 

@@ -1,4 +1,6 @@
-"""Texts as both JSONata engines make them: hashed, padded, trimmed, by regular expressions."""
+"""Functions for text that both JSONata engines use: hashes, padding, trimming, regular
+expressions.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _REFERENCE: Final = re.compile(r"\$(\$|[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """The place of one match of a pattern. A group without a match is the empty text."""
+    """One match of a pattern. A group that did not match is the empty text."""
 
     text: str
     start: int
@@ -33,31 +35,33 @@ class TextMatch:
 
 
 class Allowance(Protocol):
-    """The remaining budget of an evaluation, because one pattern may be tried a thousand times."""
+    """The remaining budget of an evaluation. One pattern may be tried a thousand times, so each use
+    is charged.
+    """
 
     regex_seconds_left: float
 
     def charge(self, items: int) -> None:
-        """Raises JsonataError when they are more than are left."""
+        """Charge this many items. Raises JsonataError when fewer are left."""
 
 
 class TextPattern(ABC):
-    """A regular expression, as the parser put it into the syntax tree."""
+    """A regular expression in the syntax tree, where the parser has put it."""
 
     @abstractmethod
     def matches(self, text: str, allowance: Allowance) -> Iterator[TextMatch]:
-        """Yield every match, empty ones too. Raises JsonataError when the time or the items are
-        used up.
+        """Yield every match, including empty ones. Raises JsonataError when the time or the items
+        are used up.
         """
 
 
 def hashed(text: str, algorithm: str) -> str:
-    """$hash, of an algorithm in HASHES."""
+    """Return $hash of the text. `algorithm` is a key of HASHES."""
     return hashlib.new(HASHES[algorithm], text.encode(), usedforsecurity=False).hexdigest()
 
 
 def padded(text: str, width: float, filling: str) -> str:
-    """$pad: to the right, or for a negative width to the left."""
+    """Return the result of $pad: filled on the right, or for a negative width on the left."""
     if abs(width) > values.STRING_CHARACTERS_MAX:
         raise values.budget_error("padded a text to more than it may have")
     missing = abs(int(width)) - len(text)
@@ -69,18 +73,18 @@ def padded(text: str, width: float, filling: str) -> str:
 
 
 def trimmed(text: str) -> str:
-    """$trim: without spaces around it, and with one between words."""
+    """Return the result of $trim: no spaces at the ends, and one space between words."""
     return _SPACES.sub(" ", text).strip(" ")
 
 
 def before(text: str, part: str) -> str:
-    """$substringBefore: the whole text when the part is not in it."""
+    """Return the result of $substringBefore: the whole text when it does not contain the part."""
     at = text.find(part)
     return text if at < 0 else text[:at]
 
 
 def after(text: str, part: str) -> str:
-    """$substringAfter: the whole text when the part is not in it."""
+    """Return the result of $substringAfter: the whole text when it does not contain the part."""
     at = text.find(part)
     return text if at < 0 else text[at + len(part) :]
 
@@ -110,7 +114,8 @@ def replaced(
         start = match.end
         length += len(parts[-1])
         if length > values.STRING_CHARACTERS_MAX:
-            break  # refused below, before a small text has become a huge one
+            # The length is refused below. Stop here, before a small text has become a huge one
+            break
     parts.append(text[start:])
     return values.checked_text("".join(parts))
 
@@ -121,7 +126,9 @@ def shown_match(match: TextMatch) -> dict[str, Any]:
 
 
 def with_references(replacement: str, match: TextMatch) -> str:
-    """`$1 of $0` with the groups of a match in it. Raises JsonataError beyond its length."""
+    """Return a replacement such as `$1 of $0` with the groups of a match. Raises JsonataError when
+    the result is too long.
+    """
     references = (
         TextMatch(found[0], found.start(), found.end(), [found[1]])
         for found in _REFERENCE.finditer(replacement)
@@ -134,7 +141,9 @@ def with_references(replacement: str, match: TextMatch) -> str:
 
 
 def _referred(reference: str | None, groups: list[Any], whole: str) -> str:
-    """`$$`, `$0` and `$1`: as many digits as there may be groups, the rest is text."""
+    """Return the text for `$$`, `$0` or `$1`. The number takes as many digits as a group's number
+    can have; the rest is text.
+    """
     if reference is None or reference == "$":
         return "$"
     if reference[0] == "0":

@@ -1,8 +1,8 @@
-"""Reading jsonata-python's syntax tree without trusting it.
+"""Reads the syntax tree of jsonata-python, and checks that no part of it is ignored.
 
-A node is an object with some sixty attributes, of which each kind of node uses a few. `checked`
-makes sure that no other is set: a forgotten one (a predicate, a grouping) would silently change the
-meaning.
+A node is an object with about sixty attributes, of which each kind of node uses a few. `checked`
+makes sure that no other attribute is set. If one were forgotten (a predicate, a grouping), the
+result would silently be wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-# Attributes for the work of the parser, without a meaning for the expression.
+# Attributes that only the parser needs. They have no meaning for the result.
 _BOOKKEEPING: Final = frozenset(
     {"_outer_instance", "bp", "id", "lbp", "position", "prefix", "token", "environment"}
 )
@@ -31,7 +31,7 @@ _LISTS: Final = ("steps", "stages", "predicate", "expressions", "arguments", "te
 
 
 class UnsupportedNode(Exception):  # noqa: N818  # not an error: the other engine takes over
-    """The closures do not know this node."""
+    """The closures do not know this kind of node, so jsonata-python evaluates the expression."""
 
 
 def checked(node: Any, *known: str) -> Any:
@@ -45,7 +45,7 @@ def checked(node: Any, *known: str) -> Any:
 
 
 def is_lookup(tree: Any) -> bool:
-    """Return True when the expression only reads an existing value: `$order.lines`,
+    """Return True when the expression only reads an existing value, such as `$order.lines` or
     `$states.input`.
     """
     first, *names = tree.steps if tree.type == "path" else [tree]
@@ -57,7 +57,7 @@ def is_lookup(tree: Any) -> bool:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """The node and everything below it."""
+    """Yield the node and all nodes below it."""
     yield node
     for child in children(node):
         yield from walk(child)
@@ -76,7 +76,7 @@ def children(node: Any) -> Iterator[Any]:
 
 
 def names_bound_in(tree: Any) -> tuple[set[str], set[str]]:
-    """Return every variable that the expression binds, and those of them that are always
+    """Return all variables that the expression binds, and those of them that are always
     functions.
     """
     bound: set[str] = set()
@@ -109,7 +109,9 @@ def is_array(expr: Any) -> bool:
 
 
 def ignores_context(expr: Any) -> bool:
-    """Return True when a node gives the same result for every item. False when in doubt."""
+    """Return True when a node has the same result for every item. In doubtful cases the answer is
+    False.
+    """
     kind: str = expr.type
     match kind:
         case "number" | "string" | "value":

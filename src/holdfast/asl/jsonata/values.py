@@ -1,7 +1,8 @@
-"""The parts that both JSONata engines share: undefined, errors, budgets, values as text.
+"""What both JSONata engines use: undefined, errors, budgets, values as text.
 
-A value is plain JSON (`None` is null) or `UNDEFINED`, which JSONata has and JSON has not. The two
-are never confused: a missing field is undefined and fails an expression, a null is a value.
+A value is plain JSON (`None` is null) or `UNDEFINED`, which exists in JSONata and not in JSON. The
+two must not be confused: a missing field is undefined and fails an expression, while null is a
+value.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from typing import Any, Final, Protocol, TypeAlias
 
 StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str, StrictJson] | None"
 
-# Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong;
-# it must never hold a worker that serves other executions. A step is one evaluated node or call;
-# items are what one step may go through in bulk: ranges, joined sequences, arguments of functions.
-# Together they are less than a second of work; `costs.py` has the price of each operation. The
-# clock stops an operation that is priced too low there: it is the time of the thread, checked every
-# `ITEMS_PER_LOOK` items.
+# Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong,
+# and it must never block a worker that serves other executions. A step is one evaluated node or
+# call. Items count what one step processes in bulk: ranges, joined sequences, arguments of
+# functions. Together they are less than a second of work; `costs.py` has the cost of each
+# operation. The clock stops an operation whose cost there is too low: it measures the time of the
+# thread, every `ITEMS_PER_LOOK` items.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 SECONDS_MAX: Final = 0.75
 ITEMS_PER_LOOK: Final = 1_000
-ITEMS_PER_STEP: Final = 25  # The price of a step, in items.
+ITEMS_PER_STEP: Final = 25  # The cost of a step, in items
 DEPTH_MAX: Final = 400
 VALUE_NODES_MAX: Final = 500_000
 VALUE_DEPTH_MAX: Final = 200
@@ -38,10 +39,10 @@ STRING_CHARACTERS_MAX: Final = 1_048_576
 # the characters of all texts and keys in a result, counted at each occurrence
 RESULT_CHARACTERS_MAX: Final = 16_777_216
 REGEX_SECONDS_MAX: Final = 0.25  # the time of all regular expressions of one evaluation together
-# The maximum length of a written number or time, also of one that is read
+# The greatest length of a number or time that is written or read with a picture.
 PICTURE_CHARACTERS_MAX: Final = 1_000
 
-# From here on JavaScript writes an exponent, so a whole number beyond it stays a float.
+# From here on JavaScript writes an exponent, so a greater whole number stays a float.
 POSITIONAL_MAX: Final = 1e21
 _POSITIONAL_MIN: Final = 1e-6
 _FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
@@ -55,7 +56,9 @@ BUDGET_CODE: Final = "U1001"
 
 
 class Undefined(enum.Enum):
-    """The type of `UNDEFINED`: an enum, so that `is` narrows for the type checker."""
+    """The type of `UNDEFINED`. It is an enum, so that the type checker understands `is
+    UNDEFINED`.
+    """
 
     UNDEFINED = "UNDEFINED"
 
@@ -72,9 +75,9 @@ UNDEFINED: Final = Undefined.UNDEFINED
 
 
 class JsonataError(Exception):
-    """An expression that cannot be parsed or evaluated, under JSONata's own code (D…, S…, T…, U…).
+    """An expression that cannot be parsed or evaluated, with JSONata's own code (D…, S…, T…, U…).
 
-    U1001 is a spent budget: steps, items, depth, text length or the time of a regular expression.
+    U1001 is a used-up budget: steps, items, depth, length of text, or time of regular expressions.
     """
 
     def __init__(self, code: str, message: str, position: int | None = None) -> None:
@@ -86,7 +89,9 @@ class JsonataError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationMoment:
-    """Clock and chance as values: all that $now, $millis, $random, $uuid and $shuffle may use."""
+    """Time and random bytes as values: all that $now, $millis, $random, $uuid and $shuffle may
+    use.
+    """
 
     now_ms: int
     draw: Callable[[], float]
@@ -105,32 +110,34 @@ BUILT_INS: Final = frozenset(_BUILT_INS.split())
 
 
 class ParsedExpression(Protocol):
-    """A parsed expression. It may be evaluated by many threads at once."""
+    """A parsed expression. Several threads may evaluate it at once."""
 
     @property
     def text(self) -> str: ...
 
     @property
     def tree(self) -> object:
-        """The parser's syntax tree: see `tree.py`. It must not be changed."""
+        """The parser's syntax tree (see `tree.py`). It must not be changed."""
         ...
 
     @property
     def is_lookup(self) -> bool:
-        """True when it only reads an existing value: `$order.lines`."""
+        """True when the expression only reads an existing value: `$order.lines`."""
         ...
 
     @property
     def is_native(self) -> bool:
-        """True when compiled closures serve it, False when jsonata-python does."""
+        """True when compiled closures evaluate it, False when only jsonata-python does."""
         ...
 
     def evaluate(
         self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment
     ) -> StrictJson | Undefined:
-        """The value. Bindings are named without `$`; one named "$" is the input document, `$$`.
+        """Return the value. Bindings are named without `$`; the one named "$" is the input
+        document, `$$`.
 
-        The result may share sub-objects with the bindings. Raises JsonataError and nothing else.
+        The result may have sub-objects in common with the bindings. Raises JsonataError and nothing
+        else.
         """
         ...
 
@@ -146,21 +153,25 @@ def checked_text(text: str) -> str:
 
 
 def tidy_number(number: float) -> float:
-    """7.0 -> 7: a whole number is an int, as JSON.stringify would show it. Infinities stay."""
+    """Return a whole number as an int, as JSON.stringify would show it: 7.0 gives 7. Infinities
+    stay.
+    """
     if isinstance(number, float) and number.is_integer() and abs(number) < POSITIONAL_MAX:
         return int(number)
     return number
 
 
 def without_long_integers(value: Any) -> Any:
-    """1e300 computed or written as an int of three hundred digits, as the float that it is."""
+    """Return the value with each int that is too long (such as 1e300, with three hundred digits) as
+    a float.
+    """
     if type(value) is int and abs(value) >= POSITIONAL_MAX:
         return float(value)
     return value
 
 
 def number_text(number: float) -> str:
-    """A number as JSONata casts it, in JavaScript's notation.
+    """Return a number as JSONata casts it to text, in JavaScript's notation.
 
     Fractions have at most fifteen significant digits. Whole numbers are written in full, as on AWS
     and in JSONata since 2.1.1; 2.0.6 rounds them as well.
@@ -189,7 +200,9 @@ def number_text(number: float) -> str:
 
 
 def parse_number(text: str) -> float | None:
-    """The number that $number reads from a text; None for another text or a too large number."""
+    """Return the number that $number reads from a text; None for other text, and for a number that
+    is too large.
+    """
     if _DECIMAL_NUMBER.fullmatch(text):
         number = float(text)
     elif _RADIX_NUMBER.fullmatch(text):
@@ -200,7 +213,9 @@ def parse_number(text: str) -> float | None:
 
 
 def round_half_even(number: float, places: int) -> float:
-    """$round: ties go to the even digit, judged on the decimal digits that are shown."""
+    """Return the result of $round: ties go to the even digit. The digits are those that are
+    shown.
+    """
     exact = Decimal(repr(number))
     if not exact.is_finite() or exact.adjusted() + places > _PLACES_MAX:
         return number
@@ -212,10 +227,11 @@ def round_half_even(number: float, places: int) -> float:
 
 
 def json_text(value: Any, *, pretty: bool = False) -> str:
-    """Return the text that $string makes of an object or array: JSON.stringify with `number_text`
-    numbers.
+    """Return the text that $string returns for an object or array: JSON.stringify, with numbers as
+    in `number_text`.
     """
-    # A value that contains itself twice, forty times over, is small in memory and endless as text.
+    # Check the length first: a value that contains the same list twice, forty levels deep, is small
+    # in memory, but too long as text.
     require_characters(value, STRING_CHARACTERS_MAX)
     parts: list[str] = []
     _write_json(value, "\n" if pretty else "", parts)
@@ -254,7 +270,9 @@ def _write_container(value: Any, line: str, parts: list[str]) -> None:
 
 
 def arithmetic(sign: str, left: float, right: float) -> float:
-    """`left sign right` in doubles, whole results as ints. May be infinite or no number."""
+    """Return `left sign right` in doubles; a whole result becomes an int. The result may be
+    infinite or NaN.
+    """
     exact = _EXACT.get(sign)
     if exact and type(left) is int and type(right) is int:
         result = exact(left, right)
@@ -277,7 +295,9 @@ def _remainder(left: float, right: float) -> float:
 
 
 def node_count(value: Any) -> int:
-    """Return the number of values in a value. Raises when it is too large or too deep to visit."""
+    """Return how many values the value contains. Raises when it is too large or too deep to
+    visit.
+    """
     count = 0
     level = [value]
     for _ in range(VALUE_DEPTH_MAX):
@@ -285,8 +305,8 @@ def node_count(value: Any) -> int:
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
             return count
-        # Count the items before gathering them: a list that holds itself many times is small and
-        # endless.
+        # Count the items before they are collected: a list that contains itself many times is small
+        # in memory, but has too many items.
         if count + sum(map(len, containers)) > VALUE_NODES_MAX:
             raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
         level = [item for node in containers for item in _items(node)]
@@ -294,23 +314,26 @@ def node_count(value: Any) -> int:
 
 
 def require_bounded(value: Any) -> None:
-    """Raises for a value that is too large or too deep to be written down.
+    """Raise for a value that is too large or too deep to be written.
 
-    A text that is named a thousand times is one object, and a thousand times its length on paper.
+    A text that occurs a thousand times is one object in memory, but a thousand times as long when
+    written.
     """
     require_characters(value, RESULT_CHARACTERS_MAX)
 
 
 def require_characters(value: Any, characters_max: int) -> None:
-    """Raises for a value whose texts and keys are longer together, and as node_count does."""
+    """Raise for a value whose texts and keys together are too long. Raises the errors of
+    `node_count`, too.
+    """
     node_count(value)
     if character_count(value) > characters_max:
         raise budget_error(f"made a value of more than {characters_max:,} characters")
 
 
 def character_count(value: Any) -> int:
-    """Return the number of characters in a value that `node_count` has accepted: its texts and
-    keys, each time they occur.
+    """Return the number of characters of all texts and keys in the value, counted at each
+    occurrence. `node_count` must have accepted the value.
     """
     characters, level = 0, [value]
     while level:
@@ -325,7 +348,9 @@ def _items(container: Any) -> Any:
 
 
 def deep_equal(left: Any, right: Any) -> bool:
-    """JSONata's `=`: by structure, and true is not 1."""
+    """Return the result of JSONata's `=`: values are compared by their content, and true does not
+    equal 1.
+    """
     if left is right:
         return True
     if isinstance(left, list):
@@ -346,7 +371,7 @@ def deep_equal(left: Any, right: Any) -> bool:
 
 
 def distinct(items: list[Any]) -> list[Any]:
-    """The first of all items that are deeply equal."""
+    """Return the first of each set of items that are deeply equal."""
     found: dict[Any, Any] = {}
     for item in items:
         found.setdefault(_identity(item), item)
@@ -354,14 +379,14 @@ def distinct(items: list[Any]) -> list[Any]:
 
 
 def _identity(value: Any) -> Any:
-    """A key that two values share exactly when they are deeply equal."""
+    """Return a key that two values have in common exactly when they are deeply equal."""
     if isinstance(value, dict):
         return "object", frozenset((key, _identity(item)) for key, item in value.items())
     if isinstance(value, list):
         return "array", tuple(map(_identity, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # Make the key a text: -1 and -2 have the same hash in Python, and so have thousands of
-        # lists of them.
+        # The key is a text, because in Python -1 and -2 have the same hash, and so have thousands
+        # of lists of them.
         return "number", _number_key(tidy_number(value))
     return value
 
@@ -370,15 +395,15 @@ def _number_key(number: float) -> str:
     if type(number) is int and abs(number) >= POSITIONAL_MAX:
         try:
             rounded = float(number)
-        except OverflowError:  # such an int equals no float
+        except OverflowError:  # Such an int equals no float
             return repr(number)
         return repr(rounded if rounded == number else number)
     return repr(number)
 
 
 def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list[Any]:
-    """Sort with JSONata's own algorithm, so that an inconsistent comparator gives the same result
-    as there.
+    """Sort with JSONata's own algorithm, so that a comparator that contradicts itself gives the
+    same result as there.
     """
     if len(items) <= 1:
         return list(items)
@@ -398,7 +423,9 @@ def merge_sort(items: list[Any], goes_after: Callable[[Any, Any], bool]) -> list
 
 
 def same_item(left: Any, right: Any) -> bool:
-    """JSONata's `in`: equal scalars, or the very same object or array."""
+    """Return the result of JSONata's `in`: equal texts, numbers or booleans, or the same object or
+    array.
+    """
     if left is right:
         return True
     if isinstance(left, bool | list | dict) or isinstance(right, bool | list | dict):

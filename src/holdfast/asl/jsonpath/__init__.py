@@ -1,3 +1,5 @@
-"""JSONPath, the older query language: paths, templates, intrinsic functions, choice rules."""
+"""JSONPath, the older query language of ASL: paths, templates, intrinsic functions, choice
+rules.
+"""
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Choice rules: `{"Variable": "$.n", "NumericLessThan": 3}`, And, Or, Not.
 
-A value of another kind than the operator's makes the comparison false, without an error. A
-variable, or the other side of a `…Path`, that is not there is one, but for IsPresent:
+If a value has another type than the operator needs, the comparison is false and no error. A path to
+a missing value is an error, in `Variable` and in the other side of a `…Path` operator; only
+IsPresent allows it:
 
     Invalid path '$.n': The choice state's condition path references an invalid value.
 """
@@ -30,7 +31,7 @@ _Measure: TypeAlias = Callable[[StrictJson], Any]
 
 
 def compile_rule(rule: Mapping[str, Any], source: Template = INPUT_DATA) -> Template:
-    """Return a template that gives True or False. `source` gives the value of `$`.
+    """Return a template whose value is True or False. `source` gives the value of `$`.
 
     Raises PathSyntaxError, also for an operator that does not exist.
     """
@@ -89,7 +90,9 @@ def _value(scope: PathScope, path: Path) -> StrictJson:
 
 
 def _is_present(scope: PathScope, path: Path) -> bool:
-    """Return True when the path leads to a value; an indefinite path must lead to at least one."""
+    """Return True when the path leads to a value; a path that may lead to several must lead to at
+    least one.
+    """
     try:
         found = scope.find(path)
     except PathMissing:
@@ -113,7 +116,7 @@ def _boolean(value: StrictJson) -> StrictJson:
 
 
 def _text(value: StrictJson) -> Any:
-    """Texts in the order of Java, which compares UTF-16 units."""
+    """Return a key that orders texts as Java does: it compares UTF-16 units."""
     return value.encode("utf-16-be", "surrogatepass") if isinstance(value, str) else None
 
 
@@ -136,8 +139,8 @@ _KINDS: Final[Mapping[str, Callable[[StrictJson], bool]]] = {
 def _measured(
     measure: _Measure, compare: _Compare
 ) -> Callable[[StrictJson], Callable[[StrictJson], bool]]:
-    """Return a test that compares the measures of both sides. A value of another kind has the
-    measure None, which equals no other measure.
+    """Return a test that compares a measure of both sides. For a value of the wrong type the
+    measure is None, which equals no other measure.
     """
 
     def with_operand(operand: StrictJson) -> Callable[[StrictJson], bool]:
@@ -177,7 +180,7 @@ def _matches(pattern: StrictJson) -> Callable[[StrictJson], bool]:
 
 
 def _parts(pattern: str) -> list[str]:
-    """The texts between the asterisks: "a*\\*b" -> ["a", "*b"]."""
+    """Return the texts between the asterisks: "a*\\*b" gives ["a", "*b"]."""
     parts, characters = [""], iter(pattern)
     for character in characters:
         if character == "*":

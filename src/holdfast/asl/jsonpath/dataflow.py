@@ -1,11 +1,12 @@
-"""The order in which a JSONPath state's fields work on its data.
+"""The order in which the fields of a JSONPath state are applied to its data.
 
     input ─InputPath─► effective input ─Parameters─► arguments ─(task)─► result
     result ─ResultSelector─► selected ─ResultPath─► input with the result in it ─OutputPath─► output
 
-ResultPath puts the result into the input as the state got it, not as InputPath left it (seen in
-recordings). A path that is null gives `{}`, a ResultPath that is null drops the result. `$` in
-Assign is the selected result, or the error output in a catcher; without a result the input.
+ResultPath puts the result into the input that the state got, and not into the result of InputPath
+(as recordings show). A path that is null gives `{}`; with a ResultPath that is null the result is
+dropped. `$` in Assign is the selected result, or the error output in a catcher; without a result it
+is the input.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ _ROOT: Final = "$"
 
 @dataclass(frozen=True, slots=True)
 class DataPath:
-    """An InputPath or OutputPath. `path` None: null, which gives an empty object."""
+    """An InputPath or OutputPath. `path` is None for null, which gives an empty object."""
 
     path: Path | None
 
     @classmethod
     def of(cls, state: _State, field: str) -> DataPath | None:
-        """Return the path in a field; None where the field would change nothing. Raises
+        """Return the path in a field; None when the field would change nothing. Raises
         PathSyntaxError.
         """
         text = state.get(field, _ROOT)
@@ -88,7 +89,9 @@ class DataPath:
         return cls(None if text is None else compile_path(text))
 
     def read(self, scope: PathScope) -> StrictJson:
-        """Raises StateError: Invalid path '$.a' : No results for path: $['a']"""
+        """Return the value of the path. Raises StateError: Invalid path '$.a' : No results for
+        path: $['a']
+        """
         if self.path is None:
             return {}
         try:
@@ -99,7 +102,9 @@ class DataPath:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveInput:
-    """The state's input after its InputPath; `$` of Parameters, of Choice rules and paths."""
+    """The state's input after its InputPath. It is `$` in Parameters, in Choice rules and in
+    paths.
+    """
 
     path: DataPath | None
 
@@ -114,15 +119,15 @@ class EffectiveInput:
 
 @dataclass(frozen=True, slots=True)
 class PathArguments:
-    """The data that a state works on: its input after InputPath and Parameters."""
+    """The data that a state works with: its input after InputPath and Parameters."""
 
     effective_input: EffectiveInput
     parameters: Template | None
 
     @classmethod
     def of(cls, state: _State) -> PathArguments:
-        """Return the Parameters of a Task, Parallel or Pass. A Map's Parameters are its
-        ItemSelector and are read elsewhere.
+        """Return the Parameters of a Task, Parallel or Pass. The Parameters of a Map are its
+        ItemSelector, which is read elsewhere.
         """
         source = EffectiveInput.of(state)
         has_parameters = "Parameters" in state
@@ -134,8 +139,8 @@ class PathArguments:
 
 @dataclass(frozen=True, slots=True)
 class _PassResult:
-    """The result of a Pass. A Pass has no task: the core has bound its result, or it is computed
-    here.
+    """The result of a Pass, which has no task: it was already computed for this state, or it is
+    computed here.
     """
 
     result: Template
@@ -149,7 +154,7 @@ class _PassResult:
 
 @dataclass(frozen=True, slots=True)
 class PathSelection:
-    """A state's result after its ResultSelector; `$` of Assign."""
+    """A state's result after its ResultSelector. It is `$` in Assign."""
 
     result: Template
     selector: Template | None
@@ -160,9 +165,9 @@ class PathSelection:
 
 @dataclass(frozen=True, slots=True)
 class PathOutput:
-    """The output of a state. `result_path` None: the result is dropped.
+    """The output of a state. With `result_path` None the result is dropped.
 
-    The stages are open one by one, because TestState shows them.
+    There is a method for each stage, because TestState shows them.
     """
 
     selection: PathSelection
@@ -171,7 +176,9 @@ class PathOutput:
 
     @classmethod
     def of_task(cls, state: _State) -> PathOutput:
-        """Return the output of a Task, Parallel or Map; `states` in the bindings has the result."""
+        """Return the output of a Task, Parallel or Map. Their result is in `states` of the
+        bindings.
+        """
         selector = None
         if "ResultSelector" in state:
             selector = compile_payload(state["ResultSelector"], RESULT_DATA)
@@ -179,8 +186,8 @@ class PathOutput:
 
     @classmethod
     def of_pass(cls, state: _State) -> PathOutput:
-        """Return the output of a Pass. A Result replaces the input, whatever Parameters
-        there are.
+        """Return the output of a Pass. If it has a Result, that replaces the input, even with
+        Parameters.
         """
         result: Template = PathArguments.of(state)
         if "Result" in state:
@@ -195,8 +202,8 @@ class PathOutput:
 
     @classmethod
     def of_catcher(cls, catcher: _State) -> PathOutput:
-        """Return the output of a catcher. The state's OutputPath is not applied to it (seen in
-        recordings).
+        """Return the output of a catcher. The state's OutputPath is not applied to it (as
+        recordings show).
         """
         selection = PathSelection(ERROR_DATA, None)
         return cls(selection, _reference(catcher), None)
@@ -210,7 +217,7 @@ class PathOutput:
         return self.selection.evaluate(bindings, moment)
 
     def combined(self, bindings: _Bindings, moment: EvaluationMoment) -> StrictJson:
-        """The input with the result in it, after ResultPath. Raises StateError."""
+        """Return the input with the result in it, after ResultPath. Raises StateError."""
         data = INPUT_DATA.evaluate(bindings, moment)
         if self.result_path is None:
             return data

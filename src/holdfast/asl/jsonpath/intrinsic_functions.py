@@ -1,7 +1,8 @@
-"""The `States.*` functions themselves. Sources: AWS's page on intrinsic functions, recordings.
+"""The `States.*` functions. Sources: AWS's page on intrinsic functions, and recordings of AWS.
 
-Where the page and AWS differ, AWS is followed: numbers are cut, not rounded, except in MathAdd;
-StringSplit drops empty parts; ArrayContains compares texts, so that `true` is in `["true"]`.
+Where the page and the recordings differ, this code follows the recordings: numbers are cut and not
+rounded, except in MathAdd; StringSplit drops empty parts; ArrayContains compares texts, so that
+`true` is in `["true"]`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _Run: TypeAlias = Callable[[_Arguments, EvaluationMoment], StrictJson]
 
 
 class IntrinsicMisuse(Exception):  # noqa: N818  # becomes a StateError, where the call is known
-    """Wrong arguments of an intrinsic function. The text is AWS's sentence about them."""
+    """Wrong arguments of an intrinsic function. The text is AWS's sentence about them. The caller,
+    which knows the call, raises a StateError with it.
+    """
 
     @classmethod
     def of(cls, name: str) -> IntrinsicMisuse:
@@ -107,13 +110,13 @@ def _number(value: StrictJson) -> int | float:
 
 
 def _whole(value: StrictJson) -> int:
-    """Cut towards zero: 2.6 -> 2."""
+    """Cut a number towards zero: 2.6 gives 2."""
     number = int(_number(value))
     return number if abs(number) <= _WHOLE_MAX else _refuse()
 
 
 def _rounded(value: StrictJson) -> int:
-    """Halves go up, as in Java's Math.round. Only 32-bit numbers will do."""
+    """Round a number; halves go up, as in Java's Math.round. Only 32-bit numbers are allowed."""
     number = math.floor(_number(value) + 0.5) if isinstance(value, float) else _number(value)
     return int(number) if _INT_MIN <= number <= _INT_MAX else _refuse()
 
@@ -174,7 +177,9 @@ def _base64_encode(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _base64_decode(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
-    """Characters outside the alphabet are ignored, and padding ends the text."""
+    """Decode a text. As in Java, characters outside of the alphabet are ignored, and padding ends
+    the text.
+    """
     digits = _NOT_BASE64.sub("", _short_text(arguments[0])).partition("=")[0]
     if len(digits) % 4 == 1:
         digits = digits[:-1]
@@ -192,7 +197,7 @@ def _hash(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _string_split(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
-    """Split a text: every character of the second text separates; empty parts are dropped."""
+    """Split a text: every character of the second text is a separator; empty parts are dropped."""
     text, separators = map(_text, arguments)
     if not separators:
         return [text] if text else []
@@ -212,7 +217,7 @@ def _format(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _pieces(template: str) -> list[str | None]:
-    """Texts, and None for each `{}`."""
+    """Return the texts of the template, and None for each `{}`."""
     pieces: list[str | None] = []
     for escaped, placeholder, brace, text in _PIECE.findall(template):
         if brace:
@@ -266,7 +271,9 @@ def _math_add(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
 
 
 def _math_random(arguments: _Arguments, moment: EvaluationMoment) -> StrictJson:
-    """The end is not drawn. The same seed, the same number, as java.util.Random draws it."""
+    """Return a random number below the end. The same seed gives the same number as
+    java.util.Random.
+    """
     start, end = map(_whole, arguments[:2])
     if start >= end:
         _refuse()
@@ -283,7 +290,7 @@ def _java_random(seed: int, bound: int) -> int:
         bits = state >> 17
         if bound & (bound - 1) == 0:
             return bound * bits >> 31
-        # The last, incomplete run of the bound would be drawn too often.
+        # Draw again in the last, incomplete range: otherwise small numbers would be more frequent.
         if bits - bits % bound + bound <= 2**31 or bound > _INT_MAX:
             return bits % bound
 

@@ -1,11 +1,11 @@
 """Intrinsic functions: `States.Format('{} of {}', $.index, States.ArrayLength($.items))`.
 
-A call is compiled once. Wrong arguments are reported when it runs, as AWS does:
+A call is compiled once. As on AWS, wrong arguments are reported when it runs:
 
     The function 'States.MathAdd($.a, 1)' had the following error: Invalid arguments in
     States.MathAdd
 
-In quotes, `\\'`, `\\\\`, `\\{` and `\\}` are escapes, and no others.
+In quotes, only `\\'`, `\\\\`, `\\{` and `\\}` are escapes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _CALL: Final = re.compile(r"(States\.\w+)\s*\(")
 _STRING: Final = re.compile(r"'((?:[^'\\]|\\['\\{}])*)'")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?=[\s,)])")
 _WORD: Final = re.compile(r"(true|false|null)(?=[\s,)])")
-# A path up to the comma or bracket that ends the argument. A part in brackets may contain either.
+# A path up to the comma or bracket that ends the argument. A part in square brackets may contain
+# both.
 _PATH: Final = re.compile(
     r"\$(?:\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"])*\]|\(\)|[^\s,()\[\]])*"
 )
@@ -48,7 +49,7 @@ _Argument: TypeAlias = Callable[[PathScope], StrictJson]
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """An intrinsic function's call. `paths` are all paths that it reads, in the order of the
+    """A call of an intrinsic function. `paths` are all paths that it reads, in the order of the
     text.
     """
 
@@ -57,9 +58,7 @@ class Intrinsic:
     call: _Argument
 
     def evaluate(self, scope: PathScope) -> StrictJson:
-        """Return the value. Raises StateError States.Runtime for every error (measured on AWS by
-        others too).
-        """
+        """Return the value. Raises StateError States.Runtime for every error, as AWS does."""
         try:
             return self.call(scope)
         except IntrinsicMisuse as invalid:
@@ -96,7 +95,7 @@ class _Parser:
             self.at += 1
 
     def call(self, depth: int) -> _Argument | None:
-        """A call, or None if the text here is not a call."""
+        """Return the call at this place of the text; None if the text here is no call."""
         opening = self._match(_CALL)
         if opening is None:
             return None

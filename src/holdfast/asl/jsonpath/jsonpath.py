@@ -1,12 +1,12 @@
-"""Paths as Step Functions reads them: an old Jayway dialect, whose every habit can be seen.
+"""Paths as Step Functions reads them: the dialect of an old version of the Java library Jayway.
 
     $.a.b[0]   $['a b']   $.items[*].id   $.items[1:]   $..id   $.users[?(@.age > 17)]
     $$.Execution.Id (the context object)   $answer.text (a variable)
 
-A path of names and single indexes is *definite*: it gives a value or fails. Any other gives a list,
-an empty one where there is nothing (seen in recordings). Names in quotes are taken as they stand,
-without escapes but that of the quote, and `length()` is a name like any other: both were so before
-Jayway knew better. A path is compiled once and read many times, by many threads.
+A path of names and single indexes is *definite*: it gives a value or fails. Any other path gives a
+list, which is empty when nothing is found (as recordings show). Two rules of that old version:
+names in quotes have no escapes but that of the quote, and `length()` is a name like any other. A
+path is compiled once and read many times, by many threads.
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ _Key: TypeAlias = str | int
 
 
 class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks for it
-    """A definite path leads to no value. `reason` is Jayway's sentence."""
+    """A definite path leads to no value. `reason` is Jayway's sentence about it. For IsPresent this
+    is no error.
+    """
 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        #: An index on a value other than an array: AWS shows Jayway's sentence for it everywhere.
+        #: True for an index on a value that is no array: AWS shows Jayway's sentence for it
+        #: everywhere.
         self.is_misuse = is_misuse
 
 
 class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePathConflict
-    """A value cannot be put at a reference path, because a value there is not an object."""
+    """A value cannot be put at a reference path, because a value on the way is not an object."""
 
     def __init__(self, step: _Key, document: StrictJson) -> None:
         self.reason = f'Unable to apply step "{step}" to input {shown(document)}'
@@ -59,8 +62,8 @@ class ReferenceConflict(Exception):  # noqa: N818  # becomes States.ReferencePat
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A compiled path. `root` is "$", "$$" or the name of a variable. `find` reads the value that
-    the root has.
+    """A compiled path. `root` is "$", "$$" or the name of a variable. `find` reads the path's value
+    in the value of the root.
     """
 
     text: str
@@ -84,16 +87,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class ReferencePath:
-    """A definite path of the input, at which a value can be put."""
+    """A definite path in the input, at which a value can be put."""
 
     text: str
     keys: tuple[_Key, ...]
 
     def put(self, document: StrictJson, value: StrictJson) -> StrictJson:
-        """A copy of the document with the value in it; objects are made on the way.
+        """Return a copy of the document with the value in it. Missing objects on the way are
+        created.
 
-        ({"a": 1}, at $.b.c, 2) -> {"a": 1, "b": {"c": 2}}. Raises ReferenceConflict where something
-        other than an object is on the way, or an array has no such index.
+        ({"a": 1}, at $.b.c, 2) gives {"a": 1, "b": {"c": 2}}. Raises ReferenceConflict when a value
+        on the way is not an object, or an array does not have the index.
         """
         if not self.keys:
             return value
@@ -108,7 +112,7 @@ class ReferencePath:
         return whole
 
     def _opened(self, container: StrictJson, key: _Key, document: StrictJson) -> Any:
-        """A shallow copy of a container that can hold the key."""
+        """Return a shallow copy of a container that can have the key."""
         match container:
             case dict() if isinstance(key, str):
                 return dict(container)
@@ -149,8 +153,8 @@ def _compile_parsed(text: str) -> Path:
 
 @lru_cache(maxsize=_CACHED_PATHS_MAX)
 def compile_reference(text: str) -> ReferencePath:
-    """Compile the path of a ResultPath. Raises PathSyntaxError, also for a path that is not
-    definite.
+    """Compile the path of a ResultPath. Raises PathSyntaxError, also for a path that may lead to
+    several values.
     """
     path = compile_path(text)
     if not path.is_input or path.keys is None:
@@ -178,7 +182,9 @@ def _definite(keys: tuple[_Key, ...]) -> Callable[[StrictJson], StrictJson]:
 def _merged(
     parents: tuple[_Key, ...], names: tuple[str, ...]
 ) -> Callable[[StrictJson], StrictJson]:
-    """Return the object of existing fields for `$.a['b','c']` at the end of a path."""
+    """Return an object with those of the fields that exist, for `$.a['b','c']` at the end of a
+    path.
+    """
     find_parent = _definite(parents)
 
     def find(root: StrictJson) -> StrictJson:
@@ -207,7 +213,7 @@ def _indefinite(
 
 
 def _missing(root: StrictJson, keys: tuple[_Key, ...]) -> PathMissing:
-    """Jayway's sentence about a definite path that leads nowhere."""
+    """Return Jayway's sentence about a definite path that leads to no value."""
     here, at = root, 0
     while (problem := _problem_at(here, keys, at)) is None:
         here, at = _child(here, keys[at]), at + 1

@@ -1,7 +1,8 @@
-"""The text of a path, taken apart: `$.a['b c'][0]` -> input, Child a, Child b c, Index 0.
+"""The parser of paths: `$.a['b c'][0]` becomes input, Child a, Child b c, Index 0.
 
-Imported with the first path that is more than names with dots: it counts in a cold start. For the
-same reason the nodes are named tuples, which are made faster than dataclasses.
+It is imported for the first path that is more than names with dots, because its import makes a cold
+start slower. For the same reason the nodes are named tuples, whose classes are created faster than
+dataclasses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _SLICE: Final = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _FROM_END: Final = re.compile(r"\(\s*@\.length\s*-\s*([0-9]{1,18})\s*\)")
-# A text may have no quotes (a linter that follows AWS accepts it).
+# A text without quotes is allowed, too (a linter that follows AWS accepts it).
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _OPERATOR: Final = re.compile(r"==|!=|<=|>=|=~|<|>|(?:in|nin)\b")
 _REGEX: Final = re.compile(r"/((?:[^/\\]|\\.)*)/([a-z]*)")
@@ -35,13 +36,13 @@ class NamedChild(NamedTuple):
 
 
 class NamedChildren(NamedTuple):
-    """`['a','b']` before other steps: one after the other."""
+    """`['a','b']` before other steps: those are applied to each of the two."""
 
     names: tuple[str, ...]
 
 
 class Merge(NamedTuple):
-    """`['a','b']` at the end of a path: an object of those that are there."""
+    """`['a','b']` at the end of a path: an object with those fields that exist."""
 
     names: tuple[str, ...]
 
@@ -68,7 +69,7 @@ class Wildcard(NamedTuple):
 
 
 class Descend(NamedTuple):
-    """`..`: the step after it, at every node from here down."""
+    """`..`: the next step is applied to every node from here down."""
 
     step: PlainStep
 
@@ -142,7 +143,7 @@ def parse_path(text: str) -> tuple[str, tuple[PathStep, ...]]:
 
 
 def keys_of(steps: tuple[PathStep, ...]) -> tuple[str | int, ...] | None:
-    """The names and indexes of a definite path, else None."""
+    """Return the names and indexes of a definite path; None for any other path."""
     keys: list[str | int] = []
     for step in steps:
         match step:
@@ -207,7 +208,7 @@ class _Cursor:
             self.at += 1
 
     def steps(self, name: re.Pattern[str]) -> tuple[PathStep, ...]:
-        """Steps up to the first character that begins none."""
+        """Return the steps up to the first character that cannot begin a step."""
         steps: list[PathStep] = []
         while True:
             if self.take(".."):

@@ -36,7 +36,7 @@ _Fill: TypeAlias = Callable[[PathScope], StrictJson]
 
 
 def compile_payload(value: StrictJson, source: Template = INPUT_DATA) -> Template:
-    """Return the template of a field; `source` gives the value of `$` in it. Raises
+    """Return the template of a field. `source` gives the value of `$` in it. Raises
     PathSyntaxError.
     """
     fill = _compile(value)
@@ -44,7 +44,9 @@ def compile_payload(value: StrictJson, source: Template = INPUT_DATA) -> Templat
 
 
 def variables_of(value: StrictJson) -> tuple[str, ...]:
-    """The names of the variables that a payload template reads, in the order they stand in it."""
+    """Return the names of the variables that a payload template reads, in their order in the
+    template.
+    """
     match value:
         case dict():
             found = [name for key, item in value.items() for name in _variables(key, item)]

@@ -1,4 +1,6 @@
-"""The sources of one field's paths: the data behind `$`, the variables, the context object."""
+"""The values that the paths of one field read: the data behind `$`, the variables, the context
+object.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class PathScope(NamedTuple):
     moment: EvaluationMoment
 
     def root_of(self, path: Path) -> StrictJson:
-        """The value that a path begins at. Raises PathMissing for a variable that is not set."""
+        """Return the value at which a path begins. Raises PathMissing for a variable that is not
+        set.
+        """
         if path.is_input:
             return self.data
         if path.is_context:
@@ -36,11 +40,13 @@ class PathScope(NamedTuple):
         return self.bindings[path.root]
 
     def find(self, path: Path) -> StrictJson:
-        """Raises PathMissing, if the path is definite."""
+        """Return the value of the path. Raises PathMissing if the path is definite and leads to no
+        value.
+        """
         return path.find(self.root_of(path))
 
     def text_of_root(self, path: Path) -> str:
-        """The document that a path was not found in, as AWS shows it."""
+        """Return the document in which a path was not found, as AWS shows it."""
         try:
             return shown(self.root_of(path))
         except PathMissing:
@@ -89,7 +95,7 @@ def require_bounded(value: StrictJson) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTemplate:
-    """A template that is a value."""
+    """A template whose value is constant."""
 
     value: StrictJson
 
@@ -99,7 +105,7 @@ class ConstantTemplate:
 
 @dataclass(frozen=True, slots=True)
 class StateData:
-    """A template that returns one of the values that the core gives a state."""
+    """A template whose value is one of those that the engine provides for a state."""
 
     name: Literal["input", "result", "errorOutput"]
 
@@ -109,7 +115,7 @@ class StateData:
         return data
 
 
-#: The possible meanings of `$`: the state's input, its result, the error that was caught.
+#: The possible meanings of `$`: the state's input, its result, or the error that was caught.
 INPUT_DATA: Final = StateData("input")
 RESULT_DATA: Final = StateData("result")
 ERROR_DATA: Final = StateData("errorOutput")

@@ -1,6 +1,8 @@
-"""Steps of an indefinite path, from lists of nodes to lists of nodes, with Jayway's rules.
+"""The steps of a path that may lead to several values: from lists of nodes to lists of nodes, by
+the rules of Jayway.
 
-A step skips values that it does not fit. A deep scan visits a node before its members.
+A step skips values of a type to which it cannot be applied. A deep scan (`..`) visits a node before
+its members.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _ABSENT: Final[Any] = object()
 
 
 class PathBudgetError(Exception):
-    """A path would take too long: `$..*..*..*`."""
+    """A path would take too long, such as `$..*..*..*`."""
 
 
 class _Walk:
@@ -71,20 +73,23 @@ class _Walk:
             raise PathBudgetError(reason) from None
         finally:
             spent = time.perf_counter() - begun
-            # Keep a positive rest: `regex` would read zero as no time-out.
+            # Keep it positive: `regex` would read zero as no time-out.
             self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 
-#: Calls of a group, which `regex` has and Java has not: no time-out keeps them from memory.
+#: Calls of a group, which Java does not have. In `regex` they could use up the memory, and no
+#: time-out prevents that.
 _NOT_JAVA: Final = re.compile(r"\(\?(?:R|&|P>|[-+]?\d)")
-#: The nodes that a step leads to from a node.
+#: Returns the nodes to which a step leads from a node.
 _Select: TypeAlias = Callable[[StrictJson, _Walk], Iterable[StrictJson]]
 _Test: TypeAlias = Callable[[StrictJson, _Walk], bool]
 _Read: TypeAlias = Callable[[StrictJson, _Walk], Any]
 
 
 def compile_steps(steps: Sequence[PathStep]) -> Callable[[StrictJson], list[StrictJson]]:
-    """The values that the steps reach from the root. Raises PathBudgetError, when called."""
+    """Return a function for the values to which the steps lead from the root. It raises
+    PathBudgetError.
+    """
     select = _chain(steps)
     return lambda document: list(select(document, _Walk(document)))
 
@@ -148,8 +153,8 @@ def _has(node: StrictJson, names: tuple[str, ...]) -> bool:
 
 
 def _sliced(node: StrictJson, start: int | None, end: int | None) -> Iterable[StrictJson]:
-    """Return the items of a slice. With two bounds a negative bound does not count from the end:
-    [1:-1] is empty.
+    """Return the items of a slice. In a slice with two bounds a negative bound does not count from
+    the end: [1:-1] is empty.
     """
     if not isinstance(node, list):
         return ()
@@ -206,8 +211,8 @@ def _filter(condition: Condition) -> _Select:
 
 
 def _accepted(condition: Condition) -> _Select:
-    """Return the filter. In a deep scan an object is tested once, at its own place, not again as an
-    array's item.
+    """Return the filter. A deep scan tests an object once, at its own place, and not again as an
+    item of its array.
     """
     test = _test(condition)
     return lambda node, walk: [node] if isinstance(node, dict) and test(node, walk) else ()
@@ -270,8 +275,8 @@ def _comparison(left: Operand, sign: str, right: Operand) -> _Test:
 
 
 def _matching(read: _Read, pattern: FilterPattern) -> _Test:
-    """Return True when the pattern matches the whole text, as Java's `matches`. The regex engine
-    supports a time-out.
+    """Return True when the pattern matches the whole text, as in Java's `matches`. The regex engine
+    has a time-out.
     """
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, and rare
 
@@ -294,8 +299,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Return True when both are equal. A number equals the text that writes it; other values of
-    different kinds are never equal.
+    """Return True when both are equal. A number equals the text that writes it; otherwise values of
+    different types are never equal.
     """
     if _is_number(left) and _is_number(right):
         return bool(left == right)

@@ -1,4 +1,6 @@
-"""The fields named `Holdfast`, which AWS does not know: see docs/reference/extensions.md."""
+"""The fields with the name `Holdfast`, which AWS does not know: see
+docs/reference/extensions.md.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,10 @@ def read_note(state: StateJson, where: str) -> Template | None:
 def _undo(
     undo: StateJson, states: Mapping[str, State], shielded: tuple[frozenset[str], ...]
 ) -> UndoRule:
-    """Return the rule of an undo. A `finally` passes errors on, out of its part: there its states
-    are listed, and no others belong to it.
+    """Return the rule of an undo.
+
+    The undo of a `finally` lists its own states. They cannot be found by following the flow from
+    its begin, because a `finally` also passes errors on to states outside of it.
     """
     begin, end = undo["Begin"], undo["End"]
     listed = (names for names in shielded if begin in names)
@@ -57,8 +61,8 @@ def _undo(
 
 def _deadline(deadline: StateJson) -> BlockDeadline:
     return BlockDeadline(
-        # A return to the beginning of a block starts the block again, also for a loop that
-        # continues there.
+        # A return to the block's first state starts the block again, also for a loop that continues
+        # there.
         states=frozenset(deadline["States"]) - {deadline["Begin"]},
         begin=deadline["Begin"],
         seconds=compile_template(deadline["Seconds"], "/Seconds"),
@@ -68,7 +72,9 @@ def _deadline(deadline: StateJson) -> BlockDeadline:
 
 
 def _between(begin: str, end: str, states: Mapping[str, State]) -> frozenset[str]:
-    """The states that the flow reaches before `end`; the target of a Catch is outside."""
+    """Return the states that the flow reaches from `begin` before `end`. The target of a Catch does
+    not count.
+    """
     found, pending = set[str](), [begin]
     while pending:
         name = pending.pop()

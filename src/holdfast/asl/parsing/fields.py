@@ -1,7 +1,7 @@
-"""The fields that a state has in one of the two languages, compiled to templates.
+"""The fields that a state has in one of the two query languages, compiled to templates.
 
-`StateFields` is what the parser asks; each language answers in its own way. `where` is the state's
-place ("/States/ship"), which errors of JSONata name.
+The parser uses `StateFields`, and each language implements it. `where` is the state's place
+("/States/ship"), which errors of JSONata name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from holdfast.asl.documents import StateJson, config_of
 from holdfast.asl.program import Json
 from holdfast.asl.template import Template, compile_template
 
-#: Assign and output.
+#: The template of Assign, and that of the output.
 ResultTemplates: TypeAlias = tuple[Template | None, Template | None]
 
 
@@ -21,7 +21,7 @@ class StateFields(Protocol):
     """The fields of one state. None where a state has no such field."""
 
     def arguments(self) -> Template | None:
-        """The data that the state works on: Arguments; InputPath and Parameters."""
+        """Return the data that the state works with: Arguments, or InputPath and Parameters."""
         ...
 
     def output(self) -> Template | None:
@@ -31,7 +31,9 @@ class StateFields(Protocol):
     def assign(self) -> Template | None: ...
 
     def pass_result(self) -> Template | None:
-        """The result that both Assign and the output of a Pass are made of, if it has one."""
+        """Return the result of a Pass that both its Assign and its output use; None when they use
+        none.
+        """
         ...
 
     def value(self, name: str) -> Template | None:
@@ -49,7 +51,7 @@ class StateFields(Protocol):
     def catcher_results(self, catcher: StateJson, where: str) -> ResultTemplates: ...
 
     def inner_arguments(self, holder: StateJson, where: str) -> Template | None:
-        """Arguments or Parameters of an ItemReader or ResultWriter."""
+        """Return Arguments or Parameters of an ItemReader or ResultWriter."""
         ...
 
     def inner_value(self, holder: StateJson, name: str, where: str) -> Template | None:
@@ -78,7 +80,7 @@ class JsonataFields:
         return self.value("Assign")
 
     def pass_result(self) -> Template | None:
-        return None  # here Output and Assign are computed from different values
+        return None  # Output and Assign of a JSONata Pass are evaluated separately
 
     def value(self, name: str) -> Template | None:
         return _template(self.state, name, self.where)

@@ -1,4 +1,4 @@
-"""The fields of a JSONPath state as templates: `fields.py` for the older language."""
+"""The fields of a JSONPath state as templates: implements `fields.py` for the older language."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.asl.jsonpath.scope import ConstantTemplate
 from holdfast.asl.parsing.fields import ResultTemplates
 from holdfast.asl.template import Template
 
-#: (name of the path's field, path, what `$` is)
+#: A function of the name of the path's field, the path, and the meaning of `$`.
 _ByPath: TypeAlias = Callable[[str, str, Template], Template]
 
 _BY_PATH: Final[Mapping[str, _ByPath]] = {
@@ -44,7 +44,7 @@ _BY_PATH: Final[Mapping[str, _ByPath]] = {
     "ToleratedFailureCount": whole_number_path,
     "ToleratedFailurePercentage": percentage_path,
 }
-# The fields by which a state changes its output.
+# The fields with which a state changes its output.
 _OUTPUT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pass": ("InputPath", "Parameters", "Result", "ResultPath", "OutputPath"),
     "Choice": ("InputPath", "OutputPath"),
@@ -86,7 +86,9 @@ class PathFields:
         return _payload(self.state, "Assign", self._output().selection)
 
     def pass_result(self) -> Template | None:
-        """A function of chance gives a variable and the output the same value (as AWS does)."""
+        """Return the result as one value: a function with random results must give Assign and the
+        output the same one (as AWS does).
+        """
         return self._output().selection if "Assign" in self.state else None
 
     def value(self, name: str) -> Template | None:
@@ -107,7 +109,9 @@ class PathFields:
         return compile_rule(rule, self._source)
 
     def rule_results(self, rule: StateJson, where: str) -> ResultTemplates:  # noqa: ARG002
-        """A rule has variables of its own; InputPath and OutputPath are the state's."""
+        """Return the templates of a rule. It has its own Assign, but InputPath and OutputPath are
+        those of the state.
+        """
         return _payload(rule, "Assign", self._source), self.output()
 
     def catcher_results(self, catcher: StateJson, where: str) -> ResultTemplates:  # noqa: ARG002

@@ -1,30 +1,27 @@
 """The reader of definitions: ASL JSON -> `Program`, in either query language.
 
-The problem
------------
-A definition comes from outside, and AWS accepts many forms of it. A misspelt `Retry` that is
-silently ignored costs an order, so an unknown field must be refused. But a worker reads stored
-definitions again and again, and must not pay for these checks each time.
+The problem ----------- A definition comes from outside, and AWS accepts many forms of it. If a
+misspelt `Retry` were silently ignored, an order could be lost, so an unknown field must be refused.
+But a worker reads stored definitions again and again, and these checks must not cost time each
+time.
 
-Two parts
----------
+Two parts ---------
     definition ──► validation.validate ──► problems? ──► DefinitionError (HF100), with places
                                              │ none
                                              ▼
                    read_program ──► Program: compiled templates, states in one flat mapping
 
 * `validation` finds every problem of a definition. `parse_definition` calls it first.
-* The reader in this file trusts the result. It does not check a field again.
+* The reader in this file relies on that. It does not check a field again.
 * A definition that is stored has passed validation, so a worker calls `read_program` directly. It
   does not import the validator, which would make a cold start slower.
-* `parse_definition` refuses only what keeps a definition from running. A state that is never
-  reached does not.
-* `parse_state` reads one state that validated by itself, as TestState runs it.
+* `parse_definition` refuses only problems that keep a definition from running. A state that is
+  never reached is no such problem.
+* `parse_state` reads one state that was validated alone, as TestState runs it.
 
-States and machines
--------------------
-State names are unique in a definition, so one mapping holds the states of all levels. A branch of a
-Parallel, or the item processor of a Map, is known by the name of its first state:
+States and machines ------------------- State names are unique in a definition, so one mapping holds
+the states of all levels. A branch of a Parallel, or the item processor of a Map, is identified by
+the name of its first state:
 
     {"StartAt": "Both", "States": {"Both": {"Type": "Parallel", "Branches": [
         {"StartAt": "A", "States": {"A": …}},
@@ -32,12 +29,11 @@ Parallel, or the item processor of a Map, is known by the name of its first stat
 
     -> start_at "Both", states {"Both": ParallelState(branches=("A", "B")), "A": …, "B": …}
 
-Query languages
----------------
-A state names its language, or has that of the definition, which is JSONPath by default.
-`StateFields` is the list of questions about a state's fields. `JsonataFields` and `PathFields`
-answer them with templates. A program therefore knows no query language. `PathFields` is imported
-when the first JSONPath state is read, because compiled workflows have none.
+Query languages --------------- A state names its language, or has that of the definition, which is
+JSONPath by default. `StateFields` is the interface for the fields of a state. `JsonataFields` and
+`PathFields` implement it and return templates. A program therefore does not depend on a query
+language. `PathFields` is imported when the first JSONPath state is read, because compiled workflows
+have none.
 
 The hash of a program is the sha256 of its compact JSON, with keys in the written order. Two
 definitions that differ in the order of their keys have different hashes.
@@ -96,7 +92,9 @@ _BACKOFF_DEFAULT: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`path` is the place in the definition, as AWS writes it: "/States/A/Catch[0]/Next"."""
+    """One problem of a definition. `path` is its place as AWS writes it:
+    "/States/A/Catch[0]/Next".
+    """
 
     path: str
     message: str
@@ -106,7 +104,7 @@ class Problem:
 
 
 class DefinitionError(WorkflowError):
-    """A definition that does not validate (HF100), with every problem found."""
+    """A definition with problems (HF100): all problems that were found."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         lines = "; ".join(str(problem) for problem in problems)
@@ -120,8 +118,9 @@ def definition_hash(document: Json) -> str:
 
 
 def parse_definition(document: Json) -> Program:
-    """Read a definition. Raises `DefinitionError`, which names the place of every problem."""
-    # A worker, whose definitions were all validated before, must not pay for the import.
+    """Read a definition. Raises `DefinitionError` with the place of every problem."""
+    # Imported here: a worker reads only definitions that were already validated, and the import
+    # would make its start slower.
     from holdfast.asl.validation.validate import diagnose_to_run  # noqa: PLC0415
 
     found = diagnose_to_run(document)
@@ -132,7 +131,7 @@ def parse_definition(document: Json) -> Program:
 
 
 def read_program(document: dict[str, Any]) -> Program:
-    """The program of a definition that validated before it was stored."""
+    """Return the program of a definition that was validated before it was stored."""
     parser = _Parser(language_of(document, "JSONPath"))
     start_at = parser.machine(document, "")
     undos, deadlines, shielded = read_extensions(document, parser.states)
@@ -141,7 +140,7 @@ def read_program(document: dict[str, Any]) -> Program:
         comment=str(document.get("Comment", "")),
         start_at=start_at,
         states=parser.states,
-        # AWS accepts a 0 and runs such a machine without a time-out.
+        # AWS accepts a 0, and runs such a machine without a time-out.
         timeout_seconds=document.get("TimeoutSeconds") or None,
         undos=undos,
         deadlines=deadlines,
@@ -150,20 +149,20 @@ def read_program(document: dict[str, Any]) -> Program:
 
 
 def parse_state(name: str, state: StateJson, language: Language = "JSONPath") -> State:
-    """Parse one state that was validated by itself, as TestState runs it."""
+    """Parse one state that was validated alone, as TestState runs it."""
     parser = _Parser(language)
     return parser.state(name, state, f"/States/{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    """Reads machines and their inner ones into one flat mapping."""
+    """Reads a machine and the machines inside of it into one flat mapping."""
 
     language: Language
     states: dict[str, State] = field(default_factory=dict)
 
     def machine(self, document: StateJson, path: str) -> str:
-        """Return the name that this level starts at."""
+        """Return the name of the first state of this level."""
         for name, state in document["States"].items():
             self.states[name] = self.state(name, state, f"{path}/States/{name}")
         return str(document["StartAt"])
@@ -193,7 +192,7 @@ class _Parser:
                 return _task(name, state, read, where)
             case "Parallel":
                 return self._parallel(name, state, read, where)
-            case _:  # A Map: no other type passes validation
+            case _:  # Only a Map is left: validation refuses other types
                 return self._map(name, state, read, where)
 
     def _parallel(

@@ -1,6 +1,6 @@
-"""Fields that are a path to one value: SecondsPath, ErrorPath, ToleratedFailureCountPath …
+"""Fields whose value is a path: SecondsPath, ErrorPath, ToleratedFailureCountPath …
 
-Each has its own error messages (all seen in recordings, unless noted).
+Each has error messages of its own, which were taken from recordings of AWS unless noted.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _Accept: TypeAlias = Callable[[StrictJson], StrictJson]
 _Missing: TypeAlias = Callable[[PathScope, PathMissing], NoReturn]
 
 _PERCENTAGE_MAX: Final = 100
-_LEFT_TO_READER: Final = "MaxItemsPath"  # the reader has its own message for a negative number
+# the code that reads the items has its own message for a negative number
+_LEFT_TO_READER: Final = "MaxItemsPath"
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
 class PathValue:
-    """`accept` gives the value that the field has, or raises StateError."""
+    """A field with a path. `accept` converts the value at the path to the field's value, or raises
+    StateError.
+    """
 
     path: Path
     source: Template
@@ -59,7 +62,9 @@ class _IntrinsicValue:
 
 
 def text_path(field: str, text: str, source: Template) -> Template:
-    """ErrorPath and CausePath, which may be intrinsic functions too. Raises PathSyntaxError."""
+    """Return the template of ErrorPath or CausePath, which may also be an intrinsic function.
+    Raises PathSyntaxError.
+    """
     if is_intrinsic(text):
         from holdfast.asl.jsonpath.intrinsics import compile_intrinsic  # noqa: PLC0415  # for cold starts
 
@@ -76,15 +81,17 @@ def text_path(field: str, text: str, source: Template) -> Template:
 
 
 def wait_seconds_path(text: str, source: Template) -> Template:
-    """A Wait's SecondsPath: a whole number that is not negative. Raises PathSyntaxError."""
+    """Return the template of a Wait's SecondsPath: a whole number of at least 0. Raises
+    PathSyntaxError.
+    """
 
     def accept(value: StrictJson) -> StrictJson:
         described = f"{text} == {shown(value)}"
         if isinstance(value, bool) or not isinstance(value, int):
             refuse(f"The SecondsPath parameter cannot be parsed as a long value: {described}")
-        if value < 0:  # not seen
+        if value < 0:  # this message is not from a recording
             refuse(f"The SecondsPath parameter references a negative value: {described}")
-        if value > STATE_SECONDS_MAX:  # not seen
+        if value > STATE_SECONDS_MAX:  # this message is not from a recording
             refuse(f"The SecondsPath parameter references too large a value: {described}")
         return value
 
@@ -111,9 +118,10 @@ def task_seconds_path(field: str, text: str, source: Template) -> Template:
 
     def accept(value: StrictJson) -> StrictJson:
         described = f"{text} == {shown(value)}"
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:  # not seen
+        # this message is not from a recording
+        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             refuse(f"The {field} parameter cannot be parsed as a positive integer: {described}")
-        if value > STATE_SECONDS_MAX:  # not seen
+        if value > STATE_SECONDS_MAX:  # this message is not from a recording
             refuse(f"The {field} parameter references too large a value: {described}")
         return value
 
@@ -121,7 +129,8 @@ def task_seconds_path(field: str, text: str, source: Template) -> Template:
 
 
 def whole_number_path(field: str, text: str, source: Template) -> Template:
-    """MaxConcurrencyPath, MaxItemsPath, ToleratedFailureCountPath …: digits in a text will do.
+    """Return the template of MaxConcurrencyPath, MaxItemsPath, ToleratedFailureCountPath and
+    others. A text of digits is accepted, too.
 
     Raises PathSyntaxError.
     """
@@ -141,7 +150,9 @@ def whole_number_path(field: str, text: str, source: Template) -> Template:
 
 
 def percentage_path(field: str, text: str, source: Template) -> Template:
-    """ToleratedFailurePercentagePath: a number, or a text that writes one."""
+    """Return the template of ToleratedFailurePercentagePath: a number, or a text that writes
+    one.
+    """
 
     def accept(value: StrictJson) -> StrictJson:
         number = _decimal(value)
@@ -158,9 +169,10 @@ def percentage_path(field: str, text: str, source: Template) -> Template:
 
 
 def items_path(text: str, source: Template, *, takes_objects: bool = False) -> Template:
-    """A Map's ItemsPath, `$` when it has none: a reference to an array. Raises PathSyntaxError.
+    """Return the template of a Map's ItemsPath, which is `$` when absent: a reference to an array.
+    Raises PathSyntaxError.
 
-    A distributed Map takes objects, too (AWS docs, not seen).
+    A distributed Map accepts objects, too (AWS docs; no recording shows it).
     """
     path = compile_path(text)
     shown = f"${text.removeprefix('$$')}" if path.is_context else text

@@ -1,4 +1,4 @@
-"""Choice rules: comparisons of JSONPath, conditions of JSONata."""
+"""Choice rules: comparisons in JSONPath, conditions in JSONata."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_rule(scope: RuleScope, rule: Any, location: str) -> None:
 
 
 def _inner_rule(scope: RuleScope, rule: Any, location: str) -> None:
-    """A rule in And, Or, Not: it compares and goes nowhere."""
+    """Check a rule inside of And, Or or Not: it compares, and has no Next."""
     _check(scope, rule, location, _INNER)
 
 

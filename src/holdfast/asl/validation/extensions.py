@@ -1,4 +1,6 @@
-"""The fields named `Holdfast`, which AWS does not know: see docs/reference/extensions.md."""
+"""The fields with the name `Holdfast`, which AWS does not know: see
+docs/reference/extensions.md.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ _DEADLINE: Final = ObjectShape(
     {
         "Begin": _TEXT,
         "Seconds": FieldRule(values.integer(1, jsonata=True)),
-        # A block that does nothing still has a duration, which may be none.
+        # The list may be empty: a block without states still has a time limit, which may be 0.
         "States": FieldRule(values.list_of(values.text, may_be_empty=True)),
         "Next": _TEXT,
         "Assign": _ASSIGN,
     },
     required=("Begin", "Seconds", "States"),
 )
-#: The fields of a machine.
+#: The fields of the extension of a whole machine.
 MACHINE: Final = ObjectShape(
     {
         "Undo": FieldRule(values.list_of(_UNDO.check)),
@@ -47,8 +49,8 @@ MAP: Final = ObjectShape({"Needed": _NEEDED, "Tolerated": _TOLERATED})
 
 
 def _after(scope: RuleScope, value: Any, location: str) -> None:
-    """Check the numbers of earlier branches for each branch. A branch that waits for a later one
-    might never start.
+    """Check `After`: for each branch the numbers of earlier branches. If a branch waited for a
+    later one, it might never start.
     """
     if not isinstance(value, list):
         return expected(scope, location, "ARRAY")
@@ -94,7 +96,7 @@ PASS: Final = ObjectShape(
 
 
 def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:
-    """Checks fields of a Parallel or Map that depend on each other."""
+    """Check fields of a Parallel or Map that depend on each other."""
     extension = state.get("Holdfast")
     if not isinstance(extension, dict):
         return

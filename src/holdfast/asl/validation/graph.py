@@ -1,6 +1,7 @@
-"""States as a graph: names, targets, what can be reached, and an end.
+"""States as a graph: names, targets, reachable states, and an end.
 
-In AWS's order: targets that do not exist, then either a missing end or unreachable states.
+The order is AWS's: first targets that do not exist, then either a missing end or unreachable
+states.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ _PROCESSORS: Final = ("ItemProcessor", "Iterator")
 
 
 def check_graph(scope: RuleScope, machine: Mapping[str, Any], *, is_to_run: bool) -> None:
-    """Yield every problem of names and transitions in a definition whose shape was checked
-    before.
+    """Report every problem of names and transitions in a definition whose fields were already
+    checked.
 
-    `is_to_run`: a state that is never reached, and a machine that never ends, run all the same.
+    With `is_to_run` an unreachable state, and a machine that never ends, are no problems: it can
+    run.
     """
     levels = list(_levels(machine, ""))
     _check_names(scope, levels)
@@ -39,7 +41,9 @@ _EXTENSION_NAMES: Final = {"Undo": ("Begin", "End"), "Deadlines": ("Begin", "Nex
 
 
 def _extension_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names that control may begin at in the extension `Holdfast`, each with its place."""
+    """Yield the states at which the flow may begin because of the extension `Holdfast`, each with
+    its place.
+    """
     extension = machine.get("Holdfast")
     for kind, keys in _EXTENSION_NAMES.items():
         parts = extension.get(kind) if isinstance(extension, dict) else None
@@ -50,7 +54,9 @@ def _extension_targets(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _extension_members(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The states that a part of `Holdfast` is about: misspelt, it would be about none."""
+    """Yield the states that the extension `Holdfast` lists. A misspelt name must be reported;
+    otherwise the extension would apply to no state.
+    """
     extension = machine.get("Holdfast")
     if not isinstance(extension, dict):
         return
@@ -75,8 +81,8 @@ def _list(value: Any) -> list[Any]:
 def _check_flow(
     scope: RuleScope, level: Mapping[str, Any], path: str, entries: Iterable[str]
 ) -> None:
-    """Check the flow of one level. Only the outermost level needs an end. Without one, AWS reports
-    no other problem of the flow.
+    """Check the flow of one level. Only the outermost level needs an end. If it has none, AWS
+    reports no other problem of the flow.
     """
     if not path and not any(_is_terminal(state) for state in level["States"].values()):
         scope.refuse(None, "Workflow has no terminal state", "MISSING_END_STATE")
@@ -85,7 +91,7 @@ def _check_flow(
 
 
 def _levels(machine: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield every {"StartAt", "States"} that can be walked, with its path; outer ones first."""
+    """Yield every {"StartAt", "States"} that can be checked, with its path; outer ones first."""
     states = machine.get("States")
     if not isinstance(states, dict) or not isinstance(machine.get("StartAt"), str):
         return
@@ -97,7 +103,7 @@ def _levels(machine: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str
 
 
 def inner_machines(state: Mapping[str, Any], path: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The branches of a Parallel, the processor of a Map, where they are objects."""
+    """Yield the branches of a Parallel and the processor of a Map, as far as they are objects."""
     branches = state.get("Branches")
     for number, branch in enumerate(branches if isinstance(branches, list) else ()):
         if isinstance(branch, dict):
@@ -164,7 +170,9 @@ def transitions(state: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_terminal(state: Any) -> bool:
-    """A value that cannot be read as a state counts as an end, to avoid a second, wrong report."""
+    """Return True for an end. A value that cannot be read as a state counts, so that it does not
+    cause a second report, which would be wrong.
+    """
     if not isinstance(state, dict):
         return True
     return state.get("End") is True or state.get("Type") in ("Succeed", "Fail")
@@ -173,7 +181,9 @@ def _is_terminal(state: Any) -> bool:
 def _check_reach(
     scope: RuleScope, level: Mapping[str, Any], path: str, entries: Iterable[str]
 ) -> None:
-    """`entries`: other names than the start's that control may begin at."""
+    """Report unreachable states. `entries` are names, other than the first state's, at which the
+    flow may begin.
+    """
     states = level["States"]
     reached, pending = set[str](), [level["StartAt"], *entries]
     while pending:

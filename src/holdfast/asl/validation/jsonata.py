@@ -1,7 +1,9 @@
-"""JSONata in a definition: what cannot be parsed, and what refers to something that is not there.
+"""JSONata in a definition: reports expressions that cannot be parsed, and references to missing
+data.
 
-An expression of a state has no document: its input is `$states.input`. AWS therefore refuses what
-would read one: a name at the top level, `$`, `$$`, and fields that `$states` does not have here.
+An expression of a state has no input document: its input is `$states.input`. So AWS refuses
+expressions that read a document: a name at the top level, `$`, `$$`, and fields that `$states` does
+not have here.
 """
 
 from __future__ import annotations
@@ -15,21 +17,21 @@ from holdfast.asl.validation.report import RuleScope
 
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-# The kinds of node that read the context.
+# The kinds of nodes that read the context.
 _CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
-# The attributes of a node that hold other nodes: those that see the context of the node itself …
+# The attributes that contain other nodes. First those whose context is that of the node itself.
 _SAME: Final = (
     *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
     *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),
 )
-# … and those that see, one by one, the values that it gives.
+# Then those whose context is each value of the node, one after the other.
 _EACH: Final = (
     *("predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"),
 )
 
 
 def check_template(scope: RuleScope, value: Any, location: str) -> None:
-    """A field of any JSON whose texts may be expressions."""
+    """Check a field of any JSON, whose texts may be expressions."""
     match value:
         case str():
             check_text(scope, value, location)
@@ -59,7 +61,9 @@ def check_text(scope: RuleScope, text: str, location: str) -> None:
 
 
 def _unsupported(tree: object, states_fields: frozenset[str]) -> Iterator[str]:
-    """Yield one sentence per unsupported reference. The parser bounds the depth of the tree."""
+    """Yield one sentence for each unsupported reference. The parser limits the depth of the
+    tree.
+    """
     pending = [(tree, False)]
     while pending:
         node, has_context = pending.pop()

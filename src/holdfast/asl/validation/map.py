@@ -1,4 +1,4 @@
-"""The fields of a distributed Map, and the combinations that are allowed."""
+"""The fields of a distributed Map, and their allowed combinations."""
 
 from __future__ import annotations
 

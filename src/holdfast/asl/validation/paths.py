@@ -1,6 +1,6 @@
-"""JSONPath in a definition: paths, reference paths, payload templates, variables' names.
+"""JSONPath in a definition: paths, reference paths, payload templates, names of variables.
 
-The language is imported where it is met: workflows of our own never need it.
+The code of the language is imported when it is first needed: compiled workflows never need it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_REFERENCE: Final = "Value is not a Reference Path"
 
 
 def path(scope: RuleScope, value: Any, location: str) -> None:
-    """Any JSONPath: of the input, of the context object, of a variable; or null."""
+    """Check any JSONPath: in the input, in the context object or in a variable; or null."""
     if value is not None and not isinstance(value, str):
         expected(scope, location, "STRING", "NULL")
     elif value is not None and not is_path(value):
@@ -25,8 +25,8 @@ def path(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def reference(*, context: bool = False) -> FieldCheck:
-    """A path to exactly one place of the input or a variable; `context`: a path of the context
-    object, `$$.…`, is allowed too.
+    """Return a check for a path to exactly one place in the input or a variable. With `context`, a
+    path in the context object (`$$.…`) is allowed, too.
     """
 
     def check(scope: RuleScope, value: Any, location: str) -> None:
@@ -38,7 +38,7 @@ def reference(*, context: bool = False) -> FieldCheck:
 
 
 def result_path(scope: RuleScope, value: Any, location: str) -> None:
-    """Check a result path: one place of the input at which a value can be put, or null."""
+    """Check a result path: one place in the input at which a value can be put, or null."""
     if value is not None and not isinstance(value, str):
         return expected(scope, location, "STRING", "NULL")
     if isinstance(value, str):
@@ -61,7 +61,9 @@ def path_or_intrinsic(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def payload(scope: RuleScope, value: Any, location: str) -> None:
-    """Check a payload template. AWS reports a problem in it at the template, not at the field."""
+    """Check a payload template. AWS reports a problem inside of it at the template, not at the
+    field.
+    """
     for fields in _objects(value):
         for name, item in fields.items():
             if name.endswith(_DYNAMIC):
@@ -75,7 +77,7 @@ def payload(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def payload_or_template(scope: RuleScope, value: Any, location: str) -> None:
-    """A field that both languages have: ItemSelector, BatchInput."""
+    """Check a field that both languages have: ItemSelector, BatchInput."""
     (check_template if scope.is_jsonata else payload)(scope, value, location)
 
 
@@ -107,7 +109,7 @@ def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def assign(scope: RuleScope, value: Any, location: str) -> None:
-    """Variables by name, in the state's language."""
+    """Check variables by name, in the language of the state."""
     if not isinstance(value, dict):
         return expected(scope, location, "OBJECT")
     for name in value:
@@ -116,7 +118,9 @@ def assign(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def _check_variable(scope: RuleScope, name: str, location: str) -> None:
-    """A Unicode identifier of at most 80 characters; see AWS's page on variables."""
+    """Check the name of a variable: a Unicode identifier of at most 80 characters (AWS's page on
+    variables).
+    """
     problem = None
     if name == "states":
         message = "Cannot assign to reserved variable '$states'."
@@ -153,7 +157,7 @@ def is_intrinsic(text: str) -> bool:
 
 
 def _reference_problem(text: str, *, context: bool) -> str | None:
-    """The end of the refusal's sentence; None for a reference path."""
+    """Return the end of the sentence that refuses the path; None for a valid reference path."""
     if not text.startswith("$"):
         return ": Reference path didn't start with '$'"
     from holdfast.asl.jsonpath.jsonpath import PathSyntaxError, compile_path  # noqa: PLC0415

@@ -1,8 +1,9 @@
-"""The report that every rule of the validator writes to, and sentences that several rules share.
+"""The report to which every rule of the validator adds problems, and sentences that several rules
+use.
 
-The words are AWS's: from recordings of CreateStateMachine and ValidateStateMachineDefinition, from
-AWS's documents, and from reports of what the service answers. Where no source has them they are
-built in the same manner.
+The texts are AWS's: from recordings of CreateStateMachine and ValidateStateMachineDefinition, from
+AWS's documents, and from published reports of its responses. If no source has a text, it is written
+in the same style.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LANGUAGES: Final[tuple[Language, ...]] = ("JSONPath", "JSONata")
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
     """One problem, in the form of ValidateStateMachineDefinition. `location` is
-    "/States/X/Catch[0]/Next"; "/" is the machine itself; None: the whole text, or no place.
+    "/States/X/Catch[0]/Next"; "/" is the machine itself; None means the whole text, or no place.
     """
 
     severity: Literal["ERROR", "WARNING"]
@@ -33,7 +34,9 @@ class DefinitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """The scope of a rule: the language and the type in force, and the fields of `$states`."""
+    """What a rule needs to know: the language and the type of the machine, and the fields of
+    `$states`.
+    """
 
     found: list[DefinitionProblem] = field(repr=False)
     language: Language
@@ -56,13 +59,13 @@ class RuleScope:
         return replace(self, language=language)
 
 
-#: Looks at one value: (scope, value, its location).
+#: Checks one value: (scope, value, its location).
 FieldCheck: TypeAlias = Callable[[RuleScope, Any, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """`language`: the only query language with this field."""
+    """One field of an object. `language` is the only query language that has this field."""
 
     check: FieldCheck
     language: Language | None = None
@@ -70,9 +73,10 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """An object's fields.
+    """The fields of an object.
 
-    `one_of`: exactly one of each group. `at_most_one`: of each group.
+    `one_of`: exactly one field of each group must be present. `at_most_one`: at most one of each
+    group.
     """
 
     fields: Mapping[str, FieldRule]
@@ -121,7 +125,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def expected(scope: RuleScope, location: str, *kinds: str) -> None:
-    """A value that is of another JSON type: STRING, NUMBER, BOOLEAN, OBJECT, ARRAY, NULL."""
+    """Report a value that has another JSON type: STRING, NUMBER, BOOLEAN, OBJECT, ARRAY, NULL."""
     scope.refuse(location, f"Expected value of type {listed(kinds)}")
 
 
@@ -145,7 +149,7 @@ def refuse_none(scope: RuleScope, group: Iterable[str], location: str) -> None:
 
 
 def json_kind(value: Any) -> str:
-    """AWS's name of the JSON type of a value other than a text."""
+    """Return AWS's name of the JSON type of a value that is no text."""
     match value:
         case None:
             return "NULL"

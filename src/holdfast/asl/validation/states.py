@@ -1,7 +1,7 @@
-"""The eight types of state and the machines around them: fields, values, languages.
+"""The eight types of states, and the machines around them: fields, values, languages.
 
-One table per type. Which field a type has is AWS's, measured; what a field may hold is said by the
-checks of `values.py`, `paths.py`, `choice.py` and `map.py`.
+There is one table for each type. The fields of each type were found by tests against AWS; the
+checks of `values.py`, `paths.py`, `choice.py` and `map.py` say which values a field may have.
 """
 
 from __future__ import annotations
@@ -156,7 +156,9 @@ def _branch(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def _processor(scope: RuleScope, value: Any, location: str) -> None:
-    """The executions of a distributed Map may be EXPRESS, whatever the machine is."""
+    """Check an ItemProcessor. The child executions of a distributed Map may be EXPRESS, whatever
+    the type of the machine is.
+    """
     if not isinstance(value, dict):
         return expected(scope, location, "OBJECT")
     within = scope.inside(scope.machine_language)
@@ -263,7 +265,7 @@ _SHAPES: Final[Mapping[str, ObjectShape]] = {
 
 
 def check_state(scope: RuleScope, state: Any, location: str) -> None:
-    """Check one state. `scope.language` is the language in force around it."""
+    """Check one state. `scope.language` is the language that applies around it."""
     if not isinstance(state, dict):
         return expected(scope, location, "OBJECT")
     shape = _shape_of(scope, state, location)
@@ -301,8 +303,8 @@ def _shape_of(scope: RuleScope, state: Mapping[str, Any], location: str) -> Obje
 
 
 def _of_any_language(fields: Mapping[str, FieldRule]) -> dict[str, FieldRule]:
-    """Return the fields without a language. A state in a language that is not allowed gets no
-    reports about its fields.
+    """Return the fields without a language. If a state has a language that is not allowed, its
+    fields get no reports about their language.
     """
     return {name: replace(field, language=None) for name, field in fields.items()}
 
@@ -320,7 +322,7 @@ def _states(scope: RuleScope, value: Any, location: str) -> None:
     return None
 
 
-# The order of the required ones is AWS's.
+# The order of the required fields is that of AWS's messages.
 _LEVEL_FIELDS: Final[Mapping[str, FieldRule]] = {
     "States": FieldRule(_states),
     "StartAt": _TEXT,
@@ -344,7 +346,7 @@ _MACHINE: Final = ObjectShape(
 
 
 def check_machine(scope: RuleScope, machine: Mapping[str, Any]) -> None:
-    """The whole definition; fields of the machine before its states."""
+    """Check the whole definition: the fields of the machine before its states."""
     head = {name: item for name, item in machine.items() if name != "States"}
     tail = {name: item for name, item in machine.items() if name == "States"}
     _MACHINE.check_names(scope, machine, "")

@@ -11,7 +11,7 @@ from holdfast.asl.validation.report import RuleScope, expected
 
 
 def check_resource(scope: RuleScope, value: Any, location: str) -> None:
-    """A Task's Resource, and whether the type of the machine can have it."""
+    """Check a Task's Resource, and whether a machine of this type may use it."""
     if not isinstance(value, str):
         return expected(scope, location, "STRING")
     found = read_resource(value)
@@ -40,7 +40,7 @@ def _express_resource(scope: RuleScope, found: Resource, location: str) -> None:
 
 
 def check_credentials(scope: RuleScope, value: Any, location: str) -> None:
-    """A Task's Credentials: a role, which may be worked out."""
+    """Check a Task's Credentials: a role, which may be an expression."""
     if scope.is_jsonata and isinstance(value, str):
         return values.jsonata_text(scope, value, location)
     if not isinstance(value, dict):
@@ -51,7 +51,7 @@ def check_credentials(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def check_task(scope: RuleScope, state: Mapping[str, Any], location: str) -> None:
-    """Checks that concern two fields of a Task."""
+    """Check rules for two fields of a Task together."""
     timeout, heartbeat = state.get("TimeoutSeconds"), state.get("HeartbeatSeconds")
     if isinstance(timeout, int) and isinstance(heartbeat, int) and heartbeat >= timeout:
         scope.refuse(

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a definition, with AWS's code, words and place.
+"""Finds everything that is wrong with a definition, with AWS's code, message and place.
 
     diagnose('{"States": {"A": {"Type": "Pass", "End": true}}}')
     -> a Diagnostic: SCHEMA_VALIDATION_FAILED, "These fields are required: [StartAt]", "/"
@@ -32,8 +32,8 @@ __all__ = [
 def diagnose(
     definition: str | Any, machine_type: MachineType = "STANDARD"
 ) -> tuple[DefinitionProblem, ...]:
-    """Return every problem of a definition, given as text or as the value of its JSON; () without
-    problems.
+    """Return every problem of a definition, which is given as text or as the value of its JSON; ()
+    without problems.
     """
     if not isinstance(definition, str):
         return _diagnose(definition, machine_type, is_to_run=False)
@@ -48,9 +48,9 @@ def diagnose(
 
 
 def diagnose_to_run(document: Any) -> tuple[DefinitionProblem, ...]:
-    """The problems that keep a definition from being run.
+    """Return the problems because of which a definition cannot run.
 
-    A definition that was stored once is run, even when a state of it is never reached.
+    A definition can run even if a state in it is never reached.
     """
     return _diagnose(document, "STANDARD", is_to_run=True)
 
@@ -72,9 +72,9 @@ def _diagnose(
 def diagnose_state(
     state: Any, location: str = "/States/StateName"
 ) -> tuple[DefinitionProblem, ...]:
-    """The problems of one state by itself, as TestState takes it; where it goes is not looked at.
+    """Return the problems of one state alone, as TestState takes it. Its next state is not checked.
 
-    A state of its own may be in either language.
+    Such a state may be in either language.
     """
     if not isinstance(state, dict):
         return (_NO_OBJECT,)
@@ -86,7 +86,8 @@ def diagnose_state(
 
 
 def sentence(diagnostics: Iterable[DefinitionProblem]) -> str:
-    """InvalidDefinition's message: "Invalid State Machine Definition: 'CODE: message at /place, …'"
+    """Return the message of InvalidDefinition: "Invalid State Machine Definition: 'CODE: message at
+    /place, …'"
 
     A problem without a place is "at null", as AWS writes it.
     """

@@ -1,4 +1,6 @@
-"""Checks of single values: texts, numbers, timestamps, lists of choices; in both languages."""
+"""Checks of single values: texts, numbers, timestamps, lists of choices; in both query
+languages.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _TIMESTAMP: Final = re.compile(
 
 
 def anything(_scope: RuleScope, _value: Any, _location: str) -> None:
-    """Any JSON, taken as it is."""
+    """Accept any JSON."""
 
 
 def text(scope: RuleScope, value: Any, location: str) -> None:
@@ -34,7 +36,7 @@ def boolean(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def flag_or_jsonata(scope: RuleScope, value: Any, location: str) -> None:
-    """A Choice rule's Condition: true, false, or an expression."""
+    """Check a Choice rule's Condition: true, false, or an expression."""
     if isinstance(value, str):
         jsonata_text(scope, value, location)
     else:
@@ -42,7 +44,7 @@ def flag_or_jsonata(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def jsonata_text(scope: RuleScope, value: str, location: str) -> None:
-    """A text that has to be an expression."""
+    """Check a text that must be an expression."""
     if value.startswith("{%") and value.endswith("%}"):
         check_text(scope, value, location)
     else:
@@ -50,7 +52,7 @@ def jsonata_text(scope: RuleScope, value: str, location: str) -> None:
 
 
 def text_or_jsonata(scope: RuleScope, value: Any, location: str) -> None:
-    """A text, which in a JSONata state may be an expression."""
+    """Check a text, which in a JSONata state may be an expression."""
     if not isinstance(value, str):
         expected(scope, location, "STRING")
     elif scope.is_jsonata:
@@ -58,7 +60,7 @@ def text_or_jsonata(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def template(scope: RuleScope, value: Any, location: str) -> None:
-    """A field that only JSONata states have: any JSON with expressions in it."""
+    """Check a field that only JSONata states have: any JSON with expressions in it."""
     check_template(scope, value, location)
 
 
@@ -75,7 +77,9 @@ def one_of(*choices: str) -> FieldCheck:
 def integer(
     least: int, most: int | None = STATE_SECONDS_MAX, *, jsonata: bool = False
 ) -> FieldCheck:
-    """`jsonata`: a JSONata state may have an expression instead."""
+    """Return a check for a whole number. With `jsonata` a JSONata state may have an expression
+    instead.
+    """
 
     def check(scope: RuleScope, value: Any, location: str) -> None:
         if isinstance(value, str) and jsonata and scope.is_jsonata:
@@ -119,7 +123,7 @@ def timestamp(scope: RuleScope, value: Any, location: str) -> None:
 
 
 def is_timestamp(value: str) -> bool:
-    """RFC 3339 with an upper-case T, and a Z or an offset; the day has to exist."""
+    """Return True for RFC 3339 with an upper-case T and a Z or an offset. The day must exist."""
     found = _TIMESTAMP.match(value)
     if found is None:
         return False
@@ -145,7 +149,9 @@ def list_of(check_item: FieldCheck, *, may_be_empty: bool = False) -> FieldCheck
 
 
 def names_of_errors(scope: RuleScope, value: Any, location: str) -> None:
-    """Check ErrorEquals. That States.ALL is alone and last is a rule of the whole list."""
+    """Check ErrorEquals. The check of the whole list says that States.ALL must be alone and
+    last.
+    """
     list_of(text)(scope, value, location)
 
 

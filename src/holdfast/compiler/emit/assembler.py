@@ -1,4 +1,6 @@
-"""States and the edges between them: labels first, names when everything has its place."""
+"""States and the edges between them. An edge leads to a label until the name of its state is
+known.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Label:
-    """A point of the flow. It refers to the next state that is added, or to another label.
+    """A point of the flow: the next state that is added, or another label.
 
-    `is_used` once a state leads here: no state leads behind an endless loop without a `break`.
+    `is_used`: a state leads here. No state leads to the end of an endless loop without a `break`.
     """
 
     def __init__(self) -> None:
@@ -41,9 +43,10 @@ class Label:
 
 @dataclass(slots=True)
 class StateNames:
-    """State names are unique in the whole machine, branches included; each has its origin.
+    """The names of states, which are unique in the whole machine, branches included. Each has its
+    origin in the source.
 
-    `mark` distinguishes the copies of a `finally` body.
+    `mark` is added to the names in the copies of a `finally` body, so that they differ.
     """
 
     origins: dict[str, SourcePlace] = field(default_factory=dict)
@@ -94,7 +97,7 @@ class Assembler:
         self._pending.append(label)
 
     def jump(self, label: Label) -> None:
-        """Redirects every edge that leads here to `label`."""
+        """Make every edge that leads here lead to `label` instead."""
         label.is_used = label.is_used or self.is_reachable
         for pending in self._pending:
             pending.target = label
@@ -108,7 +111,7 @@ class Assembler:
         return given
 
     def end(self, origin: SourcePlace, name: str, state: dict[str, Any]) -> str:
-        """Add a state that names its own successor, and return the state's name."""
+        """Add a state that does not continue with the next one, and return its name."""
         given = self.names.give(name, origin)
         for pending in self._pending:
             pending.target = given
@@ -119,15 +122,15 @@ class Assembler:
         return given
 
     def machine(self) -> dict[str, Any]:
-        """`StartAt` and `States`, with every label replaced by its state's name."""
+        """Return `StartAt` and `States`, with every label replaced by the name of its state."""
         assert not self.is_reachable, "the flow ends without a state"
         states = {name: _finished(state) for name, state in self._states.items()}
         return {"StartAt": self._start.state, "States": states}
 
 
 def _ways_out(state: dict[str, Any]) -> Iterator[Label]:
-    """Yield the labels of one state. The machines nested in a state have labels of their own, and
-    are finished first.
+    """Yield the labels in one state. Machines inside of it have labels of their own, which were
+    already replaced.
     """
     for row in (state, *state.get("Choices", ()), *state.get("Catch", ())):
         if "Next" in row:
@@ -150,7 +153,9 @@ def resolved(value: Any) -> Any:
 
 
 def _finished(state: dict[str, Any]) -> dict[str, Any]:
-    """The fields in their order, and every label replaced by its state's name."""
+    """Return the state with its fields in the usual order, and every label replaced by the name of
+    its state.
+    """
     found = {name: state[name] for name in sorted(state, key=_ORDER.__getitem__)}
     for name in ("Next", "Default"):
         if name in state:

@@ -1,4 +1,6 @@
-"""IR to states: every construct becomes a few states. No rule of Python is decided here."""
+"""From the IR to states: each statement becomes a few states. This code does not depend on the
+rules of Python.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ from holdfast.compiler.ir import (
 
 
 def emit_block(machine: MachineParts, block: StatementBlock) -> dict[str, Any]:
-    """`StartAt` and `States` of a whole body."""
+    """Return `StartAt` and `States` for a whole body."""
     emitter = Emitter(machine)
     emitter.block(block)
     return emitter.assembler.machine()
@@ -78,8 +80,8 @@ class _InlinedExit:
 
 
 class Emitter:
-    """The emitter of one workflow or one branch. `regions` are the regions that may catch an error
-    here.
+    """Emits the states of one workflow or one branch. `regions` are the `try` and undo blocks
+    around the present point, which may catch an error there.
     """
 
     def __init__(self, machine: MachineParts) -> None:
@@ -88,8 +90,8 @@ class Emitter:
         self._steps = StepEmitter(machine, self.assembler, emit_block)
         self.regions: tuple[Region, ...] = ()
         self._catchers: list[dict[str, Any]] | None = None
-        #: The constructs that a jump from here leaves, innermost last: loops, `finally` parts,
-        #: bodies of helpers.
+        #: The loops, `finally` parts and bodies of helpers around this point, innermost last. A
+        #: jump leaves them.
         self.exits: list[_LoopExits | FinalRegion | _InlinedExit] = []
 
     @property
@@ -160,10 +162,10 @@ class Emitter:
             self.assembler.add(origin, name, {"Type": "Pass", "Assign": assign})
 
     def _catching(self, origin: SourcePlace, name: str, assign: dict[str, Any]) -> dict[str, Any]:
-        """An assignment whose failure can be caught.
+        """Emit an assignment whose failure can be caught.
 
-        A Pass has no Catch. A Parallel has, and its Assign is evaluated under it; its one branch
-        does nothing.
+        A Pass has no Catch. So this is a Parallel with one branch that does nothing: the Catch of a
+        Parallel covers its Assign.
         """
         nothing = self.machine.names.give(f"compute: {name}", origin)
         branch = {"StartAt": nothing, "States": {nothing: {"Type": "Succeed"}}}
@@ -179,7 +181,7 @@ class Emitter:
         arms: list[tuple[Label, StatementBlock]] = []
         choices = []
         orelse: StatementBlock = (statement,)
-        # An `elif` is a single `if` in the `else` block: one Choice state takes all of them.
+        # An `elif` is a single `if` in the `else` block. One Choice state handles the whole chain.
         while len(orelse) == 1 and isinstance(arm := orelse[0], If):
             label = Label()
             choices.append({"Condition": expression(arm.test.query), "Next": label})
@@ -232,7 +234,7 @@ class Emitter:
     def _return(self, statement: Return) -> None:
         for part in reversed(self.exits):
             if isinstance(part, FinalRegion):
-                # The value waits in a variable; see `statements.lower_return`.
+                # A variable holds the value until then; see `statements.lower_return`.
                 self.assembler.jump(part.labels[Way.RETURN])
                 return
         state = {"Type": "Succeed", "Output": output_of(statement.value.query)}
@@ -289,7 +291,7 @@ class Emitter:
         self.assembler.end(origin, origin.text, state)
 
     def dispatch(self, origin: SourcePlace, name: str, error: str) -> None:
-        """Sends a caught error to the handler that catches it here, or fails with it."""
+        """Send a caught error to the handler around this point that catches it, or fail with it."""
         held = Variable(error)
         ways = routes(self.regions, expression(held))
         choices = [

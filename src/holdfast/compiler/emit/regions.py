@@ -1,4 +1,6 @@
-"""The handlers and compensations around a point, which catch errors there, innermost last."""
+"""The `try`, `finally` and `compensating` blocks around a point (regions), innermost last. They
+catch errors there.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ class TryRegion:
 
 @dataclass(slots=True)
 class UndoRegion:
-    """A `compensating` block around a point. `is_used`: a state inside can fail. `tasks`: the undo
-    tasks registered so far.
+    """A `compensating` block around a point. `is_used`: a state inside of it can fail. `tasks`: the
+    undo tasks registered so far.
     """
 
     compensate: Compensate
@@ -35,20 +37,24 @@ class UndoRegion:
 
     @property
     def start(self) -> str:
-        """Return the number of steps that were undoable at the moment of the error."""
+        """Return the expression for the number of registered undo steps when the error happened."""
         return expression(FunctionCall("count", (Variable(self.compensate.steps),)))
 
 
 @dataclass(slots=True)
 class FinalRegion:
-    """The starting points of the `finally` body, one for each way out of the part."""
+    """A part with a `finally`. `labels` are the beginnings of the copies of its body, one for each
+    way out.
+    """
 
     failure: str
     labels: dict[Way, Label]
 
 
 class ErrorRoute(NamedTuple):
-    """The route of errors with these names: the next state, and the assignments on the way."""
+    """The route of errors with these names: the next state, and the assignments on the way to
+    it.
+    """
 
     names: tuple[str, ...]
     assign: dict[str, Any]
@@ -60,9 +66,11 @@ class ErrorRoute(NamedTuple):
 
 
 def routes(regions: Sequence[Region], error: Any) -> tuple[ErrorRoute, ...]:
-    """The ways that an error may take, in order; `error` is the template of its value.
+    """Return the routes of an error, in the order in which a Catch tests them. `error` is the
+    template of its value.
 
-    A name that an inner handler has caught does not come again; a route for everything is the last.
+    A name that an inner handler catches has no second route; a route for all errors is the last
+    one.
     """
     found: list[ErrorRoute] = []
     seen: set[str] = set()
@@ -99,15 +107,15 @@ def final_route(region: FinalRegion, error: Any) -> ErrorRoute:
 
 
 def undo_when_stopped(region: UndoRegion, inside: list[str], undone: Label) -> dict[str, Any]:
-    """Return the extension that makes a stop run the undo. It has the parts of a Catch, for an
-    error that no state raises.
+    """Return the extension of ASL that makes a stop run the undo. It has the form of a Catch, for
+    an error that no state raises.
     """
     assign = {region.compensate.failure: ERROR_OUTPUT, region.compensate.left: region.start}
     return {"States": inside, "Begin": region.label, "End": undone, "Assign": assign}
 
 
 def final_when_stopped(region: FinalRegion, inside: list[str], end: Label | str) -> dict[str, Any]:
-    """Return the cancellation rule of a `finally` body, so that a stop runs the body too."""
+    """Return the extension of ASL that makes a stop run the `finally` body."""
     begin = region.labels[Way.ERROR]
     begin.is_used = True
     assign = {region.failure: ERROR_OUTPUT}
@@ -121,7 +129,9 @@ def assigned(handler: ErrorHandler, error: Any) -> dict[str, Any]:
 def static_route(
     regions: Sequence[Region], cls: type[BaseException], error: Any
 ) -> ErrorRoute | None:
-    """The target of `raise cls`; None when no handler around it catches the error."""
+    """Return the state to which `raise cls` leads; None when no handler around it catches the
+    error.
+    """
     for region in reversed(regions):
         match region:
             case UndoRegion():
@@ -136,10 +146,10 @@ def static_route(
 
 
 def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
-    """The `Catch` of a state at this point."""
+    """Return the `Catch` of a state at this point."""
     found = []
     for route in routes(regions, ERROR_OUTPUT):
-        # ASL allows no other name beside States.ALL.
+        # ASL allows no other name next to States.ALL.
         names = [error_names.ALL] if route.is_total else list(route.names)
         catcher: dict[str, Any] = {"ErrorEquals": names}
         if route.assign:
@@ -150,7 +160,7 @@ def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
 
 
 def undo_region(regions: Iterable[Region], steps: str) -> UndoRegion:
-    """The region whose list of steps is the variable `steps`."""
+    """Return the region whose list of undo steps is the variable `steps`."""
     for region in regions:
         if isinstance(region, UndoRegion) and region.compensate.steps == steps:
             return region

@@ -1,4 +1,6 @@
-"""Parts with a rule of their own -> states: `finally`, `compensating`, `timeout`, `shielded`."""
+"""The states of blocks with rules of their own: `finally`, `compensating`, `timeout`,
+`shielded`.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,7 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     task = statement.task
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
-    # Mark the undo as used also when no state can fail: a stop may come.
+    # Mark the undo as used even if no state in the block can fail: a stop needs it.
     region.is_used = region.label.is_used = True
     longer = registered(Variable(statement.steps), task.name, statement.arguments.query)
     value = TypedQuery(longer, statement.arguments.type, statement.arguments.fails)

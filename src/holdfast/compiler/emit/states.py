@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
+from holdfast.api.runs_on import Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
+from holdfast.asl.resources import POOL
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.expressions.query import (
@@ -30,6 +32,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
+from holdfast.limits import POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
 from holdfast.service_models import action_of
 
 STATES: Final = Variable("states")
@@ -38,23 +41,24 @@ _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 @dataclass(slots=True)
 class MachineParts:
-    """The parts that all branches of one machine share, and the facts for its map."""
+    """What all branches of one machine have in common, and the data for its map."""
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
     #: The tasks by name, and the module that defines each.
     tasks: dict[str, str] = field(default_factory=dict)
-    #: The tasks that had another name before: old name to new name.
+    #: The tasks that were renamed: old name to new name.
     renamed: dict[str, str] = field(default_factory=dict)
     #: The workflows that are called, and where they are defined.
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    #: How parts are taken back when the execution is stopped in them, innermost first.
+    #: For each part with an undo: how it is undone when the execution is stopped in it, innermost
+    #: first.
     undos: list[dict[str, Any]] = field(default_factory=list)
-    #: Sets of states that no cancelling interrupts.
+    #: Sets of states that a cancellation does not interrupt.
     shielded: list[list[str]] = field(default_factory=list)
-    #: Blocks that are bounded in time, innermost first.
+    #: Blocks with a time limit, innermost first.
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
     def note_task(self, task: Task[..., Any]) -> None:
@@ -81,22 +85,49 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
         state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = [_retrier(machine, task.retry)]
+    return _elsewhere(task, state) if isinstance(task.runs_on, Worker) else state
+
+
+#: A worker of a pool that misses its heartbeats is lost, and its attempt is made again, as the
+#: attempt of a lost worker of the engine is: also for a task without a retry rule.
+_RETRY_OF_LOST: Final[Mapping[str, Any]] = {
+    "ErrorEquals": [error_names.HEARTBEAT_TIMEOUT],
+    "IntervalSeconds": 1,
+    "MaxAttempts": TAKEOVERS_MAX,
+    "BackoffRate": 1,
+}
+
+
+def _elsewhere(task: Task[..., Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a task that another process runs. Without a heartbeat of its own, the
+    process sends the task's heartbeats.
+    """
+    given = {"task": task.name, "arguments": state["Arguments"]}
+    if task.heartbeat is not None:
+        given["beats"] = True
+    elif task.timeout is None or task.timeout.total_seconds() > POOL_HEARTBEAT_SECONDS:
+        state["HeartbeatSeconds"] = POOL_HEARTBEAT_SECONDS
+    state["Arguments"] = given
+    state["Retry"] = [dict(_RETRY_OF_LOST), *state.get("Retry", ())]
     return state
 
 
 def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
     match task:
         case AwsCall():
-            # The action exists: the call's arguments were lowered against its model.
+            # The action exists, because the arguments of the call were checked against the
+            # service's model.
             return f"arn:aws:states:::{action_of(task.service, task.action).target}"
         case ServiceCall():
             return f"arn:aws:states:::{HTTP_TARGET}"
         case _:
             machine.note_task(task)
+            if isinstance(task.runs_on, Worker):
+                return f"{POOL}{task.runs_on.pool}"
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 
-#: An argument that cannot be evaluated is not a failed attempt: Python raises at once.
+#: If the expression of an argument fails, Python raises at once. So this failure is not retried.
 NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
     "ErrorEquals": [error_names.QUERY_EVALUATION_ERROR],
     "MaxAttempts": 0,
@@ -166,8 +197,8 @@ def note_state(attributes: Noted) -> tuple[str, dict[str, Any]]:
 
 
 def output_of(value: QueryTree) -> Any:
-    """Return an Output for the value. A null is written as an expression, because ASL would read it
-    as an absent Output.
+    """Return an Output for the value. None is written as an expression, because ASL would read a
+    null as an absent Output.
     """
     return expression(NULL) if value == NULL else template(value)
 
@@ -191,6 +222,6 @@ def compensation_failed(task_name: str) -> Any:
 
 
 def short_name(text: str) -> str:
-    """`parcels = each(order.lines, lambda …)` -> `parcels = each(…)`."""
+    """Shorten `parcels = each(order.lines, lambda …)` to `parcels = each(…)`."""
     found = _BRANCHED.match(text)
     return f"{found.group(1)}(…)" if found else text

@@ -1,4 +1,4 @@
-"""Steps to states: the states of a durable call, and the place of its result."""
+"""The states of durable calls, and where their results go."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _RESULT: Final = FieldOf(STATES, "result")
 
 @dataclass(frozen=True, slots=True)
 class StepEmitter:
-    """Adds steps to `assembler`; `emit_block` gives the machine of a branch."""
+    """Adds the states of steps to `assembler`. `emit_block` returns the machine of a branch."""
 
     machine: MachineParts
     assembler: Assembler
@@ -165,8 +165,8 @@ def _above_zero(count: TypedQuery | None) -> JsonValue:
 
 
 def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
-    """Return the fields of a quorum; none when all branches must succeed, because plain ASL says
-    that.
+    """Return the fields that say how many branches must succeed. None are needed when all must,
+    because that is the rule of plain ASL.
     """
     tolerated = _above_zero(action.tolerated)
     if tolerated is None:
@@ -180,7 +180,7 @@ def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
 
 
 def _result_of(action: Action) -> QueryTree:
-    """The result of the step, read in the state that it becomes."""
+    """Return the query for the result of the step, inside the state of the step."""
     match action:
         case Sleep() | SleepUntil() | Publish() | Note():
             return NULL

@@ -1,3 +1,3 @@
-"""Python expressions -> JSONata, by the types of their parts."""
+"""From Python expressions to JSONata, by the types of their parts."""
 
 from __future__ import annotations

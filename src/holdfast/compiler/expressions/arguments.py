@@ -1,4 +1,4 @@
-"""The arguments of a call of the author's own function, whose body stands where it is called."""
+"""The arguments of a call of the author's own function, whose body replaces the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Called(Protocol):
-    """The function of the call. `sees`: the scope in which it is defined."""
+    """The function that is called. `sees` is the scope in which it is defined."""
 
     @property
     def node(self) -> ast.FunctionDef: ...
@@ -30,7 +30,7 @@ class Called(Protocol):
 
 
 class Given(NamedTuple):
-    """The value of a parameter; `node` None: its default."""
+    """The value of one parameter. `node` is None when the value is its default."""
 
     parameter: ast.arg
     node: ast.expr | None
@@ -42,7 +42,7 @@ def parameters_of(node: ast.Lambda | ast.FunctionDef) -> list[ast.arg]:
 
 
 def given_arguments(expressions: Expressions, call: ast.Call, called: Called) -> list[Given] | None:
-    """The arguments in the order of the call, then the defaults; None when refused."""
+    """Return the arguments in the order of the call, then the defaults; None when refused."""
     unit, node = expressions.unit, called.node
     if node.args.vararg or node.args.kwarg:
         message = f"`{node.name}` takes `*` or `**`, and its body stands where it is called"
@@ -65,7 +65,7 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
 
 
 def _pairs(call: ast.Call, node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr]] | None:
-    """Each argument with its parameter; None when the call does not fit."""
+    """Return each argument with its parameter; None when the call does not fit the function."""
     by_place = [*node.args.posonlyargs, *node.args.args]
     by_name = {arg.arg: arg for arg in (*node.args.args, *node.args.kwonlyargs)}
     if len(call.args) > len(by_place) or any(isinstance(one, ast.Starred) for one in call.args):
@@ -93,7 +93,9 @@ def _defaults(node: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 def _default(expressions: Expressions, call: ast.Call, called: Called, name: str) -> TypedQuery:
-    """Return the value of a default as a constant: Python computes it once, at the `def`."""
+    """Return the value of a default as a constant, because Python computes it once, at the
+    `def`.
+    """
     unit = called.unit
     if not called.is_local:
         default: Any = inspect.signature(unit.function).parameters[name].default
@@ -108,7 +110,9 @@ def _default(expressions: Expressions, call: ast.Call, called: Called, name: str
 
 
 def is_name(query: QueryTree) -> bool:
-    """Return True when reading the query in many places costs nothing and cannot fail."""
+    """Return True for a query that may be repeated in many places: it costs nothing and cannot
+    fail.
+    """
     match query:
         case Variable() | Constant():
             return True

@@ -1,4 +1,6 @@
-"""Calls inside expressions: models, methods, and the functions of the table; no others."""
+"""Calls inside expressions: constructors of models, methods, and the functions in a table. Other
+calls are refused.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,17 @@ from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple
+from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper, find_tools
-from holdfast.compiler.types.annotations import is_model, is_named_tuple
+from holdfast.compiler.types.annotations import (
+    from_annotation,
+    is_model,
+    is_named_tuple,
+    is_typed_dict,
+)
 from holdfast.compiler.types.failures import is_own_name
+from holdfast.compiler.types.types import TypedDictOf
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -41,7 +50,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
-        # A method of a class from outside: report the class, which a workflow cannot use here.
+        # This is a method of a class of the module: report the class, which workflows cannot use
+        # here.
         return expressions.lower(function.value)
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:
@@ -52,6 +62,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct(expressions, node, found)
     if is_named_tuple(found):
         return construct_named_tuple(expressions, node, found)
+    if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
+        return construct_typed_dict(expressions, node, type_)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 

@@ -1,4 +1,6 @@
-"""Parts that are evaluated only sometimes: `and`, `or`, `x if c else y` and comparisons."""
+"""Expressions whose parts are not always evaluated: `and`, `or`, `x if c else y` and
+comparisons.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _PLACE = "a condition"
 
 
 def lower_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
-    """`and` and `or` give one of their operands; JSONata's give a boolean."""
+    """Lower `and` and `or`: in Python their value is one of the operands, in JSONata it is a
+    boolean.
+    """
     return _operands(expressions, node.values, is_and=isinstance(node.op, ast.And))
 
 
@@ -53,13 +57,15 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
             return Conditional(is_true, other.query, held)
         return Conditional(is_true, held, other.query)
 
-    # `a or b` gives `a` only when it is true, and None never is.
+    # `a or b` gives `a` only when `a` is true, and None is never true.
     kept = value.type if is_and else without_none(value.type)
     return TypedQuery(hold(value.query, choose), join(kept, other.type), fails)
 
 
 def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
-    """Lower `a and b` to the `and` of their truths, where only its truth matters."""
+    """Lower `a and b` to JSONata's `and`. This is for a place in which only the truth of it is
+    used.
+    """
     is_and = isinstance(node.op, ast.And)
     place = expressions
     found = [place.truth(node.values[0])]
@@ -76,7 +82,9 @@ def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> Typed
 
 
 def connect(left: TypedQuery, right: TypedQuery, *, is_and: bool) -> QueryTree:
-    """JSONata may evaluate both sides of `and`; only a conditional protects one that may fail."""
+    """Return the query for `and` or `or`. JSONata may evaluate both sides, so a right side that may
+    fail needs a conditional instead.
+    """
     if not right.fails:
         return Binary("and" if is_and else "or", left.query, right.query)
     if is_and:
@@ -107,7 +115,8 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
             message = "the middle of this chain of comparisons may fail"
             help_ = "give it a name on a line of its own, or join two comparisons with `and`"
             return unit.refused(node, "HF002", message, help_)
-        # Write the middle operand of `a < b < c` twice: it cannot fail and has no effect.
+        # Write the middle operand of `a < b < c` twice. That is safe: it cannot fail and has no
+        # effect.
         left = right
         right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))
@@ -127,7 +136,9 @@ def _all_of(tests: list[TypedQuery]) -> TypedQuery:
 def _comparand(
     expressions: Expressions, left: TypedQuery, operator: ast.cmpop, node: ast.expr
 ) -> TypedQuery:
-    """`x in {"a", "b"}` asks the same as `x in ["a", "b"]`."""
+    """Return the right side of a comparison. For `in` a set is lowered as a list: the answer is the
+    same.
+    """
     if not isinstance(operator, ast.In | ast.NotIn):
         return expressions.lower(node)
     found = members(expressions, node)

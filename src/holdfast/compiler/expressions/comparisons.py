@@ -1,4 +1,4 @@
-"""Comparisons: which pairs of types JSONata compares as Python does."""
+"""Comparisons: the pairs of types that JSONata compares as Python does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
-from holdfast.compiler.expressions.operators import SYMBOLS
+from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
@@ -17,6 +17,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
+from holdfast.compiler.expressions.unknowns import beside
 from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
@@ -62,6 +63,8 @@ def compare(
         return REFUSED_EXPRESSION
     if left.type != right.type:
         left, right = in_seconds(left), in_seconds(right)
+    if not isinstance(operator, ast.In | ast.NotIn | ast.Is | ast.IsNot):
+        left, right = _as_numbers(operator, left, right)
     fails = fails_of(left, right)
     if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
         found = compared_sets(_SYMBOLS.get(type(operator), ""), left, right)
@@ -90,8 +93,20 @@ def compare(
             return _order(unit, node, SYMBOLS[type(operator)], left, right)
 
 
+def _as_numbers(
+    operator: ast.cmpop, left: TypedQuery, right: TypedQuery
+) -> tuple[TypedQuery, TypedQuery]:
+    """Python compares a bool with a number, and orders bools, as the numbers that they are."""
+    left, right = beside(operator, left, right.type), beside(operator, right, left.type)
+    numbers = as_number(left), as_number(right)
+    is_equality = isinstance(operator, ast.Eq | ast.NotEq)
+    if is_equality and left.type == right.type:
+        return left, right
+    return numbers if all(is_numeric(one.type) for one in numbers) else (left, right)
+
+
 def _is_member_of(left: Type, right: Type) -> bool:
-    """Members of an enum are the same object when they are equal."""
+    """Return True when both are members of one enum. Equal members are the same object."""
     return isinstance(right, EnumOf) and all(one in (right, NONE) for one in members_of(left))
 
 
@@ -145,9 +160,9 @@ def _member_help(enum: Type) -> str:
 def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()) -> bool:
     """Return True when `==` on the JSON of two values gives the same answer as `==` on the values.
 
-    It does not for True and 1, for two models or enums with the same JSON, and for a tuple and a
-    list. A value of unknown type can be distinguished from all others only by text and None.
-    `inside`: the enclosing models whose fields are being compared.
+    The answers differ for True and 1, for two models or enums with the same JSON, and for a tuple
+    and a list. A value of unknown type can be compared safely only with text and None. `inside` are
+    the models around the fields that are being compared.
     """
     return all(
         _are_comparable(some, other, inside)
@@ -156,8 +171,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
     )
 
 
-#: Types whose equal values have equal texts. Decimals ("1.0", "1.00") and times in two zones do
-#: not.
+#: Types whose equal values have equal texts. Equal Decimals may have different texts ("1.0",
+#: "1.00"), and so have equal times in two zones.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
@@ -199,8 +214,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
 
 
 def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
-    """Return True when two values of the model are equal exactly when all fields of their
-    JSON are.
+    """Return True when two values of the model are equal exactly if all fields of their JSON
+    are.
     """
     return has_plain_equality(model) and all(
         are_comparable(field.type, field.type, inside) for field in fields_of(model).values()
@@ -208,7 +223,7 @@ def _by_fields(model: Any, inside: frozenset[Any]) -> bool:
 
 
 def _mixed_in(type_: Type) -> Type:
-    """A `StrEnum` compares as the text that it is."""
+    """Return the type that a `StrEnum` is compared as: text."""
     match type_:
         case TextOf():
             return STR
@@ -242,7 +257,9 @@ def _order(
 
 
 def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
-    """Tests a value that may be None first, where the other type is known."""
+    """Return code for the author that tests a value for None before the comparison, if the other
+    type is known.
+    """
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         for operand, type_ in ((node.left, left), (node.comparators[0], right)):
             if may_be_none(type_):

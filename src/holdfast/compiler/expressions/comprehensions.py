@@ -1,7 +1,7 @@
-"""`[f(x) for x in xs if test]`, by the types of what goes in and what comes out.
+"""`[f(x) for x in xs if test]`, by the types of the items and of the results.
 
-JSONata gives a single result without its list and flattens lists in lists. Where neither an item
-nor a result can be a list, `[$map($filter(…))]` is exact and fast; elsewhere the list is built by
+JSONata returns a single result without its list, and it flattens lists in lists. If neither an item
+nor a result can be a list, `[$map($filter(…))]` is exact and fast. Otherwise the list is built with
 `$reduce` and `$append`.
 """
 
@@ -64,7 +64,7 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
 
 
 def lower_rows(expressions: Expressions, node: ast.expr) -> TypedQuery:
-    """`d.items()` or `enumerate(xs)` where a list of the pairs is wanted."""
+    """Lower `d.items()` or `enumerate(xs)` to a list of the pairs."""
     entry = ast.comprehension(ast.Name("entry", ast.Store()), node, [], is_async=0)
     name = ast.copy_location(ast.Name("entry", ast.Load()), node)
     return _through(expressions, node, [entry], lambda inner: inner.lower(name))
@@ -76,7 +76,7 @@ def _through(
     generators: list[ast.comprehension],
     lower: Callable[[Expressions], TypedQuery],
 ) -> TypedQuery:
-    """Return the list of the results of `lower` for each step of the loops, the first loop
+    """Return the list of the results of `lower` for each step of the loops. The first loop is the
     outermost.
     """
     first, *others = generators
@@ -100,7 +100,9 @@ _Loop = tuple["Expressions", Walk, tuple[Variable, ...], TypedQuery | None]
 
 
 def _enter(expressions: Expressions, key: ast.AST, generator: ast.comprehension) -> _Loop | None:
-    """The point inside one loop of a comprehension, and the conjunction of its tests."""
+    """Return the point inside one loop of a comprehension, and the conjunction of the loop's
+    tests.
+    """
     unit = expressions.unit
     if generator.is_async:
         help_ = "each(items, task) runs a step for each item"
@@ -153,7 +155,7 @@ def _listed(
 def _reduced(
     items: QueryTree, parameters: tuple[Variable, ...], test: TypedQuery | None, some: QueryTree
 ) -> QueryTree:
-    """The lists `some` of all items, one after the other."""
+    """Return one list: the lists `some` of all items, one after the other."""
     done = Variable("_done")
     longer: QueryTree = FunctionCall("append", (done, some))
     if test is not None:

@@ -1,4 +1,6 @@
-"""`Outcome(status="shipped")`: a model built without pydantic must be what pydantic would build."""
+"""Constructors of models, such as `Outcome(status="shipped")`. The JSON must be what pydantic would
+write.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def construct(lowering: Lowering, node: ast.Call, model: Any) -> TypedQuery:
 
 
 def _keywords(node: ast.Call, model: Any) -> list[ast.keyword]:
-    """The arguments by name; a dataclass takes its fields by their order too."""
+    """Return the arguments by name. A dataclass also takes arguments by position."""
     if not node.args:
         return node.keywords
     names = [name for name, field in fields_of(model).items() if field.is_positional]
@@ -107,7 +109,7 @@ def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: s
 
 
 def _given(value: TypedQuery) -> TypedQuery:
-    """Return the value in the form that a model keeps: a known duration gets pydantic's form."""
+    """Return the value in the form that a model stores: a duration gets pydantic's text form."""
     return written(value)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.models import fits
+from holdfast.compiler.types.models import fits, is_bool_for_number
 from holdfast.compiler.types.types import (
+    BOOL,
     DURATION,
     REFUSED,
     UNKNOWN,
@@ -24,23 +25,23 @@ from holdfast.compiler.types.types import (
 
 
 def annotated_type(unit: Unit, node: ast.expr) -> Type:
-    """The type that an annotation inside a workflow names; unknown when it names none."""
+    """Return the type of an annotation inside a workflow; UNKNOWN when it names no type."""
     try:
         found = _annotation(unit, node)
     except (SyntaxError, TypeError, ValueError):
-        return UNKNOWN  # a text that is not an expression, `5 | order`
+        return UNKNOWN  # The annotation is a text that is no valid expression
     return UNKNOWN if found is NOTHING else from_annotation(found)
 
 
 def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
-    """The type that a function inside a workflow declares for its result."""
+    """Return the declared type of the result of a function inside a workflow."""
     return None if function.returns is None else annotated_type(unit, function.returns)
 
 
 def _annotation(unit: Unit, node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=(None | types.EllipsisType()) as constant):
-            return constant  # `tuple[int, ...]`
+            return constant  # The `...` in `tuple[int, ...]`
         case ast.Constant(value=str(text)):
             return _annotation(unit, ast.parse(text, mode="eval").body)
         case ast.Name() | ast.Attribute():
@@ -77,25 +78,30 @@ def _literal(node: ast.expr) -> Any:
 
 
 def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
-    """The type of a value of type `found` for a name that is annotated with `declared`."""
+    """Return the type of a value of type `found`, for a name that is annotated with `declared`."""
     if declared in (None, UNKNOWN) or is_refused(found):
-        return found  # An annotation with `Any` removes no known type
+        return found  # An annotation with `Any` must not hide a type that is known
     if DURATION in members_of(found):
-        # In this position a duration is a number; the annotation means the same.
+        # A duration that a workflow computes is a number; an annotation in a workflow means that
+        # form.
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )
     if found == UNKNOWN or fits(found, declared):
         return declared
     message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
-    unit.refuse(value, "HF040", message, f"annotate it as {describe(found)}")
+    help_ = f"annotate it as {describe(found)}"
+    if is_bool_for_number(found, declared):
+        help_ = "make it an int where it is put in: `int(flag)`"
+        help_ = f"int({unit.text(value)})" if found == BOOL else help_
+    unit.refuse(value, "HF040", message, help_)
     return REFUSED
 
 
 def parameter_type(
     own: Unit, caller: Unit, parameter: ast.arg, node: ast.expr, value: TypedQuery
 ) -> Type:
-    """The type that a parameter has for a call. `own` is the unit of the function."""
+    """Return the type of a parameter in a call. `own` is the unit of the function."""
     note = parameter.annotation
     declared = None if note is None else annotated_type(own, note)
     return declared_type(caller, node, value.type, declared)

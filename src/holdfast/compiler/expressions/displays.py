@@ -1,4 +1,4 @@
-"""`[a, b]`, `(a, b)` and `{"key": value}`."""
+"""Lists, tuples and dicts that are written out: `[a, b]`, `(a, b)` and `{"key": value}`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lower_tuple(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
 
 
 def _spread(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
-    """`[first, *others]`: the lists one after the other."""
+    """Lower `[first, *others]`: the lists one after the other."""
     parts = [
         lowering.iterable(node.value)
         if isinstance(node, ast.Starred)
@@ -95,7 +95,9 @@ def lower_dict(lowering: Lowering, node: ast.Dict) -> TypedQuery:
 
 
 def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTree:
-    """Return one object. Computed or spread keys may repeat; then the last one counts."""
+    """Return one object. Keys that are computed or come from `**other` may repeat; the last one
+    counts.
+    """
     pairs = list(zip(keys, values, strict=True))
     if all(key is not None and isinstance(key.query, Constant) for key, _ in pairs):
         rows = {

@@ -47,7 +47,7 @@ def is_duration(type_: Type) -> bool:
 
 
 def in_seconds(value: TypedQuery) -> TypedQuery:
-    """A duration as a number of whole seconds; anything else as it is."""
+    """Return a duration as a number of whole seconds, and any other value unchanged."""
     if value.type == DURATION or not is_duration(value.type):
         return value
     is_text = value.type == WRITTEN_DURATION
@@ -96,7 +96,7 @@ def _before_last(text: QueryTree) -> QueryTree:
 
 
 def written(value: TypedQuery) -> TypedQuery:
-    """The value with its duration as pydantic writes it; anything else as it is."""
+    """Return a duration as the text that pydantic writes, and any other value unchanged."""
     if DURATION not in members_of(value.type):
         return value
     type_ = join_all(
@@ -145,7 +145,7 @@ def _amounts(size: QueryTree, units: str) -> QueryTree:
 
 
 def _rest(size: QueryTree, unit: str) -> QueryTree:
-    """The remainder after the next larger unit."""
+    """Return the number of this unit that remains after the next larger unit."""
     larger = {"D": "Y", "H": "D", "M": "H", "S": "M"}.get(unit)
     if larger is None:
         return size
@@ -161,7 +161,7 @@ _EMPTY: Final = Constant("")
 
 
 def at_border(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """A value that leaves the workflow, as pydantic would write it."""
+    """Return a value that leaves the workflow, in the form that pydantic would write."""
     if has_error(value.type):
         return refuse_error(unit, node)
     if not has_duration(value.type):

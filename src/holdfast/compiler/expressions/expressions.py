@@ -1,4 +1,6 @@
-"""Expressions: `ast` to typed JSONata. Each node has one rule; a node without a rule is refused."""
+"""Expressions: from `ast` to typed JSONata. Each kind of node has one rule; other nodes are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +36,7 @@ from holdfast.compiler.expressions.comprehensions import (
 )
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
+from holdfast.compiler.expressions.formats import lower_percent
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
@@ -63,8 +66,8 @@ from holdfast.compiler.variable_names import VariableScopeNames
 class Expressions:
     """Lowers the expressions of one point of the flow.
 
-    `place` says why a durable step cannot stand here; `hoisted` holds the results of those that
-    were moved before the statement.
+    `place` says why a durable call is not possible here. `hoisted` holds the results of durable
+    calls that were moved before the statement.
     """
 
     unit: Unit
@@ -84,7 +87,9 @@ class Expressions:
         return is_lazy(self, node) and node not in self.hoisted
 
     def gone_through(self, node: ast.expr, /) -> TypedQuery:
-        """Lower like `lower`, and also accept a lazy iterable as the list of its items."""
+        """Lower like `lower`, but also accept a generator or a similar value, as the list of its
+        items.
+        """
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -98,6 +103,8 @@ class Expressions:
                 return self._attribute(node)
             case ast.Subscript():
                 return lower_subscript(self, node)
+            case ast.BinOp(op=ast.Mod()) if (percent := lower_percent(self, node)) is not None:
+                return percent
             case ast.BinOp(left=left, op=operator, right=right):
                 pair = self.lower(left), self.lower(right)
                 return operators.arithmetic(self.unit, node, operator, *pair)
@@ -134,7 +141,7 @@ class Expressions:
                 return self.unsupported(node)
 
     def truth(self, node: ast.expr, /) -> TypedQuery:
-        """Return the truth of `node` as Python defines it."""
+        """Return the truth of `node` by the rules of Python."""
         match node:
             case ast.BoolOp() if node not in self.hoisted:
                 return lower_truth_of_operands(self, node)
@@ -142,7 +149,7 @@ class Expressions:
                 return operators.truth(self.unit, node, self.lower(node))
 
     def iterable(self, node: ast.expr, /) -> TypedQuery:
-        """Return the list of the items that iterating over `node` gives."""
+        """Return the list of the items that an iteration over `node` gives."""
         if isinstance(node, ast.GeneratorExp):
             return self.gone_through(node)
         item = Variable("_item")
@@ -165,7 +172,9 @@ class Expressions:
     # Moving to another point of the flow.
 
     def narrowed(self, test: ast.expr, *, is_true: bool) -> Expressions:
-        """Return the expressions at a place where `test` is known to have been true, or false."""
+        """Return the expressions for code that runs only if `test` was true, or only if it was
+        false.
+        """
         return self.with_environment(narrow(self, self.environment, test, is_true=is_true))
 
     def with_environment(self, environment: Environment) -> Expressions:
@@ -176,11 +185,11 @@ class Expressions:
     def of_helper(
         self, unit: Unit, scope: VariableScopeNames, environment: Environment
     ) -> Expressions:
-        """Return the expressions of a helper's body, for a call at this place."""
+        """Return the expressions for the body of a helper that is called here."""
         return Expressions(unit, scope, environment, place=self.place)
 
     def inside(self, place: str) -> Expressions:
-        """Return the expressions at a place that may be evaluated never, or more than once."""
+        """Return the expressions for code that may be evaluated never, or more than once."""
         return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
 
     # Leaves.
@@ -219,7 +228,9 @@ class Expressions:
         )
 
     def is_outside(self, node: ast.expr) -> bool:
-        """Return True when a name or a chain of attributes starts outside the workflow."""
+        """Return True when a name, or the first name of a chain of attributes, is defined outside
+        of the workflow.
+        """
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and not self.scope.is_local(node.id)

@@ -1,4 +1,4 @@
-"""`colour.name`, `payment.kind`: attributes of enum members and of unions of models."""
+"""`colour.name` and `payment.kind`: attributes of enum members and of unions of models."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _name(base: TypedQuery, members: list[Enum]) -> TypedQuery:
 
 
 def _shared_field(base: TypedQuery, members: tuple[Type, ...], name: str) -> TypedQuery | None:
-    """A field that every model of the union has."""
+    """Return a field that every model of the union has; None when some model lacks it."""
     types: list[Type] = []
     for member in members:
         if not isinstance(member, ModelOf) or name not in fields_of(member.model):
@@ -76,8 +76,8 @@ def _shared_field(base: TypedQuery, members: tuple[Type, ...], name: str) -> Typ
 
 
 def known_fields(model: Any, name: str, before: str = "", after: str = "") -> str:
-    """Return the fields of a model without a field `name`, with the code for the most
-    similar one.
+    """Return the text that lists the fields of a model for an author who used the unknown field
+    `name`, the most similar field first.
     """
     fields = fields_of(model)
     near, listed = nearest(name, fields), f"fields: {', '.join(fields)}"

@@ -1,4 +1,6 @@
-"""The functions that an expression may call, as a table from the function to its rule."""
+"""The functions that an expression may call: a table from the function to the rule that lowers its
+call.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ _PURE_HELP: Final = "call it inside a @pure function"
 
 
 def call_function(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery | None:
-    """The call of a function of the table, or None when it is not in the table."""
+    """Lower the call of a function in the table; None when the function is not in it."""
     if isinstance(function, NewType):
         return _new_type(lowering, node, function)
     rule = _RULES.get(function) if isinstance(function, Hashable) and callable(function) else None
@@ -77,7 +79,7 @@ def refuse_call(lowering: Expressions, node: ast.Call, why: str, help_: str) -> 
 
 
 def _single(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
-    """The only argument; refuses any other number."""
+    """Return the only argument. Any other number of arguments is refused."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.lower(node.args[0])
     name = lowering.unit.text(node.func)
@@ -149,7 +151,7 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _items(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
-    """The only argument, as a list."""
+    """Return the only argument, as a list."""
     if len(node.args) == 1 and not node.keywords:
         return lowering.iterable(node.args[0])
     name = lowering.unit.text(node.func)
@@ -243,7 +245,7 @@ def _quantifier(function: str) -> FunctionRule:
 
 
 def _new_type(lowering: Expressions, node: ast.Call, function: Any) -> TypedQuery:
-    """Lower `UserId("x")` to the value itself."""
+    """Lower a call of a NewType, such as `UserId("x")`, to the value itself."""
     value = _single(lowering, node) or REFUSED_EXPRESSION
     wanted = from_annotation(function)
     if is_refused(value.type) or fits(value.type, wanted):

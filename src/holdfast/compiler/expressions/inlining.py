@@ -1,12 +1,13 @@
-"""Helpers of names, `if` and `return`: part of the expression that calls them.
+"""Helpers that consist of names, `if` and `return`: they become part of the expression that calls
+them.
 
     def label(line: Line) -> str:          ($line := order.lines[0];
         if line.quantity > 9:        ->     $line.quantity > 9 ? "bulk" : $line.sku)
             return "bulk"
         return line.sku
 
-Python computes every argument once, before the body. So an argument that is more than a name is
-held in a variable of the expression, also where the body does not read it.
+Python computes every argument once, before the body. So an argument that is more than a name
+becomes a variable of the expression, even if the body does not read it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> TypedQuery:
-    """The expression of a helper's body, with its arguments."""
+    """Return the expression for a helper's body with these arguments."""
     unit = expressions.unit
     environment = Environment({})
     if helper.is_local:
@@ -123,7 +124,7 @@ class _Body:
             case ast.If():
                 return self._chosen(first, rest)
             case _:
-                return self.lower(rest)  # a docstring, or `pass`
+                return self.lower(rest)  # Skip a docstring or `pass`
 
     def _typed(self, node: ast.expr, value: TypedQuery, declared: Type | None) -> TypedQuery:
         type_ = declared_type(self.expressions.unit, node, value.type, declared)
@@ -143,7 +144,7 @@ class _Body:
         return _held([(variable, value)], body)
 
     def _chosen(self, node: ast.If, rest: Sequence[ast.stmt]) -> TypedQuery:
-        """Lower an `if`: the statements after it continue the arm that does not return."""
+        """Lower an `if`. The statements after it belong to the arm that does not return."""
         test = self.expressions.truth(node.test)
         arms = []
         for body, is_true in ((node.body, True), (node.orelse, False)):

@@ -1,5 +1,5 @@
-"""The lists that `for` iterates over, in loops and in comprehensions, and the names bound in each
-step.
+"""The lists that a `for` iterates over, in loops and comprehensions, and the names that each step
+gives a value.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.types.types import (
     INT,
+    NEVER,
     REFUSED,
     STR,
     DictOf,
@@ -52,14 +53,16 @@ class LoopVariable:
 
 @dataclass(frozen=True, slots=True)
 class LazyTuple:
-    """A tuple that is built only where the expression needs it as a value."""
+    """A tuple that is built only if the expression needs it as a value."""
 
     parts: tuple[Element, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """`items` is evaluated once; `element` is one of them, and may be read by its position."""
+    """One iteration. `items` is evaluated once; `element` is one item, which may be read by its
+    position.
+    """
 
     items: TypedQuery
     element: Element
@@ -67,7 +70,9 @@ class Walk:
 
 
 def walk(lowering: Lowering, node: ast.expr, item: QueryTree, position: QueryTree) -> Walk:
-    """The list behind an iterable expression, and its element, read by `item` and `position`."""
+    """Return the list behind an iterable expression, and its element, which `item` and `position`
+    read.
+    """
     match node:
         case ast.Call(
             func=ast.Name(id="enumerate"),
@@ -115,6 +120,8 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
             return TypedQuery(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
         case DictOf():
             return TypedQuery(Flat(FunctionCall("keys", (value.query,))), ListOf(STR), value.fails)
+        case type_ if type_ == NEVER:
+            return TypedQuery(value.query, ListOf(NEVER), value.fails)
         case type_ if is_refused(type_):
             return TypedQuery(ArrayOf(()), ListOf(REFUSED))
     lowering.unit.refuse(
@@ -150,7 +157,7 @@ def _range(lowering: Lowering, arguments: list[ast.expr]) -> TypedQuery:
 
 
 def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]) -> TypedQuery:
-    """Lower `range(9, 0, -3)`: number the steps from 0, and multiply each number by the step."""
+    """Lower `range(9, 0, -3)`: count the steps from 0, and multiply each number by the step."""
     first, last, step = (require_int(lowering, argument) for argument in arguments)
     if is_refused(first.type, last.type, step.type):
         return TypedQuery(ArrayOf(()), ListOf(REFUSED))
@@ -175,7 +182,7 @@ def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]
 
 
 def checked_step(step: TypedQuery) -> TypedQuery:
-    """The step of a range, or Python's error for zero."""
+    """Return the step of a range, or Python's error if it is zero."""
     if isinstance(step.query, Constant):
         return step
     wrong = failure("ValueError: range() arg 3 must not be zero")
@@ -216,7 +223,7 @@ def _items(mapping: TypedQuery, value_type: Type, key: QueryTree) -> Walk:
 
 
 def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[ast.Name, Held]]:
-    """Return the names in `target`, each with its value."""
+    """Return each name in `target` with its value."""
     match (target, element):
         case (ast.Name(), _):
             leaf = _as_leaf(element)
@@ -243,7 +250,9 @@ def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[a
 
 
 def refused_names(target: ast.expr) -> list[tuple[ast.Name, Held]]:
-    """Return every name of a refused target, so that its uses are not refused again."""
+    """Return every name of a refused target with a placeholder, so that its uses are not refused
+    again.
+    """
     nodes = [node for node in ast.walk(target) if isinstance(node, ast.Name)]
     return [(node, Held(RefusedQuery(), REFUSED)) for node in nodes]
 

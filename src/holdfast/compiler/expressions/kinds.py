@@ -1,4 +1,6 @@
-"""`isinstance(x, Card)`: which members of a union a value belongs to, by what its JSON shows."""
+"""`isinstance(x, Card)`: which members of a union a value belongs to, as far as its JSON shows
+it.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ _HELP: Final = (
 
 
 def classes_of(unit: Unit, node: ast.expr) -> tuple[Any, ...] | None:
-    """The classes that `isinstance(x, node)` asks for; None when they are not written out."""
+    """Return the classes in `isinstance(x, node)`; None when they are not written out."""
     match node:
         case ast.Tuple(elts=parts):
             found = [classes_of(unit, part) for part in parts]
@@ -63,14 +65,15 @@ def classes_of(unit: Unit, node: ast.expr) -> tuple[Any, ...] | None:
 
 
 def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
-    """Return True when a value of this type is an instance; None when only its Python form shows
-    it.
+    """Return True when a value of this type is an instance; None when its JSON does not show
+    that.
     """
     match member:
         case ModelOf(cls):
             if any(issubclass(cls, wanted) for wanted in classes):
                 return True
-            # A value that is annotated with a base has no more than the base's fields.
+            # The value may be of a subclass, but its JSON has only the fields of the annotated base
+            # class.
             return None if any(issubclass(wanted, cls) for wanted in classes) else False
         case EnumOf(cls):
             return any(issubclass(cls, wanted) for wanted in classes)
@@ -87,7 +90,7 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
         case _ if member == INT:
             return int in classes
         case _ if member == FLOAT:
-            # With such an annotation 1 is a float; in JSON it looks like an int.
+            # With such an annotation Python may have the float 1.0, whose JSON looks like an int.
             return float in classes if int not in classes else None
         case _ if is_text(member):
             return str in classes
@@ -96,8 +99,8 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
 
 
 def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
-    """Return the type for the answer yes and the type for the answer no; None when JSON does not
-    show the answer.
+    """Return the types of the value for the answer True and for the answer False; None when JSON
+    does not show the answer.
     """
     if is_refused(type_):
         return None
@@ -129,7 +132,7 @@ def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _is_known(cls: Any) -> bool:
-    """Return False for a class whose own code answers `issubclass`."""
+    """Return False for a class whose own code decides `issubclass`."""
     return cls in _PYTHON_TYPES or is_model(cls) or issubclass(cls, Enum)
 
 
@@ -159,7 +162,7 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
 
 
 def _json_kind(member: Type) -> str:
-    """Return the result of `$type` for such a value; "" when unknown."""
+    """Return the result of JSONata's `$type` for such a value; "" when it is not known."""
     match member:
         case ModelOf() | DictOf():
             return "object"
@@ -181,7 +184,7 @@ def _json_kind(member: Type) -> str:
 
 
 def _by_tag(value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]) -> list[Binary] | None:
-    """A field with different constants distinguishes the models of a union."""
+    """Return a test of a field that has a different constant in each model of a union."""
     name = tag_of(*(member for member in (*yes, *no) if _json_kind(member) == "object"))
     if name is None:
         return None
@@ -211,8 +214,8 @@ def _tags(member: Type, name: str) -> tuple[str, ...]:
 
 
 def with_tag(type_: Type, name: str, tags: frozenset[str], *, is_true: bool) -> Type:
-    """Return those models of a union whose field `name` may have (or may not have) a value in
-    `tags`.
+    """Return those models of a union whose field `name` can have (or can have another value than)
+    one of `tags`.
     """
     kept = []
     for member in members_of(type_):

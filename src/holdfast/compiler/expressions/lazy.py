@@ -1,7 +1,7 @@
-"""Values that Python makes for iteration only: generators, `zip(…)`, `d.keys()`, `d.values()`.
+"""Values that Python creates for iteration only: generators, `zip(…)`, `d.keys()`, `d.values()`.
 
-They are no lists: a generator and a zip give their items once, and a view has no positions and is
-equal to nothing. So a workflow can go through them, and cannot keep them.
+They are no lists: a generator and a zip give their items once, and a view such as `d.keys()` has no
+positions and equals nothing. So a workflow can iterate over them, but cannot store them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ def is_lazy(expressions: Expressions, node: ast.expr) -> bool:
 
 
 def is_view(expressions: Expressions, node: ast.expr) -> bool:
-    """`d.keys()`, `d.values()`: has a length, and may be gone through again and again."""
+    """Return True for `d.keys()` and `d.values()`: they have a length, and several iterations are
+    possible.
+    """
     match node:
         case ast.Call(func=ast.Attribute(attr="keys" | "values"), args=[], keywords=[]):
             return find_durable(expressions.unit, expressions.scope, node) is None
@@ -53,7 +55,7 @@ def refuse_generator(expressions: Expressions, node: ast.GeneratorExp) -> TypedQ
 
 
 def late_generator(node: ast.expr) -> ast.GeneratorExp | None:
-    """The generator whose items a `for` over `node` would compute between its rounds."""
+    """Return the generator whose items a `for` over `node` would compute between its rounds."""
     match node:
         case ast.GeneratorExp():
             return node

@@ -1,4 +1,4 @@
-"""`dict(…)`: of a dict, of pairs, of keywords."""
+"""The calls of `dict(…)`: with a dict, with pairs, with keywords."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    """`dict(d)`, `dict(pairs)`, `dict(a=1)`, and the first two with keywords."""
+    """Lower `dict(d)`, `dict(pairs)` and `dict(a=1)`, and the first two with keywords."""
     given = [(str(word.arg), lowering.lower(word.value)) for word in node.keywords]
     if len(node.args) > 1 or any(word.arg is None for word in node.keywords):
         return _refused(lowering, node, "takes one dict or list of pairs", "{**some, **other}")

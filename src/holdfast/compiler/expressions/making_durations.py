@@ -1,4 +1,4 @@
-"""`minutes(5)`, `timedelta(days=2)`: whole seconds, as a number."""
+"""Calls such as `minutes(5)` and `timedelta(days=2)`. Their value is a number: whole seconds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _UNIT_SECONDS: Final = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minut
 
 
 def lower_timedelta(lowering: Lowering, node: ast.Call) -> TypedQuery:
-    """`timedelta(days=2)`: one keyword, so that the sum stays readable in the state machine."""
+    """Lower `timedelta(days=2)`. Only one keyword is allowed, so that the number in the state
+    machine stays readable.
+    """
     match node:
         case ast.Call(args=[], keywords=[ast.keyword(arg=str(name), value=amount)]) if (
             name == "seconds" or name in _UNIT_SECONDS

@@ -1,4 +1,4 @@
-"""The methods that an expression may call, by the kind of value that has them."""
+"""The methods that an expression may call, by the type of the value."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.formats import lower_format
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
@@ -67,6 +68,8 @@ def method_rule(family: str, method: str) -> MethodRule:
 
 
 def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
+    if function.attr == "format" and (text := lower_format(lowering, node)) is not None:
+        return text
     value = lowering.lower(function.value)
     if isinstance(value.type, ModelOf) and function.attr == "model_copy":
         return copy_with(lowering, node, value, value.type)
@@ -95,8 +98,8 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
 
 
 def _is_path(query: QueryTree) -> bool:
-    """Return True for a path such as `$order.id`, which is as cheap to read twice as to hold in a
-    variable.
+    """Return True for a path such as `$order.id`: reading it twice costs as little as storing it in
+    a variable.
     """
     return isinstance(query, Variable) or (isinstance(query, FieldOf) and _is_path(query.base))
 
@@ -171,14 +174,14 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
             pass
         case _:
             return None
-    # Python evaluates the default also when it is not needed, and may fail there.
+    # Python evaluates the default even when it is not used, and may fail there.
     if not is_key(key_type) or default.fails:
         return None
     found = hold(
         FunctionCall("lookup", (value, key)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
-    # A field that no result of the service has is never there.
+    # A field that no result of the service has is never present.
     return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
@@ -242,7 +245,9 @@ def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
 
 
 def _copy(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    """Return the value itself: values never change, so a copy equals the value."""
+    """Return the value itself. Values of a state machine never change, so a copy equals the
+    value.
+    """
     is_tuple = isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
     if arguments or is_tuple:
         return None
@@ -265,7 +270,7 @@ def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> 
     return None if arguments else (value, STR, CANNOT_FAIL)
 
 
-#: Rules that write the value more than once.
+#: Rules that repeat the value, so that it must first be stored in a variable.
 _TWICE: Final = frozenset(
     {"endswith", "startswith", "removeprefix", "removesuffix", "splitlines", "find", "index"}
     | {"zfill", "values"}

@@ -1,4 +1,4 @@
-"""`Point(1, y=2)` of a NamedTuple."""
+"""Constructors of NamedTuples, such as `Point(1, y=2)`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.compiler.types.types import TupleOf, is_refused, may_be_list
 
 
 def construct_named_tuple(lowering: Lowering, node: ast.Call, cls: Any) -> TypedQuery:
-    """`Point(1, y=2)` of a NamedTuple: an array, completed by the defaults of the class."""
+    """Lower `Point(1, y=2)` to an array. Defaults of the class complete it."""
     type_ = from_annotation(cls)
     given: dict[str, ast.expr] = dict(zip(cls._fields, node.args, strict=False))
     given.update({str(word.arg): word.value for word in node.keywords})

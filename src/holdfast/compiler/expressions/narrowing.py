@@ -19,12 +19,14 @@ class _Point(Protocol):
 def narrow(
     point: _Point, environment: Environment, test: ast.expr, *, is_true: bool
 ) -> Environment:
-    """Return the environment at a place where `test` was true, or false."""
+    """Return the environment for code that runs only if `test` was true, or only if it was
+    false.
+    """
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return narrow(point, environment, operand, is_true=not is_true)
         case ast.BoolOp(op=operator, values=values) if isinstance(operator, ast.And) == is_true:
-            # Each operand of a true `and` was true, each of a false `or` was false.
+            # If an `and` is true, each operand is true; if an `or` is false, each operand is false.
             for value in values:
                 environment = narrow(point, environment, value, is_true=is_true)
             return environment
@@ -72,8 +74,8 @@ def _of_class(
 def _tagged(
     environment: Environment, subject: ast.expr, name: str, tag: str, *, is_true: bool
 ) -> Environment:
-    """Narrow a union by a constant field: `if payment.kind == "card"` shows which member `payment`
-    is.
+    """Narrow a union by a field with a constant: `if payment.kind == "card"` shows which model
+    `payment` is.
     """
     path = path_of(subject)
     known = None if path is None else type_at(environment, path)

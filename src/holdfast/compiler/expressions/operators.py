@@ -1,4 +1,4 @@
-"""Operators, comparisons and truth: which pairs of types have an exact JSONata form."""
+"""Operators, comparisons and truth: the pairs of types that have an exact JSONata form."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.set_values import combined_sets
+from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -39,6 +40,7 @@ from holdfast.compiler.types.types import (
     DURATION,
     FLOAT,
     INT,
+    NEVER,
     NONE,
     REFUSED,
     SECRET,
@@ -59,6 +61,7 @@ from holdfast.compiler.types.types import (
     is_refused,
     is_text,
     join,
+    join_all,
     may_be_none,
     members_of,
     without_none,
@@ -89,7 +92,7 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
-#: A help text shows `x` in place of a tested expression of this length, to stay readable.
+#: An expression longer than this is shown as `x` in a help text, so that the text stays readable.
 _LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -100,7 +103,7 @@ _PURE_HELP: Final = "call it inside a @pure function"
 def arithmetic(
     unit: Unit, node: ast.AST, operator: ast.operator, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
-    """`left operator right`; `node` is where a refusal points."""
+    """Lower `left operator right`. A refusal points to `node`."""
     if is_refused(left.type, right.type):
         return REFUSED_EXPRESSION
     symbol = SYMBOLS.get(type(operator))
@@ -114,9 +117,13 @@ def arithmetic(
             one, two = unit.text(node.left), unit.text(node.right)
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
+    if NEVER in (left.type, right.type):
+        return TypedQuery(left.query, NEVER, fails_of(left, right))  # of an empty list
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)
+    if symbol in _NUMERIC:
+        left, right = as_number(left), as_number(right)
     found = _combine(symbol, left, right)
     if found is None:
         return _without_form(unit, node, symbol, left.type, right.type)
@@ -124,8 +131,27 @@ def arithmetic(
     return TypedQuery(query, type_, fails | fails_of(left, right))
 
 
+_NUMERIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
+
+
+def as_number(value: TypedQuery) -> TypedQuery:
+    """The number that a bool is in Python; any other value as it is."""
+    members = members_of(value.type)
+    if BOOL not in members or not all(member in (BOOL, INT, FLOAT) for member in members):
+        return value
+    if value.type == BOOL:
+        return value._replace(query=number_of(value.query), type=INT)
+
+    def build(held: QueryTree) -> QueryTree:
+        is_bool = Binary("=", FunctionCall("type", (held,)), Constant("boolean"))
+        return Conditional(is_bool, number_of(held), held)
+
+    type_ = join_all(INT if member == BOOL else member for member in members)
+    return value._replace(query=hold(value.query, build, "_bool"), type=type_)
+
+
 def _as_f_string(unit: Unit, node: ast.AST) -> str:
-    """`"%s of %s" % (n, total)` -> `f"{n} of {total}"`."""
+    """Return the help that rewrites `"%s of %s" % (n, total)` as `f"{n} of {total}"`."""
     match node:
         case ast.BinOp(left=ast.Constant(value=str(text)), right=right):
             values = right.elts if isinstance(right, ast.Tuple) else [right]
@@ -195,7 +221,7 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
 
 
 def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
-    """`"ab" * n`, `xs * n`."""
+    """Lower `"ab" * n` and `xs * n`."""
     numbers = RangeOf(Constant(1), times.query)
     if isinstance(value.type, ListOf):
         done, names = Variable("_done"), ("_done", "_n")
@@ -220,7 +246,9 @@ _EXPONENT_MAX: Final = 16
 
 
 def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
-    """`n ** 3` -> `n * n * n`: a computed exponent might be negative, and the result no int."""
+    """Lower `n ** 3` to `n * n * n`. A computed exponent is refused: it might be negative, and then
+    the result is no int.
+    """
     match exponent:
         case Constant(bool()):
             return None
@@ -258,7 +286,9 @@ def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
 
 
 def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
-    """JSONata's `%` takes the sign of the dividend, Python's that of the divisor."""
+    """Lower `%`: in JSONata the result has the sign of the dividend, in Python that of the
+    divisor.
+    """
     return hold(a, lambda held: Binary("-", held, Binary("*", b, _floor(held, b))), "_dividend")
 
 
@@ -280,6 +310,7 @@ def _divide(
 def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
     if is_refused(operand.type):
         return REFUSED_EXPRESSION
+    operand = as_number(operand)
     if not is_numeric(operand.type):
         return _refused_sign(unit, node, "-", operand.type)
     if isinstance(operand.query, Constant) and isinstance(operand.query.value, int | float):
@@ -288,6 +319,7 @@ def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
 
 
 def positive(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
+    operand = as_number(operand)
     if is_refused(operand.type) or is_numeric(operand.type):
         return operand
     return _refused_sign(unit, node, "+", operand.type)
@@ -303,18 +335,17 @@ def _refused_sign(unit: Unit, node: ast.UnaryOp, sign: str, type_: Type) -> Type
 
 
 def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """Return the truth of the value as Python defines it."""
+    """Return the truth of the value by the rules of Python."""
     query = _truth(value.query, value.type)
     if query is None:
         return unit.refused(
             node,
             "HF041",
-            f"the truth of a value of {_kind(value.type)} type is ambiguous",
+            f"the JSON of {describe(value.type)} does not decide whether it is true",
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
-        # The truth is always true, but computing the value may fail, so the query still evaluates
-        # it.
+        # Such a value is always true. But computing it may fail, so the query still evaluates it.
         query = Block("_v", value.query, query)
     return TypedQuery(query, BOOL, value.fails)
 
@@ -323,10 +354,6 @@ def _truth_help(text: str) -> str:
     name = text if len(text) < _LONG and "(" not in text else "x"
     tests = f"`{name} is not None`, `{name} == …`, `len({name}) > 0`"
     return f"compare explicitly: {tests}; or annotate the type"
-
-
-def _kind(type_: Type) -> str:
-    return "unknown" if type_ == UNKNOWN else describe(type_)
 
 
 def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
@@ -364,6 +391,8 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return query
         case _ if type_ == NONE:
             return FALSE
+        case _ if type_ == UNKNOWN:
+            return truth_of_any(query)
         case _:
             return None
 

@@ -52,7 +52,7 @@ _HELP: Final = "order numbers or texts: sorted(lines, key=lambda line: line.sku)
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Two elements of a list, and the values that they are ordered by, the first one first."""
+    """Two elements of a list, and the values by which they are ordered, the first element first."""
 
     some: Variable
     other: Variable
@@ -71,7 +71,7 @@ def _is_after(left: tuple[QueryTree, ...], right: tuple[QueryTree, ...]) -> Quer
 
 
 def _comparable(value: TypedQuery) -> QueryTree | None:
-    """Return the query by which JSONata orders such a value as Python does."""
+    """Return a query for the value that JSONata orders as Python orders the value."""
     value = in_seconds(value)
     type_ = value.type
     if is_numeric(type_) or is_text(type_) or is_text_enum(type_):
@@ -132,7 +132,9 @@ def _parameter(name: str) -> ast.arguments:
 
 
 def _spelled_out(expressions: Expressions, key: ast.expr) -> ast.expr:
-    """`len` -> `lambda item: len(item)`, `str.lower` -> `lambda item: item.lower()`."""
+    """Return the key as a lambda: `len` gives `lambda item: len(item)`, `str.lower` gives `lambda
+    item: item.lower()`.
+    """
     item = ast.copy_location(ast.Name("item", ast.Load()), key)
     match key:
         case ast.Name(id=name) if expressions.is_builtin(name):
@@ -226,7 +228,7 @@ _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
 
 
 def _default(expressions: Expressions, node: ast.Call, function: str) -> TypedQuery:
-    """The value for an empty list; of type NEVER without a default."""
+    """Return the value for an empty list; without a default its type is NEVER."""
     given = _keyword(node, "default")
     if given is None:
         return _NO_DEFAULT
@@ -258,7 +260,9 @@ def _items(expressions: Expressions, node: ast.Call) -> TypedQuery:
 def _extreme(
     expressions: Expressions, node: ast.Call, function: str, items: TypedQuery
 ) -> QueryTree | None:
-    """The first of the extreme items; undefined for an empty list. None when it was refused."""
+    """Return the first of the smallest or greatest items, which is undefined for an empty list.
+    None when refused.
+    """
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):

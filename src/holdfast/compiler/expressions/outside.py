@@ -1,4 +1,6 @@
-"""Constants of the author's module: read when compiling, written into the state machine."""
+"""Constants of the author's module: the compiler reads them and writes them into the state
+machine.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
 from holdfast.compiler.types.types import DURATION
 
-#: The greatest integer up to which a double holds every integer exactly.
+#: Up to this integer a double represents every integer exactly.
 INTEGER_MAX: Final = 2**53
-#: The maximum of values in one constant; a cache of a library can hold millions.
+#: The most values in one constant. A cache of a library can contain millions.
 CONSTANT_VALUES_MAX: Final = 10_000
 
 
 def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
-    """A constant of the author's module, written into the state machine."""
+    """Return a constant of the author's module, as a value in the state machine."""
     if isinstance(found, timedelta) and found.microseconds == 0:
         return TypedQuery(Constant(int(found.total_seconds())), DURATION)
     text = written(found)
@@ -60,9 +62,9 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
 
 
 def _is_larger(found: object, values_max: int) -> bool:
-    """Return True when the lists and dicts in `found` hold more values than `values_max`.
+    """Return True when the lists and dicts in `found` contain more values than `values_max`.
 
-    It looks at no more than that many, so that a large object does not hold up the compiler.
+    It reads at most that many values, so that a large object does not delay the compiler.
     """
     seen, unread = 0, [found]
     while unread:
@@ -76,7 +78,7 @@ def _is_larger(found: object, values_max: int) -> bool:
 
 
 def _json_constant(value: object) -> Any:
-    """The JSON of a constant; NOTHING when it has none."""
+    """Return the JSON of a constant; NOTHING when it has none."""
     match value:
         case Enum():
             return _json_constant(value.value)

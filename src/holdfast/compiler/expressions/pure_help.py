@@ -1,4 +1,4 @@
-"""The @pure function that a refused expression may move into, written out with its own names."""
+"""Help texts: the `@pure` function to which the author can move a refused expression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _PARAMETERS_MAX: Final = 3
 
 
 def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], bool]) -> str:
-    """`def title_of(text: …) -> …: return text.title()`; "" where that would say nothing.
+    """Return a text such as `def title_of(text: …) -> …: return text.title()`; "" where it would
+    not help.
 
     `text` is the source of `node`. Names from outside the workflow do not become parameters.
     """
@@ -22,7 +23,7 @@ def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], boo
     used.sort(key=lambda part: (part.lineno, part.col_offset))
     names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
     if not all(name in text for name in names):
-        return ""  # `key=len` is a call that the source does not contain
+        return ""  # The source does not contain the call that `key=len` means
     odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
     is_odd = any(isinstance(part, odd) for part in ast.walk(node))
     if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:

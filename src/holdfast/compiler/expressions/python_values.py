@@ -1,4 +1,6 @@
-"""Errors that Python itself would raise: a @pure function would fail in the same place."""
+"""Errors that Python itself would raise. For these a `@pure` function is no help: it would fail,
+too.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
 
 
 def _sample(type_: Type) -> Any:
-    """A small value of the type; None where none is known."""
+    """Return a small value of the type; None where none is known."""
     plain: dict[Type, Any] = {INT: 1, FLOAT: 1.0, BOOL: True}
     if type_ in plain:
         return plain[type_]
@@ -54,7 +56,7 @@ def _sample(type_: Type) -> Any:
 
 
 def operand_help(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type) -> str | None:
-    """Return the help for operands that Python does not combine either."""
+    """Return the help for operands that Python cannot combine either."""
     match node:
         case ast.BinOp(left=one, right=other) | ast.AugAssign(target=one, value=other):
             sides = ((unit.text(one), left), (unit.text(other), right))
@@ -67,9 +69,9 @@ def operand_help(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Type
 
 
 def _conversion(symbol: str, left: tuple[str, Type], right: tuple[str, Type]) -> str | None:
-    """Return the conversion that makes the operands fit; None where Python has such an operation.
+    """Return the conversion that makes the operands fit; None where Python can combine them.
 
-    Each side is its source and its type.
+    `left` and `right` are source text and type of each operand.
     """
     samples = _sample(left[1]), _sample(right[1])
     if None in samples or symbol not in _OPERATORS:

@@ -1,6 +1,6 @@
-"""JSONata expressions as frozen trees, their text, and the template that puts them into ASL.
+"""JSONata expressions as frozen trees, their text, and the ASL template with that text.
 
-Only expressions that the compiler emits have a node here. Everything stays within JSONata 2.0.6.
+Only expressions that the compiler emits have a class here. All of them are valid in JSONata 2.0.6.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """`/pattern/`: only what JavaScript and Python's `regex` read alike."""
+    """`/pattern/`. Only patterns that JavaScript and Python's `regex` understand in the same
+    way.
+    """
 
     pattern: str
 
@@ -43,7 +45,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class FieldOf:
-    """`base.name`; the base must be an object, for an array would be mapped over."""
+    """`base.name`. The base must be an object: for an array JSONata would read the field of each
+    item.
+    """
 
     base: QueryTree
     name: str
@@ -102,9 +106,10 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """`[items]`: a list of the results of `items`: none, one or many.
+    """`[items]`: the results of `items` as a list, whether there are none, one or many.
 
-    JSONata's functions return a single result without its list, and no result as nothing.
+    Without the brackets, JSONata's functions return a single result without its list, and no result
+    as nothing.
     """
 
     items: QueryTree
@@ -141,7 +146,7 @@ class FunctionLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`($name := value; body)`; the name is not seen outside."""
+    """`($name := value; body)`. The variable exists only in the body."""
 
     name: str
     value: QueryTree
@@ -150,8 +155,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class RefusedQuery:
-    """The placeholder of a refused expression. It has no text: it must never reach a state
-    machine.
+    """The placeholder of a refused expression. It has no text, because it must never be written to
+    a state machine.
     """
 
 
@@ -160,7 +165,8 @@ TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
 EMPTY_LIST: Final = ArrayOf(())
 
-#: An operator that binds tighter has the higher number (the JSONata parser's own table).
+#: The precedence of each operator; a higher number binds tighter (as in the JSONata parser's own
+#: table).
 _STRENGTH: Final = {
     "or": 25,
     "and": 30,
@@ -182,10 +188,10 @@ _NEGATIVE: Final = 70
 _LOWEST: Final = 0
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
-#: `json.dumps` would make such an encoder for each constant. `typed`: 1 differs from 1.0 and from
-#: true.
+#: Created once: `json.dumps` would create an encoder for each constant. `typed` keeps 1, 1.0 and
+#: true apart in the cache.
 _json_text: Final = lru_cache(maxsize=1024, typed=True)(json.JSONEncoder(ensure_ascii=False).encode)
-#: The encoder's own escapes of the most common characters, which it finds in many steps.
+#: The encoder's function for text, called directly because most constants are texts.
 _string_text: Final = json.encoder.encode_basestring
 
 
@@ -199,7 +205,7 @@ def render(query: QueryTree) -> str:
         case Constant(value):
             return _string_text(value) if isinstance(value, str) else _json_text(value)
         case ItemOf(ItemOf() as base, index):
-            # Without parentheses JSONata would apply the second index to the list of the first
+            # Without parentheses JSONata would apply the second index to the list before the first
             # index, and not to the item.
             return f"({render(base)})[{render(index)}]"
         case ItemOf(base, index):
@@ -266,14 +272,15 @@ def _field(name: str) -> str:
 
 
 def template(query: QueryTree) -> JsonValue:
-    """The JSON that ASL evaluates to the value of `query`.
+    """Return the JSON that ASL evaluates to the value of `query`.
 
-    Objects, arrays and constants stay JSON, so that a definition reads like its result; JSON arrays
-    also keep the lists in them apart, where a JSONata constructor would flatten.
+    Objects, arrays and constants stay JSON, so that a definition looks like its result. JSON arrays
+    also keep lists in lists, which a JSONata constructor would flatten.
     """
     match query:
         case Constant(str() as text) if text.startswith("{%") or not text:
-            # Text of the author must never be evaluated; `""` is refused by some validators.
+            # Quote the author's text, so that ASL never evaluates it. An empty text also becomes an
+            # expression, because some validators refuse `""`.
             return expression(query)
         case Constant(value):
             return value
@@ -288,12 +295,14 @@ def template(query: QueryTree) -> JsonValue:
 
 
 def expression(query: QueryTree) -> str:
-    """`{% … %}`, also for constants: Conditions must be text."""
+    """Return `{% … %}`. Constants are written in this form, too, where ASL requires text, as in a
+    Condition.
+    """
     return f"{{% {render(query)} %}}"
 
 
 def literal(value: JsonValue) -> QueryTree:
-    """A JSON value from the author's module, written out."""
+    """Return the query for a JSON value of the author's module."""
     match value:
         case dict():
             return ObjectOf(tuple((key, literal(item)) for key, item in value.items()))
@@ -304,15 +313,15 @@ def literal(value: JsonValue) -> QueryTree:
 
 
 def item_of(query: QueryTree) -> QueryTree:
-    """Return the list `query` as an item of `ArrayOf`: JSONata flattens every item that is not
-    written `[...]`.
+    """Return the list `query` as an item of `ArrayOf`. JSONata flattens every item that is not
+    written as `[...]`.
     """
     return query if isinstance(query, ArrayOf | Flat | RangeOf) else Nested(query)
 
 
 def items_of(query: QueryTree, *, is_list: bool | None) -> QueryTree:
-    """Return a list of this one value, for `$append`. `is_list` None: only the run shows whether
-    the value is a list.
+    """Return a list with only this value, for `$append`. `is_list` is None when the value may be a
+    list or not.
     """
     if is_list is None:
         return hold(
@@ -329,7 +338,7 @@ def items_of(query: QueryTree, *, is_list: bool | None) -> QueryTree:
 def hold(value: QueryTree, build: Callable[[QueryTree], QueryTree], name: str = "_v") -> QueryTree:
     """Evaluate `value` once and let `build` use it several times.
 
-    ASL variables cannot start with an underscore, so the name captures none of the user's. Two
+    The variables of users cannot start with an underscore, so the name hides none of them. Two
     nested calls of `hold` need two names.
     """
     if isinstance(value, Variable | Constant):
@@ -338,15 +347,17 @@ def hold(value: QueryTree, build: Callable[[QueryTree], QueryTree], name: str = 
 
 
 def guard(value: QueryTree, message: str) -> QueryTree:
-    """Return `value` guarded: an error with this message where JSONata would give undefined."""
+    """Return `value` with a check: where JSONata would give undefined, there is an error with this
+    message.
+    """
     return hold(
         value, lambda held: Conditional(FunctionCall("exists", (held,)), held, failure(message))
     )
 
 
 def cause_of(error: QueryTree) -> QueryTree:
-    """Return the cause of an error as text. For a time-out our engine has null there, AWS nothing
-    or "".
+    """Return the cause of an error as text. For a time-out it is null in this engine, and absent or
+    "" on AWS.
     """
     cause = FieldOf(error, "Cause")
     is_text = Binary("=", FunctionCall("type", (cause,)), Constant("string"))

@@ -51,7 +51,7 @@ def lower_set(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 
 def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
-    """The members of a set, perhaps repeated; None when `node` makes no set."""
+    """Return the members of a set, perhaps with repetitions; None when `node` is no set."""
     match node:
         case ast.Set(elts=items):
             return lower_list(expressions, items)

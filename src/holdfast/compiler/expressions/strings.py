@@ -1,4 +1,4 @@
-"""The methods of text: those that JSONata has, or that its functions spell out exactly."""
+"""The methods of text: those that JSONata has, or that its functions can express exactly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.types.types import BOOL, INT, STR, ListOf, Type, element_of, is_text
 
-#: The characters for which `str.isspace()` is true; JavaScript's class of white space differs.
+#: The characters for which `str.isspace()` is true. JavaScript's class of white space has others.
 _SPACES: Final = (
     r"\t\n\u000b\f\r\u001c-\u001f \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -43,7 +43,7 @@ def _starts(value: QueryTree, prefix: QueryTree) -> QueryTree:
 
 
 def _ends(value: QueryTree, suffix: QueryTree) -> QueryTree:
-    # A suffix longer than the value starts left of it and can never be equal.
+    # A suffix longer than the value would begin before the value, so it never matches.
     rest = Binary("-", length(value), length(suffix))
     is_longer = Binary("<", rest, Constant(0))
     end = Binary("=", FunctionCall("substring", (value, rest)), suffix)
@@ -77,7 +77,9 @@ def _endswith(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> M
 
 
 def _are_texts(several: TypedQuery) -> bool:
-    """A tuple of texts, as `startswith(("a", "b"))` takes it; a list it does not take."""
+    """Return True for a tuple of texts, as in `startswith(("a", "b"))`. Python does not accept a
+    list there.
+    """
     element = None if isinstance(several.type, ListOf) else element_of(several.type)
     return element is not None and is_text(element)
 
@@ -111,8 +113,8 @@ def _without_suffix(
 
 
 def _strip(pattern: str) -> MethodRule:
-    """Return the rule of a strip method. `pattern` has `%s` for the stripped class of characters;
-    without an argument that is white space.
+    """Return the rule of a strip method. `pattern` has `%s` for the class of characters that are
+    removed; for a call without an argument that is white space.
     """
 
     def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
@@ -130,8 +132,8 @@ def _strip(pattern: str) -> MethodRule:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True when every character is one UTF-16 unit: other characters would count as two in a
-    character class.
+    """Return True when every character is one UTF-16 unit. Any other character would count as two
+    in a JavaScript character class.
     """
     return all(ord(character) < 0x10000 for character in text)
 
@@ -170,7 +172,9 @@ def _words(text: QueryTree) -> QueryTree:
 def _splitlines(
     value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
 ) -> MethodResult | None:
-    """Lower `splitlines`: a line end at the end of the text begins no further line."""
+    """Lower `splitlines`. As in Python, a line end at the end of the text begins no further
+    line.
+    """
     if arguments:
         return None
     ended = FunctionCall("replace", (value, Regex(f"(?:{_LINE_ENDS})$"), _EMPTY))
@@ -236,7 +240,7 @@ def _just(sign: int) -> MethodRule:
 
 
 def _zfill(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    """Lower `zfill`: the zeros go between a sign and the digits."""
+    """Lower `zfill`. The zeros go between the sign and the digits."""
     match arguments:
         case (TypedQuery(Constant(int(width)), _, _),) if width > 0:
             pass
@@ -276,7 +280,7 @@ RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
 
 
 def as_int(text: QueryTree) -> QueryTree:
-    """Return `int(text)` for ASCII digits, and an error for any other text."""
+    """Return the query for `int(text)`: an error unless the text consists of ASCII digits."""
     bare = FunctionCall("replace", (text, Regex(f"^{SPACE}+|{SPACE}+$|[+_]"), _EMPTY))
     number = hold(FunctionCall("number", (bare,)), _in_range, "_number")
     is_int = FunctionCall("contains", (text, Regex(f"^{SPACE}*[+-]?[0-9]+(?:_[0-9]+)*{SPACE}*$")))
@@ -284,8 +288,6 @@ def as_int(text: QueryTree) -> QueryTree:
 
 
 def _in_range(number: QueryTree) -> QueryTree:
-    """Return the number, or an error beyond 2**53, where a double is not exactly the integer in the
-    text.
-    """
+    """Return the number, or an error beyond 2**53: a double cannot represent each such integer."""
     is_exact = Binary("<", FunctionCall("abs", (number,)), Constant(2**53))
     return Conditional(is_exact, number, failure("ValueError: the integer is beyond 2**53"))

@@ -1,4 +1,6 @@
-"""`xs[i]`, `d[key]` and slices: guarded where JSONata would answer with nothing."""
+"""`xs[i]`, `d[key]` and slices, with checks where JSONata would give undefined instead of an
+error.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,7 @@ from holdfast.compiler.types.types import (
     ResultOf,
     TupleOf,
     Type,
+    TypedDictOf,
     describe,
     element_of,
     is_key,
@@ -81,20 +84,25 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
 
 
 def value_at(dict_: DictOf, key: QueryTree) -> Type | None:
-    """The type of the value under the key; None for a field that no result of the service has."""
+    """Return the type of the value under the key; None for a field that no result of the service
+    has.
+    """
     match dict_, key:
-        case ResultOf(), Constant(str(name)):
+        case ResultOf() | TypedDictOf(), Constant(str(name)):
             return dict_.fields().get(name)
         case _:
             return dict_.value
 
 
 def _refuse_field(lowering: Lowering, node: ast.Subscript, dict_: DictOf, name: str) -> TypedQuery:
-    assert isinstance(dict_, ResultOf)
+    assert isinstance(dict_, ResultOf | TypedDictOf)
     known = dict_.fields()
     meant = nearest(name, known) or next(iter(known), None)
     help_ = f'{lowering.unit.text(node.value)}["{meant}"]' if meant else "it has no fields"
-    return lowering.unit.refused(node, "HF190", f"{dict_.name} has no field `{name}`", help_)
+    code, owner = "HF044", describe(dict_)
+    if isinstance(dict_, ResultOf):
+        code, owner = "HF190", dict_.name
+    return lowering.unit.refused(node, code, f"{owner} has no field `{name}`", help_)
 
 
 def _index_help(text: str, type_: Type) -> str:
@@ -104,8 +112,8 @@ def _index_help(text: str, type_: Type) -> str:
 
 
 def _character(text: QueryTree, place: QueryTree, message: str) -> QueryTree:
-    """Return one character of a text, guarded: JSONata would read an index before the beginning as
-    the beginning.
+    """Return one character of a text, with a check: for an index before the beginning JSONata would
+    return the first character.
     """
 
     def at(held: QueryTree, position: QueryTree) -> QueryTree:
@@ -155,7 +163,7 @@ def _slice(
 
 
 def _bound(lowering: Lowering, node: ast.expr | None, size: QueryTree) -> TypedQuery | None:
-    """The bound counted from the left and not below 0, as Python's own rules have it."""
+    """Return the bound of a slice, counted from the left and at least 0, by Python's rules."""
     if node is None:
         return None
     value = require_int(lowering, node)
@@ -186,8 +194,8 @@ def _text_slice(text: QueryTree, low: QueryTree | None, high: QueryTree | None) 
 def _list_slice(
     items: QueryTree, element: Type, low: QueryTree | None, high: QueryTree | None
 ) -> QueryTree:
-    """Lower a slice of a list. Evaluate the bounds first, because an empty list would never
-    evaluate them.
+    """Lower a slice of a list. The bounds are evaluated first, because JSONata would not evaluate
+    them for an empty list.
     """
     if low is None and high is None:
         return items
@@ -215,7 +223,9 @@ def _is_before(high: QueryTree) -> QueryTree:
 
 
 def _where(items: QueryTree, element: Type, test: QueryTree) -> QueryTree:
-    """The items whose position passes; `$filter` would flatten a single item that is a list."""
+    """Return the items whose position passes the test. `$filter` cannot be used: it would flatten a
+    single item that is a list.
+    """
     value, done = Variable("_value"), Variable("_done")
     if not may_be_list(element):
         return Flat(

@@ -1,4 +1,4 @@
-"""`str(x)` and f-strings: only where Python and JSONata write the same characters."""
+"""`str(x)` and f-strings, where Python and JSONata write the same characters."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from holdfast.compiler.types.types import (
     REFUSED,
     SECRET,
     STR,
+    UNKNOWN,
     UUID,
     ErrorOf,
     TextOf,
@@ -45,7 +46,7 @@ OPEN_IN_TASK: Final = "open it in the task that needs it: def call(token: Secret
 
 
 def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """Return `str()` of the value."""
+    """Return the query for `str(value)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     if isinstance(value.type, ErrorOf) and not value.type.has_text:
@@ -65,7 +66,8 @@ def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
     return TypedQuery(query, STR, value.fails)
 
 
-#: `str()` of these is what pydantic writes; of a datetime it is not ("T", "Z").
+#: For these types `str()` gives the text that pydantic writes. For a datetime the two differ ("T",
+#: "Z").
 _WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL)
 
 
@@ -116,8 +118,14 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
         case ast.Constant(value=str(text)):
             return TypedQuery(Constant(text), STR)
         case ast.FormattedValue(value=value, conversion=-1 | 115, format_spec=None):
-            # Before Python 3.12 the parts of an f-string have no positions of their own.
-            return text_of(unit, whole, lowering.lower(value))
+            # Before Python 3.12 the parts of an f-string have no positions of their own, so a
+            # refusal points to the whole f-string.
+            found = lowering.lower(value)
+            if found.type == UNKNOWN:
+                message = "text of a value of unknown type differs between Python and JSONata"
+                help_ = f"name: str = {unit.text(value)}"
+                return unit.refused(whole, "HF051", message, help_)
+            return text_of(unit, whole, found)
         case ast.FormattedValue(
             value=value,
             conversion=-1,
@@ -136,7 +144,7 @@ _SPEC: Final = re.compile(
 
 
 def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
-    """Return `format(value, spec)`."""
+    """Return the query for `format(value, spec)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     found = _SPEC.fullmatch(spec)
@@ -154,7 +162,9 @@ def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> Typed
 
 
 def _is_number_format(spec: re.Match[str]) -> bool:
-    """Zeros go between the sign and the digits: not together with an alignment or commas."""
+    """Return True for an exact form. Leading zeros go between the sign and the digits, so they
+    cannot be combined with an alignment or commas.
+    """
     if spec["zero"] and (spec["align"] or spec["comma"] or not spec["width"]):
         return False
     return spec["kind"] != "s"
@@ -176,7 +186,7 @@ def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
 
 
 def _zero_padded(number: QueryTree, width: int) -> QueryTree:
-    """`-7` in four places is `-007`."""
+    """Return the number with leading zeros: -7 in four places is `-007`."""
     positive = FunctionCall(
         "pad", (FunctionCall("string", (number,)), Constant(-width), Constant("0"))
     )

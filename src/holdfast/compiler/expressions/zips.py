@@ -1,4 +1,6 @@
-"""`zip`: the shortest list ends it; with `strict=True` lists of different lengths are an error."""
+"""`zip`: it ends with the shortest list; with `strict=True` lists of different lengths are an
+error.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def _strictness(node: ast.Call) -> bool | None:
 
 
 def _checked(lists: list[TypedQuery], held: tuple[QueryTree, ...]) -> QueryTree:
-    """Check the lengths of the lists. Each list is evaluated once, in the order of the
+    """Return the zip with a check of the lengths. Each list is evaluated once, in the order of the
     arguments.
     """
     if len(held) < len(lists):
@@ -70,12 +72,14 @@ def uneven_failure() -> QueryTree:
     return failure("ValueError: the arguments of zip() have different lengths")
 
 
-# As in Python, a `for` over a strict zip runs its body up to the end of the shortest list, then
-# fails.
+# As in Python, a `for` over a strict zip first runs its body up to the end of the shortest list and
+# then fails.
 
 
 def strict_zip(lowering: Lowering, node: ast.expr) -> ast.Call | None:
-    """The `zip(…, strict=True)` that a loop goes through, by itself or in `enumerate`."""
+    """Return the `zip(…, strict=True)` that a loop iterates over, directly or inside of
+    `enumerate`.
+    """
     match node:
         case ast.Call(func=ast.Name(id="zip")) if lowering.is_builtin("zip"):
             return node if _strictness(node) and len(node.args) > 1 else None
@@ -88,7 +92,7 @@ def strict_zip(lowering: Lowering, node: ast.expr) -> ast.Call | None:
 
 
 def without_check(node: ast.expr, strict: ast.Call) -> ast.expr:
-    """Return the same loop over a zip without `strict`."""
+    """Return the iterable of the same loop over a zip without `strict`."""
     if node is strict:
         return ast.copy_location(ast.Call(strict.func, strict.args, []), strict)
     assert isinstance(node, ast.Call)

@@ -1,3 +1,3 @@
-"""Graphs of steps, and their translation to states."""
+"""Graphs of steps (`Dag`), and their translation to states."""
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
 
 def check_dag(graph: GraphModel) -> None:
-    """Check a graph. Raises CompileErrors with everything that is refused."""
+    """Check a graph. Raises CompileErrors with all refusals."""
     refused = [*_shape(graph)]
     if not refused:
         refused = [*_cycles(graph)]
@@ -198,8 +198,8 @@ def _arguments(graph: GraphModel, step: Step, sources: Mapping[str, Any]) -> Ite
 
 
 def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:
-    """Refuse a required parameter without a value. Probably an edge was forgotten; otherwise the
-    author can mark it as an input.
+    """Refuse a required parameter that gets no value. Probably an edge is missing; otherwise the
+    author can mark the parameter as an input.
     """
     message = (
         f"nobody fills `{name}` of {step.task.name}(): `{name}` is a step, and "
@@ -296,7 +296,7 @@ def _type_of(graph: GraphModel, tree: Any) -> Type:
         case dict() if not references_in(list(tree.values())):
             return DictOf(join_all(_type_of(graph, item) for item in tree.values()))
         case _:
-            # An object with results in it may be a model, which checks its fields itself.
+            # An object that contains results may be a model, which checks its own fields.
             return UNKNOWN
 
 

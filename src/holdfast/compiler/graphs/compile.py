@@ -1,7 +1,8 @@
-"""Graph -> states: sequences are sequences, forks Parallels, cores Parallels with `After`.
+"""From a graph to states. Sequences stay sequences, forks become Parallel states, and cores (graphs
+that are neither) become Parallel states with `After`.
 
-A step reads its part of the input from the execution's context; results are variables where
-they are read in the same machine, outputs where they leave a branch.
+A step reads its part of the input from the context object of the execution. A result is a variable
+where it is read in the same machine, and an output where it leaves a branch.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input"
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A graph's definition, its tasks with their modules, and where its states stand."""
+    """The definition of a graph, its tasks with their modules, and the source of its states."""
 
     asl: dict[str, Any]
     tasks: Mapping[str, str]
@@ -56,8 +57,10 @@ class Emitted:
 
 
 def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses, noted: Noted = ()) -> Emitted:
-    """Compile a checked graph. `plan`: its order. `errors`: the error classes that its steps may
-    raise. `noted`: the search attributes of its input.
+    """Compile a checked graph.
+
+    `plan` is the order of its steps, `errors` the error classes that they may raise, `noted` the
+    search attributes of its input.
     """
     emitting = _Emitting(graph, MachineParts(errors))
     scope = VariableScopeNames(None, frozenset())
@@ -76,7 +79,8 @@ def emit_dag(graph: GraphModel, plan: Plan, errors: ErrorClasses, noted: Noted =
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A machine to make: `known` are results that it can read, `exports` those that it gives.
+    """A machine that is to be made. `known` are results that it can read, `exports` those that it
+    returns.
 
     `received`: results that are in the input of its first state, and how they are read there.
     `saga`: the compensations of the outermost machine; None without any, and for a branch.
@@ -97,8 +101,8 @@ class _Emitting:
     spots: dict[str, Spot] = field(default_factory=dict)
 
     def machine_of(self, body: _Body) -> dict[str, Any]:
-        """Return the machine, `StartAt` and `States`. Its output is the one result, or an object of
-        several by id.
+        """Return the machine, `StartAt` and `States`. Its output is the only exported result, or an
+        object with several results by id.
         """
         assembler = Assembler(self.machine.names)
         parts = body.plan.parts if isinstance(body.plan, Chain) else (body.plan,)
@@ -150,8 +154,8 @@ class _Emitting:
         return {"StartAt": given, "States": {**first, **states["States"]}}
 
     def _receive(self, assembler: Assembler, body: _Body) -> Mapping[int, QueryTree]:
-        """Keep the input of the branch in a variable: only the first state sees it, and later
-        states read it.
+        """Store the input of the branch in a variable: later states need it, and only the first
+        state gets it.
         """
         if isinstance(body.plan, SingleStep) or not body.received:
             return body.received
@@ -173,7 +177,7 @@ class _Emitting:
         return found[::-1]
 
     def _read_in(self, plan: Plan) -> set[int]:
-        """The steps whose results are arguments in `plan`."""
+        """Return the steps whose results are arguments in `plan`."""
         return {
             self.graph.ids[source.id]
             for number in steps_of(plan)
@@ -202,7 +206,9 @@ class _Emitting:
         known: Mapping[int, QueryTree],
         needed: tuple[int, ...],
     ) -> tuple[dict[str, Any], Mapping[int, QueryTree]]:
-        """Return the fields of the state, and the query that reads each needed result in it."""
+        """Return the fields of the state, and for each needed result the query that reads it
+        there.
+        """
         match plan:
             case SingleStep(number):
                 task = self.graph.steps[number].task
@@ -223,7 +229,7 @@ class _Emitting:
         exports: list[list[int]] = [[] for _ in lanes.branches]
         for step in sorted(wanted.union(lanes.needed)):
             exports[owner[step]].append(step)
-        # A step may read the result of a step that it depends on indirectly.
+        # A step may also read the result of a step on which it depends only indirectly.
         awaited = [
             sorted({*earlier, *(owner.get(step, n) for step in reads[n])} - {n})
             for n, earlier in enumerate(lanes.after or [()] * len(lanes.branches))
@@ -249,7 +255,7 @@ class _Emitting:
         return {"Type": "Parallel", **extension, "Branches": bodies}, results
 
     def _parts(self, value: QueryTree, exports: Sequence[int]) -> Iterable[tuple[int, QueryTree]]:
-        """Yield the query that reads each result in the output of its branch."""
+        """Yield for each result the query that reads it in the output of its branch."""
         if len(exports) == 1:
             return ((exports[0], value),)
         return tuple((number, FieldOf(value, self.graph.steps[number].id)) for number in exports)
@@ -267,8 +273,8 @@ class _Emitting:
         self.spots[state] = spot_of(self.graph.written)
 
     def _approval(self, number: int, approval: HumanApproval) -> dict[str, Any]:
-        """Return one state for the question and its outcome: a branch that asks, and fails when
-        the answer is a refusal.
+        """Return one state for a question and its outcome: a branch that asks, and fails when the
+        answer is a refusal.
         """
         place = SourcePlace(spot_of(self.graph.steps[number].written).span, "")
         assembler = Assembler(self.machine.names)
@@ -338,7 +344,7 @@ class _Emitting:
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Branches to make one state of; `after` None: they wait for nothing."""
+    """Branches that become one state. With `after` None they wait for nothing."""
 
     branches: tuple[Plan, ...]
     after: tuple[tuple[int, ...], ...] | None
@@ -348,7 +354,9 @@ class _Lanes:
 
 
 def _heads(plan: Plan) -> list[int]:
-    """Return the steps that name a state: a single step itself, branches by their first steps."""
+    """Return the steps that give a state its name: a single step itself, or the first steps of the
+    branches.
+    """
     match plan:
         case Fork(branches) | Core(branches):
             return [first_of(branch)[0] for branch in branches]

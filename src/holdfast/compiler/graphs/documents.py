@@ -64,7 +64,9 @@ def read_graph(
     file: str,
     module: str,
 ) -> GraphModel:
-    """Raises CompileErrors with everything that is wrong, the graph included."""
+    """Return the graph of a JSON document. Raises CompileErrors with all errors, of the document
+    and of the graph.
+    """
     text = document if isinstance(document, str) else json.dumps(document, indent=2)
     root = InJson(module, file or _FILE, text, "")
     given = tuple(tasks)
@@ -91,7 +93,7 @@ def _parsed(text: str, file: str) -> Any:
 
 @dataclass(slots=True)
 class _Reading:
-    """The reading of one document. Errors are collected, and reading continues."""
+    """Reads one document. Errors are collected, and reading continues."""
 
     root: InJson
     tasks: Mapping[str, Task[..., Any]]
@@ -119,7 +121,7 @@ class _Reading:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
         kind = str(row.get("type"))
-        if kind not in self.kinds:  # a kind of the project's own has fields of its own
+        if kind not in self.kinds:  # a kind that the project has registered has fields of its own
             self._known_fields(row, path, _APPROVAL if kind == HUMAN_APPROVAL else _STEP)
         id_ = self._text(row, path, "id", '"id": "extract"')
         awaited = self._awaited(row.get("depends_on", []), (*path, "depends_on"))
@@ -156,7 +158,9 @@ class _Reading:
         return task
 
     def _approval(self, row: dict[str, Any], id_: str, path: DocumentPath) -> HumanApproval | None:
-        """A question to a role, 48 hours by default; `notification` names a task to run before."""
+        """Return a question to a role, open for 48 hours by default. `notification` names a task
+        that runs before it.
+        """
         asked = self._text(row, path, "assignee_role", '"assignee_role": "manager"')
         title = row.get("title", f"Approve {id_}?")
         self._is(str, title, (*path, "title"), "a text", '"title": "Approve the loan?"')

@@ -1,4 +1,6 @@
-"""The input of a graph: one field for each name that its tasks need and no step gives."""
+"""The input of a graph: one field for each parameter of its tasks that gets no value from a
+step.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import UNKNOWN, Type
 
-#: The mark of `inspect` for a parameter without a default.
+#: `inspect` marks a parameter without a default with this value.
 REQUIRED: Final[Any] = inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A step whose `parameter` the field fills; `annotation` is the type that the parameter
-    requires.
+    """A step whose `parameter` gets the field as its value. `annotation` is the type of the
+    parameter.
     """
 
     step: Step
@@ -43,7 +45,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One field of the input. `conflict`: two uses that no single value fits."""
+    """One field of the input. `conflict` is two uses that no single value fits."""
 
     annotation: Any
     default: Any
@@ -51,7 +53,7 @@ class Input:
 
 
 def inputs_of(graph: GraphModel) -> Mapping[str, Input]:
-    """Return the input's fields whose names are valid; the checks of the graph refuse the
+    """Return the fields of the input whose names are valid. The checks of the graph refuse the
     others.
     """
     return {
@@ -79,7 +81,7 @@ def _uses(graph: GraphModel) -> dict[str, list[Use]]:
 
 
 def _input(uses: list[Use]) -> Input:
-    """Return the field with the type of its strictest use; optional where all uses agree on the
+    """Return the field with its strictest type. It is optional if all uses have the same
     default.
     """
     narrowest = next((use for use in uses if all(_serves(use, other) for other in uses)), None)
@@ -92,5 +94,5 @@ def _input(uses: list[Use]) -> Input:
 
 
 def _serves(use: Use, other: Use) -> bool:
-    """Return True when every value for `use` is, unchanged, a value for `other`."""
+    """Return True when every value for `use` is also, unchanged, a value for `other`."""
     return other.type == UNKNOWN or (use.type != UNKNOWN and fits(use.type, other.type))

@@ -1,4 +1,6 @@
-"""The places of the parts of a graph: in the calls of a module, or in a JSON document."""
+"""The places of the parts of a graph in its source: in the calls of a module, or in a JSON
+document.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span
 
-#: The path from a step to one of its parts: `("depends_on", 0)`, `("arguments", "rows")`, its key
-#: there as `("parameter", "rows")`, or the step itself.
+#: The path from a step to one of its parts: `("depends_on", 0)`, or `("arguments", "rows")`; the
+#: key of that argument is `("parameter", "rows")`; the empty path is the step itself.
 DocumentPath: TypeAlias = tuple[str | int, ...]
 
-#: The positional arguments of `step`, by their names in JSON.
+#: The positions of the arguments of `step` that may be positional, by their names in JSON.
 _POSITIONS: Final[Mapping[str, int]] = {"id": 0, "workflow_id": 0, "type": 1}
 _Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
@@ -42,7 +44,7 @@ class Spot:
 
 
 def spot_of(written: WrittenAt, path: DocumentPath = ()) -> Spot:
-    """The most precise place that is known of `path`."""
+    """Return the most precise known place of `path`."""
     match written:
         case InPython(module, code, instruction):
             return _in_python(module, code, instruction, path)
@@ -77,7 +79,7 @@ def _source_of(module: str) -> Source | None:
 
 
 def _call(source: Source, place: _Positions) -> ast.Call | None:
-    """The node of a call; the module is parsed only when something is refused."""
+    """Return the node of a call. The module is parsed only when something is refused."""
     return _calls(source.lines).get(place)
 
 
@@ -143,8 +145,8 @@ def _places(text: str) -> Mapping[str, tuple[int, int]]:
 
 
 def _width(rest: str) -> int:
-    """Return the width of the value that begins here; for a value of several lines, the width of
-    its first line.
+    """Return the width of the value that begins here; for a value of several lines, that of its
+    first line.
     """
     try:
         return json.JSONDecoder().raw_decode(rest)[1]

@@ -1,13 +1,10 @@
-"""The order of a graph's steps: which run one after the other, which side by side, and no more.
+"""The order of a graph's steps: which steps run one after the other, and which run in parallel.
 
-The problem
------------
-A step may begin when all steps that it depends on have ended, and must not wait for any other. ASL
-has sequences of states and Parallel states. Not every graph consists of these two alone.
+The problem ----------- A step may begin when all steps that it depends on have ended, and must not
+wait for any other. ASL has sequences of states and Parallel states. Not every graph consists of
+these two alone.
 
-Plans
------
-A step is a number, and `graph[n]` holds the steps that step n depends on.
+Plans ----- A step is a number, and `graph[n]` holds the steps that step n depends on.
 
     SingleStep   one step
     Chain        each part begins when the part before it has ended
@@ -25,23 +22,21 @@ The smallest graph that is not is an "N": 2 waits for 0, and 3 waits for 0 and 1
        └─┐                -> Core(branches 0, 1, 2, 3; after (), (), (0), (0, 1))
     1 ───┴─► 3
 
-The method
-----------
-1. `_parts` removes each edge that other edges imply.
+The method ---------- 1. `_parts` removes each edge that other edges imply.
+
 2. `_contracted` joins steps of a sequence into one part, and parts with the same edges into a fork.
-   It repeats this until nothing changes. A part stands for its first step: all of a part is before
-   all of another part, or nothing of it is.
+It repeats this until nothing changes. A part has the number of its first step. That is enough,
+because either all steps of a part come before another part, or none does.
+
 3. `_split` divides the rest. Unconnected parts become a fork. A cut where everything before is an
-   ancestor of everything behind becomes a chain. A rest that cannot be divided becomes a core.
+ancestor of everything after becomes a chain. A rest that cannot be divided becomes a core.
 
 JSON readers limit the depth of a document. Forks in forks are therefore limited to 12 levels
 (`_NESTING_MAX`), and `_split` may add at most as many. Deeper parts become a core, which is flat.
 
-Without cores
--------------
-A core is an extension of ASL (`After`), which AWS Step Functions does not have. `by_levels`
-replaces it by a chain of forks. Then a step may wait for steps on which it does not depend, and
-each such `FalseWait` is reported. In the "N" above, 2 would wait for 1:
+Without cores ------------- A core is an extension of ASL (`After`), which AWS Step Functions does
+not have. `by_levels` replaces it by a chain of forks. Then a step may wait for steps on which it
+does not depend, and each such `FalseWait` is reported. In the "N" above, 2 would wait for 1:
 
     Chain(Fork(0, 1), Fork(2, 3))          FalseWait(step=2, other=1)
 """
@@ -56,8 +51,8 @@ from typing import Final, TypeAlias
 
 Plan: TypeAlias = "SingleStep | Chain | Fork | Core"
 
-#: The depth of forks in forks, because JSON's nesting is limited: deeper ones become a core. No
-#: plan exceeds twice this depth.
+#: The greatest depth of forks in forks; deeper ones become a core. JSON readers limit the depth of
+#: a document. No plan exceeds twice this depth.
 _NESTING_MAX: Final = 12
 
 
@@ -77,14 +72,16 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """All branches begin together, and it ends with the last of them."""
+    """All branches begin together; it ends when the last of them ends."""
 
     branches: tuple[Plan, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Branch n begins when the branches `after[n]`, all before it, have ended."""
+    """Branch n begins when the branches `after[n]` have ended; each of those has a smaller
+    number.
+    """
 
     branches: tuple[Plan, ...]
     after: tuple[tuple[int, ...], ...]
@@ -94,7 +91,9 @@ Graph: TypeAlias = Sequence[frozenset[int]]
 
 
 def find_cycles(graph: Graph) -> list[tuple[int, ...]]:
-    """Cycles that share no step, each from its lowest number: `(0, 2)` is 0 after 2 after 0."""
+    """Return cycles that share no step, each from its lowest number: `(0, 2)` means that 0 waits
+    for 2, and 2 for 0.
+    """
     left = set(range(len(graph))) - set(_sorted(graph))
     found: list[tuple[int, ...]] = []
     while left:
@@ -114,7 +113,9 @@ def find_cycles(graph: Graph) -> list[tuple[int, ...]]:
 
 
 def arrange(graph: Graph) -> Plan:
-    """`graph[n]`: what step n depends on; without cycles, with at least one step."""
+    """Return the plan of a graph. `graph[n]` are the steps on which step n depends. The graph has
+    at least one step and no cycles.
+    """
     return _split(_contracted(graph), _NESTING_MAX)
 
 
@@ -135,7 +136,7 @@ def steps_of(plan: Plan) -> Iterator[int]:
 
 
 def first_of(plan: Plan) -> tuple[int, ...]:
-    """The steps that begin when `plan` begins."""
+    """Return the steps that begin when `plan` begins."""
     match plan:
         case SingleStep(number):
             return (number,)
@@ -149,7 +150,7 @@ def first_of(plan: Plan) -> tuple[int, ...]:
 
 
 def _last_of(plan: Plan) -> tuple[int, ...]:
-    """The steps of which one is the last to end."""
+    """Return the steps of which one is the last to end."""
     match plan:
         case SingleStep(number):
             return (number,)
@@ -168,8 +169,8 @@ def _last_of(plan: Plan) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FalseWait:
-    """A wait that the graph does not need: `step` waits for `other`, on which it does not
-    depend.
+    """A wait that the graph does not require: `step` waits for `other`, but does not depend on
+    it.
     """
 
     step: int
@@ -177,8 +178,8 @@ class FalseWait:
 
 
 def by_levels(plan: Plan) -> tuple[Plan, tuple[FalseWait, ...]]:
-    """Return the plan without cores: their steps run level by level. Also return each wait that the
-    graph does not need.
+    """Return the plan without cores, whose steps run level by level instead. Also return each wait
+    that the graph does not require.
     """
     match plan:
         case SingleStep():
@@ -235,10 +236,10 @@ def _fork(branches: Iterable[Plan]) -> Plan:
 
 @dataclass(slots=True)
 class _Parts:
-    """The remainder of a graph: parts by their first step, and the direct edges between them.
+    """The rest of a graph: its parts by their first step, and the direct edges between them.
 
-    `ancestors` are sets of bits. All of a part is before all of another one, or nothing of it is:
-    so the first step speaks for its part. `order` is one in which they could run.
+    `ancestors` are sets of bits. Either all steps of a part come before another part, or none does,
+    so the first step represents the part. `order` is an order in which the parts could run.
     """
 
     plans: dict[int, Plan]
@@ -268,7 +269,7 @@ class _Parts:
 
 
 def _sorted(graph: Graph) -> list[int]:
-    """Return the steps in topological order, the lowest number first, without steps on or behind a
+    """Return the steps in topological order, the lowest number first, without steps on or after a
     cycle.
     """
     waiting = [len(earlier) for earlier in graph]
@@ -289,7 +290,7 @@ def _sorted(graph: Graph) -> list[int]:
 
 
 def _parts(graph: Graph) -> _Parts:
-    """Return each step as a part, with only the edges that no other edges imply."""
+    """Return each step as a part, with only those edges that no other edges imply."""
     order, ancestors = _sorted(graph), [0] * len(graph)
     before: dict[int, set[int]] = {number: set() for number in order}
     behind: dict[int, set[int]] = {number: set() for number in order}
@@ -308,7 +309,7 @@ def _parts(graph: Graph) -> _Parts:
 
 
 def _contracted(graph: Graph) -> _Parts:
-    """Return the parts after each sequence and each fork was replaced by one part, until none is
+    """Return the parts after each sequence and each fork was replaced by one part, until neither is
     left.
     """
     parts = _parts(graph)
@@ -357,7 +358,9 @@ def _contract_forks(parts: _Parts) -> None:
 
 
 def _split(parts: _Parts, depth: int) -> Plan:
-    """Unconnected parts become a fork; a part before all others begins a sequence."""
+    """Divide the parts: unconnected parts become a fork, and a part before all others begins a
+    sequence.
+    """
     if len(parts.order) == 1:
         return parts.plans[parts.order[0]]
     if depth:
@@ -391,7 +394,9 @@ def _components(parts: _Parts) -> list[list[int]]:
 
 
 def _sections(parts: _Parts) -> list[list[int]]:
-    """Cut wherever everything before is an ancestor of everything behind."""
+    """Cut the order of the parts wherever everything before the cut is an ancestor of everything
+    after it.
+    """
     own = sum(1 << number for number in parts.order)
     ancestors: Mapping[int, int] = {n: parts.ancestors[n] & own for n in parts.order}
     ranked = sorted(parts.order, key=lambda number: ancestors[number].bit_count())

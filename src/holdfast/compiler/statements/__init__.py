@@ -1,3 +1,3 @@
-"""Python statements, and their translation to the IR."""
+"""Python statements, and their translation to the intermediate form (IR)."""
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A list or dict that the workflow changes must not be reachable by a second name.
+"""A list or dict may be changed only while one name refers to it.
 
-Python would show the change through both names; a state machine has values, not references. So a
-name owns its list from where it is given a fresh one to where the list itself is given to something
-else, and only then may it be changed.
+Python shows a change through every name of the list. A state machine has values, not references, so
+it would show the change through one name only. A name owns its list from the assignment of a new
+list until the list itself is assigned or passed to something else. Only in between may it be
+changed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _FRESH_METHODS: Final = frozenset(
 )
 
 IsDurable = Callable[[ast.AST], bool]
-#: Whether a call gives a list or dict to which nothing else refers; None where its form decides.
+#: Decides whether a call returns a list or dict to which nothing else refers; None when the form of
+#: the call decides.
 IsFreshCall = Callable[[ast.Call], bool | None]
 
 
@@ -72,7 +74,9 @@ def is_change(node: ast.AST) -> bool:
 
 
 def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[str]:
-    """The outer names that branches keep or return: their values may have a second name then."""
+    """Return the outer names that branches keep or return: another name may refer to their values
+    then.
+    """
     found: set[str] = set()
     functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(function):
@@ -85,7 +89,7 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
 
 
 def _given_to(functions: Collection[str], node: ast.expr, is_step: IsDurable) -> Iterator[str]:
-    """The arguments that a call of a local function hands over to keep."""
+    """Yield the arguments of a call that the called local function may keep."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in functions:
             for argument in arguments:
@@ -93,7 +97,7 @@ def _given_to(functions: Collection[str], node: ast.expr, is_step: IsDurable) ->
 
 
 def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str]:
-    """The names whose values the statements of a function keep or return."""
+    """Return the names whose values the statements of a function keep or return."""
     return {
         name
         for part in ast.walk(function)
@@ -108,7 +112,7 @@ def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str
 
 
 def _given_names(function: ast.FunctionDef) -> set[str]:
-    """The names of the branch itself."""
+    """Return the names that are local to the branch."""
     own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
     return own | {
         part.id
@@ -118,9 +122,9 @@ def _given_names(function: ast.FunctionDef) -> set[str]:
 
 
 def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterator[str]:
-    """The names whose value itself is in the result of `node`, or is kept by something in it.
+    """Yield the names whose value is part of the result of `node`, or is kept by a part of it.
 
-    `is_kept` says whether the result goes anywhere. A step gets copies.
+    `is_kept` says whether the result is used. A step gets copies, so it keeps nothing.
     """
     match node:
         case ast.Name(id=name):
@@ -134,7 +138,7 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             inner = [(part, True) for part in parts]
         case ast.Dict(keys=keys, values=values):
-            # `**other` copies.
+            # `**other` copies the items of the other dict.
             inner = [(value, key is not None) for key, value in zip(keys, values, strict=True)]
         case ast.BoolOp(values=parts):
             inner = [(part, is_kept) for part in parts]
@@ -161,7 +165,7 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
 def _keeps_arguments(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name):
-            # A helper of the author may keep or return its arguments.
+            # Another function of the author may keep or return its arguments.
             return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS
@@ -193,7 +197,7 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
 
 
 def walked_names(node: ast.expr) -> Iterator[str]:
-    """The names that a `for` over `node` goes through while its body runs."""
+    """Yield the names over which a `for` with this iterable iterates while its body runs."""
     match node:
         case ast.Name(id=name):
             yield name

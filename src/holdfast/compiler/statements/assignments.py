@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import Held, Unit
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, declared_type
+from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
     lower_extension,
@@ -16,7 +17,7 @@ from holdfast.compiler.statements.changes import (
 )
 from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
-from holdfast.compiler.types.types import REFUSED, ListOf, Type, is_refused
+from holdfast.compiler.types.types import REFUSED, ListOf, Type, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -30,7 +31,9 @@ def lower_assignment(statements: Statements, node: ast.Assign) -> None:
 
 
 def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
-    """`a = b = value`: evaluated once, given to the targets from left to right."""
+    """Lower `a = b = value`: the value is evaluated once, and the targets get it from left to
+    right.
+    """
     names = [target.id for target in node.targets if isinstance(target, ast.Name)]
     function = statements.durable(node.value) if len(names) == len(node.targets) else None
     if isinstance(node.value, ast.Call) and function is not None:
@@ -66,7 +69,8 @@ def _assign(
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
-            # The errors of the right side are reported, too.
+            # Lower the right side even for a refused target, so that its refusals are reported,
+            # too.
             give(statements, node, target, statements.value(value))
 
 
@@ -81,6 +85,8 @@ def _assign_name(
     else:
         expression = statements.value(value)
         type_ = expression.type
+        if isinstance(declared, TypedDictOf) and isinstance(value, ast.Dict):
+            type_ = displayed(statements.expressions, value, declared)
         if not is_refused(type_):
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))

@@ -1,7 +1,8 @@
-"""Changes of a list or dict in place. Each gives its name another value, which Python hides.
+"""Changes of a list or dict in place. In a state machine each change assigns a new value to the
+name.
 
-`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. What `aliases` says of the
-name decides whether Python would show the change through a second name.
+`xs.append(v)`, `xs.extend(vs)`, `xs += vs`, `xs[i] = v`, `d[key] = v`. A change is refused when
+another name may refer to the list, because Python would show the change there, too (`aliases`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     items_of,
 )
+from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.types.types import (
     INT,
@@ -33,6 +35,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     SetOf,
     Type,
+    TypedDictOf,
     describe,
     is_key,
     is_list,
@@ -93,7 +96,7 @@ def _extend(
 def lower_item_assignment(
     statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
 ) -> None:
-    """`xs[i] = v` and `d[key] = v`: the value first, as Python does."""
+    """Lower `xs[i] = v` and `d[key] = v`: the value is computed first, as in Python."""
     if isinstance(target.slice, ast.Slice):
         message = "a part of a list cannot be given a value"
         statements.unit.refuse(target, "HF020", message, f"{name} = {name}[:1] + more + {name}[2:]")
@@ -108,7 +111,7 @@ def lower_item_assignment(
 def lower_item_change(
     statements: Statements, node: ast.AugAssign, target: ast.Subscript, name: str
 ) -> None:
-    """`d[key] += v`: Python reads the item before it computes the value."""
+    """Lower `d[key] += v`: as in Python, the item is read before the value is computed."""
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
@@ -138,10 +141,19 @@ def _assign_item(
     fails = fails_of(current, key, new)
     match current.type:
         case DictOf(value) if is_key(key.type):
+            owner = current.type
+            if isinstance(owner, TypedDictOf):
+                name_of_key = str(getattr(key.query, "value", "…"))
+                value_node = getattr(node, "value", target)
+                if not is_value_for(
+                    statements.expressions, value_node, owner, name_of_key, new.type
+                ):
+                    return
             merged = FunctionCall(
                 "merge", (ArrayOf((current.query, ComputedEntry(key.query, new.query))),)
             )
-            changed = TypedQuery(merged, DictOf(join(value, new.type)), fails)
+            type_ = owner if isinstance(owner, TypedDictOf) else DictOf(join(value, new.type))
+            changed = TypedQuery(merged, type_, fails)
         case ListOf(element, False) if key.type == INT:
             text = statements.unit.text(target)
             query = _replaced(current.query, key.query, new.query, join(element, new.type), text)
@@ -167,7 +179,7 @@ def _item_help(name: str, type_: Type, key: str) -> str:
 def _replaced(
     items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
 ) -> QueryTree:
-    """The list with one other item; an index below 0 counts from the end."""
+    """Return the list with one item replaced; an index below 0 counts from the end."""
     size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
@@ -229,7 +241,9 @@ def give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) -
 
 
 def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
-    """The refusal of a change of something that is not a list or dict with a name of its own."""
+    """Return the refusal of a change of something other than a list or dict with a name of its
+    own.
+    """
     match node:
         case ast.Call(
             func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),

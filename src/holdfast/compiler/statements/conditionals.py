@@ -1,12 +1,13 @@
-"""Durable calls in a part of an expression that is evaluated only sometimes: the same as an `if`.
+"""Durable calls in a part of an expression that is not always evaluated: they become an `if`.
 
-Where `a if c else b` is all that a statement computes, the statement stands in both arms (`as_if`):
+If `a if c else b` is all that a statement computes, the statement is written in both arms
+(`as_if`):
 
     payment = charge(order.id) if order.cents > 0 else None
     -> if order.cents > 0: payment = charge(order.id)
        else: payment = None
 
-Anywhere else a variable takes the place of the expression (`choose`):
+In any other place a variable replaces the expression (`choose`):
 
     if order.is_new and is_paid(order.id): …
     -> chosen = order.is_new
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
 
 def as_if(statements: Statements, node: ast.stmt) -> ast.If | None:
-    """The `if` that the statement is short for; None where no arm holds a durable call.
+    """Return the `if` that replaces the statement; None when no arm contains a durable call.
 
-    It is the same however often a loop is lowered: names belong to nodes.
+    Each call returns the same nodes, because names of variables belong to nodes and a loop is
+    lowered several times.
     """
     match node:
         case (
@@ -54,7 +56,7 @@ def as_if(statements: Statements, node: ast.stmt) -> ast.If | None:
 
 
 def _holds_steps(statements: Statements, node: ast.IfExp) -> bool:
-    """Return True when a chosen arm certainly runs a step."""
+    """Return True when one of the arms certainly runs a step."""
     return any(
         has_durable(statements, arm)
         or (isinstance(arm, ast.IfExp) and _holds_steps(statements, arm))
@@ -74,14 +76,16 @@ def _with(node: ast.stmt, arm: ast.expr) -> ast.stmt:
         case ast.Return():
             made = ast.Return(arm)
         case _ if isinstance(arm, ast.Constant):
-            made = ast.Pass()  # `notify(text) if flag else None`
+            made = ast.Pass()  # As in `notify(text) if flag else None`
         case _:
             return ast.copy_location(ast.Expr(arm), arm)
     return ast.copy_location(made, node)
 
 
 def choose(statements: Statements, node: ast.BoolOp | ast.IfExp, *, is_truth: bool) -> None:
-    """Emit the choice that an expression is short for. `is_truth`: only its truth matters."""
+    """Emit an `if` in place of an expression. `is_truth`: only the truth of the expression is
+    used.
+    """
     chosen = _Choice(statements, statements.scope.name("chosen", (node, "chosen")), is_truth)
     match node:
         case ast.BoolOp(op=operator, values=values):
@@ -101,7 +105,9 @@ class _Choice:
         self.is_truth = is_truth
 
     def operands(self, nodes: Sequence[ast.expr], *, is_and: bool) -> Type:
-        """The last operand that Python evaluates is the value."""
+        """Lower the operands of `and` or `or`. The last operand that is evaluated gives the
+        value.
+        """
         first, *rest = nodes
         statements = self.statements
         type_ = self._give(first)
@@ -136,7 +142,7 @@ class _Choice:
         return join(*types)
 
     def _give(self, node: ast.expr) -> Type:
-        """Give the variable the value of `node`, or the truth of it."""
+        """Assign the value of `node` to the variable, or its truth."""
         statements = self.statements
         value = statements.test(node) if self.is_truth else statements.value(node)
         if not is_refused(value.type):

@@ -71,7 +71,7 @@ def _handler(
     body = statements.block(node.body)
     flow.handlers.pop()
     if node.name is not None and flow.environment is not None:
-        # Python deletes the name of the caught error at the end of the handler.
+        # As in Python, the name of the caught error has no value after the handler.
         flow.environment = flow.environment.without(node.name)
     if not classes:
         return None
@@ -151,7 +151,9 @@ def _local(statements: Statements, node: ast.expr | None) -> object:
 
 
 def _refuse_odd_cause(statements: Statements, node: ast.Raise) -> None:
-    """`from err` changes neither the name nor the text; anything else would have to be run."""
+    """Refuse `raise … from …` unless it names the caught error or None: any other expression would
+    have to be evaluated.
+    """
     is_known = isinstance(_local(statements, node.cause), Held)
     is_none = isinstance(node.cause, ast.Constant) and node.cause.value is None
     if node.cause is not None and not is_known and not is_none:
@@ -194,7 +196,7 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
 def _cause(
     statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
 ) -> TypedQuery | None:
-    """The text that the error is made with; None for another value."""
+    """Return the text of the error's constructor; None when its argument is no text."""
     if not arguments:
         return TypedQuery(Constant(""), STR)
     cause = statements.value(arguments[0])
@@ -214,7 +216,7 @@ def _cause(
 
 
 def lower_assert(statements: Statements, node: ast.Assert) -> None:
-    """`assert ok, text` is `if not ok: raise AssertionError(text)`."""
+    """Lower `assert ok, text` as `if not ok: raise AssertionError(text)`."""
     flow = statements.flow
     test = statements.protected(statements.test(node.test), node.test, "test")
     expressions = statements.expressions

@@ -1,7 +1,7 @@
-"""`finally`: one copy of its body for each way out, lowered with what holds on that way.
+"""`finally`: each way out gets its own copy of the body, lowered with what is known on that way.
 
-A copy costs a few states and nothing at run time; a shared body would need a variable that says how
-to go on, and could not know which names have a value.
+A copy costs a few states and nothing at run time. With one shared body, a variable would have to
+say how to continue, and the compiler would not know which names have a value in it.
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ def _then(statements: Statements, way: Way, failure: str, origin: SourcePlace) -
 
 
 def _refuse_jumps(statements: Statements, node: ast.Try) -> bool:
-    """Refuse jumps out of a `finally` body, because they would drop the error that passes through
-    it.
-    """
+    """Refuse jumps out of a `finally` body. They would discard the error that passes through it."""
     found = [jump for part in node.finalbody for jump in _jumps(part, is_in_loop=False)]
     for jump in found:
         if isinstance(jump, ast.Raise):
@@ -125,8 +123,8 @@ def _jumps(node: ast.AST, *, is_in_loop: bool) -> Iterator[ast.stmt]:
             for inner in orelse:
                 yield from _jumps(inner, is_in_loop=is_in_loop)
         case ast.ExceptHandler(body=body):
-            # In a nested handler a bare `raise` is allowed: it raises the error that the handler
-            # caught.
+            # In a handler inside the body a bare `raise` is allowed: it raises the error that this
+            # handler has caught.
             for inner in body:
                 found = _jumps(inner, is_in_loop=is_in_loop)
                 yield from (jump for jump in found if not isinstance(jump, ast.Raise))

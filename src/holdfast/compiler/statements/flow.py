@@ -1,5 +1,5 @@
-"""The point that lowering has reached: the names known there, and the places that receive this
-knowledge.
+"""The point that lowering has reached: the names known there, and the places to which jumps and
+errors lead from it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from holdfast.compiler.types.types import Type
 
 @dataclass(slots=True)
 class Meeting:
-    """A place to which several paths lead. A fact holds there when it holds on all of them."""
+    """A place to which several ways lead. A fact is true there when it is true on all of them."""
 
     environment: Environment | None = None
-    #: The last result: a statement without changes returns it again.
+    #: The last result: a statement without changes gives the same object, which need not be joined
+    #: again.
     _latest: Environment | None = None
 
     def reach(self, environment: Environment | None) -> None:
@@ -37,7 +38,8 @@ class LoopPoint:
 class FinalPoint:
     """A part with a `finally`, and the facts at the start of each way out.
 
-    `loops_count` loops are around it: a jump inside one of its own loops does not leave it.
+    `loops_count` loops are around it. A jump that stays in a loop inside the part does not leave
+    the part.
     """
 
     loops_count: int
@@ -58,25 +60,25 @@ class HandlerPoint:
 
 @dataclass(slots=True)
 class Flow:
-    """The flow of one function body. `environment` None: this point cannot be reached."""
+    """The flow of one function body. With `environment` None, no way leads to this point."""
 
     environment: Environment | None
     loops: list[LoopPoint] = field(default_factory=list)
-    #: Handlers of every `try` around this point: an error may lead there from any statement.
+    #: The handlers of every `try` around this point: an error in any statement may lead there.
     watchers: list[Meeting] = field(default_factory=list)
     handlers: list[HandlerPoint] = field(default_factory=list)
     finals: list[FinalPoint] = field(default_factory=list)
     #: How many `try` bodies and `compensating` blocks surround this point.
     protections: int = 0
-    #: Those of `protections` that only reject a request.
+    #: How many of `protections` only reject a request (`receive`).
     receives: int = 0
-    #: Names of the lists that loops around this point go through.
+    #: Names of the lists over which loops around this point iterate.
     iterated: list[str] = field(default_factory=list)
     returned: list[Type] = field(default_factory=list)
 
     def jump(self, way: Way) -> None:
-        """Record a `break` or `continue`: it leads to the loop, or to the `finally` on the way
-        there.
+        """Record a `break` or `continue`: it leads to the loop, or to a `finally` on the way to the
+        loop.
         """
         final = self.finals[-1] if self.finals else None
         if final is not None and final.loops_count == len(self.loops):
@@ -87,6 +89,8 @@ class Flow:
         self.environment = None
 
     def note(self) -> None:
-        """Record that the current point may fail."""
+        """Record that a failure is possible here: handlers begin with the knowledge at this
+        point.
+        """
         for watcher in self.watchers:
             watcher.reach(self.environment)

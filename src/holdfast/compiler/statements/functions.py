@@ -1,8 +1,8 @@
-"""The functions of branches: a `lambda`, or a local `def` by its name or called by a `lambda`.
+"""The functions of branches: a `lambda`, or a local `def` that is named or that a `lambda` calls.
 
     parallel(lambda: ask_officer("risk"), withdrawn)
 
-The body of `ask_officer` stands in the branch; its parameters are names for the arguments.
+The body of `ask_officer` becomes part of the branch; its parameters are names for the arguments.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """The place at which the branch of a function begins: the enclosing statements and
-    their facts.
+    """The place at which the branch of a function begins: the statements around it, and what is
+    known there.
     """
 
     statements: Statements
@@ -62,7 +62,7 @@ def lower_branch(
 
 
 def function_body(statements: Statements, function: ast.Lambda | ast.FunctionDef) -> StatementBlock:
-    """The statements of a function; where Python falls off its end, it returns None."""
+    """Return the statements of the function. If it ends without a `return`, it returns None."""
     if isinstance(function, ast.Lambda):
         return statements.collected(lambda: _lower_lambda(statements, function))
     body = statements.block(function.body)
@@ -79,7 +79,7 @@ def _inside(
     function: ast.Lambda | LocalFunction,
     node: ast.Lambda | ast.FunctionDef,
 ) -> Statements:
-    """The statements of the function, with the names that it sees."""
+    """Return the statements of the function, with the names that it can read."""
     environment, sees, original = here, statements.scope, node
     if isinstance(function, LocalFunction):
         environment, sees = environment_of(statements, function, here), function.scope
@@ -94,9 +94,11 @@ def _inside(
 def environment_of(
     statements: Statements, function: LocalFunction, here: Environment
 ) -> Environment:
-    """The current point of the function that defines `function`, whose names `function` sees.
+    """Return the present point of the function in which `function` is defined, whose names it can
+    read.
 
-    A branch between the two may have names of its own that are spelled alike.
+    A branch between the two functions may have local names with the same spelling, which it must
+    not read.
     """
     environment = here
     while statements.scope is not function.scope and statements.outer is not None:
@@ -141,7 +143,9 @@ def _lower_lambda(statements: Statements, function: ast.Lambda) -> None:
 
 
 def _lower_call(statements: Statements, call: ast.Call, function: LocalFunction) -> None:
-    """The body in the place of the call. Each call has its own copy: scopes belong to nodes."""
+    """Emit the body in place of the call. Each call has its own copy, because scopes belong to
+    nodes.
+    """
     called = _Called(function.node, statements.unit, function.scope)
     refuse_recursion(statements, function.node, call)
     hoist_inside(statements, call)
@@ -170,21 +174,23 @@ class _Called:
 
 
 def copied(unit: Unit, call: ast.Call, node: ast.FunctionDef) -> ast.FunctionDef:
-    """The copy of a function that belongs to a call, the same however often it is lowered."""
+    """Return the copy of a function for this call, the same one each time the call is lowered."""
     if call not in unit.copies:
         unit.copies[call] = copy.deepcopy(node)
     return unit.copies[call]
 
 
 def take(statements: Statements, inner: Statements, call: ast.Call, given: list[Given]) -> None:
-    """Make the parameters of `inner` names for the arguments, with the assignments it needs."""
+    """Make the parameters of `inner` names for the arguments, with assignments where these are
+    needed.
+    """
     function = inner.unit.functions[inner.scope]
     values: list[tuple[str, TypedQuery]] = []
     for parameter, node, value in given:
         type_ = parameter_type(inner.unit, statements.unit, parameter, node or call, value)
         name = parameter.arg
         variable = inner.hold(name, type_)
-        # A name that the body gives other values needs a variable of its own.
+        # If the body assigns to the parameter, the parameter needs a variable of its own.
         if is_name(value.query) and not is_bound_in_body(function, name):
             inner.give(name, Held(value.query, type_))
         elif not is_refused(type_):

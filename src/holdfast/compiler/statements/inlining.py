@@ -1,4 +1,4 @@
-"""Helpers of statements: the body of a `def` before the statement that calls it.
+"""Helpers with statements: the body of a `def` is placed before the statement that calls it.
 
     def settled(order: Order) -> str:          while not is_paid(order.id): …
         while not is_paid(order.id):     ->    return_value = "paid"
@@ -8,11 +8,11 @@
     message = f"now {settled(order)}"
 
 Parameters are names for the arguments, and local names have variables of their own. A `return`
-gives its value to a variable and leaves the body (`ir.Leave`). A body whose only `return` is its
-last line needs no variable: the expression of its `return` takes the place of the call.
+assigns its value to a variable and leaves the body (`ir.Leave`). A body whose only `return` is its
+last line needs no variable: the expression of its `return` replaces the call.
 
-Errors belong to the caller: handlers and undo steps around the call see those of the body, because
-its states stand among the caller's. Bodies of `finally` in a helper run before the helper is left.
+The handlers and undo steps around the call also apply to errors in the body, because its states are
+among those of the caller. A `finally` inside a helper runs before the helper is left.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuery:
-    """Emit the body of a helper, whose arguments are hoisted, and return what it gives."""
+    """Emit the body of a helper whose arguments are already evaluated, and return its value."""
     try:
         return _inline(statements, call, helper)
     except StepRefused:
@@ -83,7 +83,7 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
 
 
 def _at(statements: Statements, call: ast.Call, helper: Helper) -> Helper:
-    """The helper that a name holds at this point."""
+    """Return the helper that the name refers to at this point."""
     if not helper.is_local:
         return helper
     entry = statements.entry(helper.name)

@@ -26,7 +26,7 @@ _MAKERS: Final = frozenset({"list", "set", "sorted"})
 
 @dataclass(frozen=True, slots=True)
 class InnerChange:
-    """`name[key].method(value)`. `default`: the list of `setdefault`, None for a subscript."""
+    """`name[key].method(value)`. `default` is the list in `setdefault`; None for a subscript."""
 
     name: str
     key: ast.expr
@@ -68,8 +68,8 @@ def inner_change(node: ast.AST) -> InnerChange | None:
 
 
 def as_assignment(statements: Statements, node: ast.Expr) -> ast.Assign | None:
-    """Return the assignment that does what the statement does; None when it is no such change, or
-    when another name may refer to the inner list.
+    """Return the assignment that replaces the statement. None when it is no such change, or when
+    another name may refer to the inner list.
     """
     change = inner_change(node)
     function = statements.unit.functions.get(statements.scope)
@@ -111,7 +111,7 @@ def _larger(before: ast.expr, change: InnerChange) -> ast.expr:
 def owns_inner_lists(
     function: ast.FunctionDef, name: str, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when nothing but the dict `name` refers to its lists while they may change."""
+    """Return True when only the dict `name` refers to its lists while they may change."""
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     changes = [node for node in ast.walk(function) if _changes(node, name)]
     last = max(node.end_lineno or node.lineno for node in changes if isinstance(node, ast.Expr))
@@ -169,7 +169,9 @@ def _is_change(parents: dict[ast.AST, ast.AST], inner: ast.AST) -> bool:
 def _is_read(
     parents: dict[ast.AST, ast.AST], value: ast.AST, is_durable: Callable[[ast.AST], bool]
 ) -> bool:
-    """Return True when the value is tested, counted, copied or given to a step, which copies it."""
+    """Return True when the value is tested, counted, copied, or passed to a step, which copies
+    it.
+    """
     match parents[value]:
         case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[container]):
             return container is value

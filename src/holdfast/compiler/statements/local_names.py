@@ -20,7 +20,7 @@ def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
-    """The names that a statement gives a value, not looking into other scopes."""
+    """Yield the names to which a statement assigns, without the names of inner scopes."""
     pending = [node]
     while pending:
         part = pending.pop()
@@ -50,7 +50,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         pending.extend(reversed(_binding_parts(part)))
 
 
-#: The fields of statements, targets and patterns that may give names a value, or hold what does.
+#: The fields of statements, targets and patterns in which names may be assigned.
 _BINDING_FIELDS: Final = frozenset(
     [
         "body",

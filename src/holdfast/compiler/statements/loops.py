@@ -1,4 +1,6 @@
-"""`for` and `while`: lowered until what their variables hold no longer changes."""
+"""`for` and `while`. A body is lowered repeatedly, until the types of its variables do not
+change.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ from holdfast.errors import HoldfastBug
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: The bound of rounds. Types only grow, up to `types.bounded`, so only a bug of the compiler
-#: reaches it.
+#: The most rounds. Types only become wider, up to `types.bounded`, so only an error in the compiler
+#: can reach this bound.
 _ROUNDS_MAX: Final = 100
 
 _Values = tuple[tuple[str, TypedQuery], ...]
@@ -56,7 +58,7 @@ def lower_while(statements: Statements, node: ast.While) -> None:
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
-        # The test of each later round may fail too, with the assignments of the body.
+        # The test of a later round may fail, too, when the body has already assigned variables.
         statements.flow.note()
         statements.hoisted = {}
         if not is_endless:
@@ -75,11 +77,11 @@ def lower_while(statements: Statements, node: ast.While) -> None:
 
 
 def _test(statements: Statements, node: ast.While, origin: SourcePlace) -> TypedQuery:
-    """The test of one round: its steps run again each time."""
+    """Return the test of a `while`. Its steps run again in each round."""
     test = statements.test(node.test)
     if not (test.fails and statements.flow.protections):
         return test
-    # A Choice cannot catch, so each round computes the test in a state that can.
+    # A Choice state has no Catch, so compute the test in a state that has one.
     variable = statements.scope.name("test", (node, "test"))
     statements.emit(Assign(origin, ((variable, test),)))
     return TypedQuery(Variable(variable), BOOL)
@@ -125,7 +127,7 @@ def lower_for(statements: Statements, node: ast.For) -> None:
 
 
 def _further(statements: Statements, node: ast.For, counter: Variable) -> QueryTree:
-    """The counter after a round."""
+    """Return the counter after a round."""
     step = _step_of(node.iter)
     if step is None:
         return Binary("+", counter, _counter(statements, node, "step"))
@@ -143,7 +145,7 @@ def _counter(statements: Statements, node: ast.For, what: str) -> Variable:
 def _end_of_strict(
     statements: Statements, node: ast.For, strict: ast.Call
 ) -> tuple[_Values, StatementBlock]:
-    """The lists to keep from the start, and the check that may fail at the end."""
+    """Return the lists to store before the loop, and the check that may fail after it."""
     uneven = _counter(statements, node, "uneven")
     found = is_uneven(statements.expressions, strict)
     if is_refused(found.type):
@@ -180,7 +182,7 @@ def _walk(
         case ast.Call(func=ast.Attribute(value=base, attr="items")):
             mapping = statements.expressions.lower(base)
             if isinstance(mapping.type, DictOf):
-                # The body may give the name of the dict another value.
+                # Store the dict: the body may assign another value to its name.
                 kept = _counter(statements, node, "dict")
                 value = LoopVariable(FunctionCall("lookup", (kept, item)), mapping.type.value)
                 key = through.element.parts[0] if isinstance(through.element, LazyTuple) else value
@@ -189,7 +191,7 @@ def _walk(
 
 
 def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
-    """Counting needs no list: a loop over `range(10**6)` holds two numbers."""
+    """Plan a loop over a range. It needs no list: a loop over `range(10**6)` stores two numbers."""
     match node.iter:
         case ast.Call(func=ast.Name(id="range"), args=[*arguments], keywords=[]) if (
             statements.expressions.is_builtin("range") and 1 <= len(arguments) <= 3
@@ -219,7 +221,7 @@ def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
 
 
 def _step_of(node: ast.expr) -> int | None:
-    """The constant step of a range: 1 when it has none, None when it is computed."""
+    """Return the constant step of a range: 1 when it has none, None when it is computed."""
     match node:
         case ast.Call(func=ast.Name(id="range"), args=[_, _, ast.Constant(value=int(step))]):
             return step
@@ -240,9 +242,9 @@ def _stable(
     enter: Callable[[], None],
     leave: Callable[[], Environment | None],
 ) -> tuple[StatementBlock, StatementBlock, StatementBlock]:
-    """Return head, body and else, lowered with the facts that hold in every round.
+    """Return head, body and else, lowered with the facts that are true in every round.
 
-    Afterwards the flow is behind the loop.
+    After the call the flow is at the end of the loop.
     """
     flow = statements.flow
     start = flow.environment
@@ -257,7 +259,7 @@ def _stable(
         if is_alike(head, grown):
             break
         head = grown
-        # Lowered with too few facts: only refusals of the last round count.
+        # This round was lowered with wrong facts; only refusals of the last round count.
         del statements.unit.diagnostics[refused_before:]
     else:
         raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")

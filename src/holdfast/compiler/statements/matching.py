@@ -1,5 +1,5 @@
-"""Lowering of `match`: the tests in order, each without the values that earlier tests
-have taken.
+"""Lowering of `match`: the cases in order. A later case does not get values that an earlier case
+takes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def lower_match(statements: Statements, node: ast.Match) -> None:
 
 
 def _subject(statements: Statements, node: ast.Match) -> Subject:
-    """Return the subject, evaluated once; a name, or a field of a name, needs no new variable."""
+    """Return the subject, evaluated once. A name, or a field of a name, needs no new variable."""
     value = statements.value(node.subject)
     path = path_of(node.subject)
     root = None if path is None else path.split(".", 1)[0]
@@ -56,7 +56,7 @@ def _subject(statements: Statements, node: ast.Match) -> Subject:
 
 
 def _cases(statements: Statements, node: ast.Match, subject: Subject, number: int) -> None:
-    """Lower the cases from this number on. A subject that no case takes continues behind the
+    """Lower the cases from this number on. A subject that fits no case continues after the
     `match`.
     """
     if number == len(node.cases):
@@ -66,7 +66,7 @@ def _cases(statements: Statements, node: ast.Match, subject: Subject, number: in
     assert before is not None
     found = _found(statements, subject, case)
     if found is None:
-        # The subject was refused: lower the cases anyway, to report their refusals too.
+        # The subject was refused: lower the bodies anyway, to report their refusals, too.
         statements.block(case.body)
         after = flow.environment
         flow.environment = before
@@ -116,9 +116,10 @@ def _captured(pattern: ast.pattern) -> list[str]:
 def _test(
     statements: Statements, case: ast.match_case, subject: Subject, found: CaseMatch
 ) -> TypedQuery | None:
-    """The pattern's test and the guard's, which sees the names before they are assigned.
+    """Return the test of the pattern and of the guard, which reads the pattern's names before they
+    are assigned.
 
-    The flow is afterwards where the case is taken.
+    After the call the flow is where the case is taken.
     """
     flow = statements.flow
     environment = flow.environment
@@ -164,12 +165,12 @@ def _arm(statements: Statements, case: ast.match_case, found: CaseMatch) -> Stat
 def _untaken(
     before: Environment, case: ast.match_case, left: Subject, found: CaseMatch
 ) -> Environment:
-    """The facts for the next case."""
+    """Return the facts for the next case."""
     environment = before
     if left.path is not None and not is_refused(left.type):
         environment = environment.with_fact(left.path, left.type)
     if case.guard is not None:
-        # Python has bound the names before it asked the guard.
+        # Python assigns the names of the pattern before it evaluates the guard.
         for name, _ in found.bindings:
             environment = environment.without(name)
     return environment
@@ -177,7 +178,7 @@ def _untaken(
 
 def _refuse_later(statements: Statements, node: ast.Match, number: int) -> None:
     later = node.cases[number + 1 :]
-    # `case _:` for what cannot be is good style.
+    # A `case _:` that is never reached is good style, so accept it.
     if later and not isinstance(later[0].pattern, ast.MatchAs):
         message = "this case can never be reached: the ones before it take every value"
         statements.unit.refuse(later[0].pattern, "HF010", message, "remove it")

@@ -1,4 +1,6 @@
-"""The patterns of `case` -> a test, the names it binds, and which values it takes away."""
+"""The patterns of `case`: for each a test, the names that it assigns, and the values that it
+takes.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +209,7 @@ def _class_test(
 
 
 def _is_written_alike(member: Type) -> bool:
-    """Return True when a value that is neither text nor boolean may have such JSON."""
+    """Return True when a value that is neither text nor boolean may have JSON of that kind."""
     return not isinstance(member, ListOf | TupleOf | ModelOf) and member not in (
         NONE,
         STR,
@@ -218,8 +220,8 @@ def _is_written_alike(member: Type) -> bool:
 
 
 def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] | None:
-    """Return a field of every class whose texts distinguish them. A missing model has no text
-    there.
+    """Return a field whose texts distinguish these classes. A model that lacks the field has no
+    text there.
     """
     models = [member.model for member in chosen if isinstance(member, ModelOf)]
     rest = [member for member in others if member != NONE]
@@ -234,7 +236,9 @@ def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] 
 
 
 def _texts(models: list[Any], name: str) -> tuple[str, ...]:
-    """The texts that the field has in these models; nothing when one may have any other value."""
+    """Return the texts that the field can have in these models; nothing when it can have another
+    value.
+    """
     found: list[str] = []
     for model in models:
         field = fields_of(model).get(name)
@@ -321,7 +325,9 @@ def _length_test(
 def _with_parts(
     subject: Subject, test: TypedQuery | None, parts: list[tuple[Subject, CaseMatch]]
 ) -> CaseMatch:
-    """The whole fits when all parts do; only when they always do, its values cannot come again."""
+    """Return the match of a whole pattern: it matches when all parts do. Its values are excluded
+    from later cases only if the parts always match.
+    """
     whole = test
     bindings: list[tuple[str, TypedQuery]] = []
     facts: list[tuple[str, Type]] = []

@@ -5,7 +5,7 @@
                                                        except Exception: reply(id, its error)
 
 Each way through the block ends with `request.reply(…)` or an error. Otherwise the caller would wait
-for a reply that never comes, or an error behind the reply would be lost.
+for a reply that is never sent, or an error after the reply would be lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holdfast.compiler.types.types import NONE, REFUSED, TupleOf, is_refused
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: What the flow has done at a point: no reply yet, the reply, or it never comes there.
+#: What the flow has done at a point: not replied yet, replied, or left the block.
 _Point: TypeAlias = Literal["open", "replied", "left"]
 
 
@@ -92,7 +92,7 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
 
 
 def is_request(entry: object) -> bool:
-    """Return True for the name of a request, and for one whose `receive` was refused."""
+    """Return True for the name of a request, also one whose `receive` was refused."""
     if not isinstance(entry, Held):
         return False
     type_ = entry.type
@@ -128,7 +128,7 @@ def _id_of(variable: str) -> QueryTree:
 
 
 def _require_replies(statements: Statements, node: ast.With, name: str) -> None:
-    """Refuse a block with a way that has no reply, or with something behind a reply."""
+    """Refuse a block in which some way has no reply, or has statements after the reply."""
     ways = _Ways(name)
     if ways.after(node.body, "open") == "open":
         ways.faults.append((node.body[-1], "a way through the block ends without a reply"))
@@ -188,7 +188,9 @@ class _Ways:
         return reached.pop() if reached else "left"
 
     def _check_loop(self, loop: ast.stmt) -> None:
-        """A loop may reply twice, or never; a jump out of it is checked like any other."""
+        """Refuse a reply in a loop, which may run it twice or never. A jump out of the loop is
+        checked like any other jump.
+        """
         for node in _inside(loop):
             match node:
                 case ast.Return():

@@ -1,4 +1,6 @@
-"""`return` in the body of a helper: a value for the place of the call, and the way out."""
+"""`return` in the body of a helper: the value that replaces the call, and the jump out of the
+body.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Result:
-    """What a body gives. `last`: its only `return`, where that is its last line.
+    """The result of a helper's body. `last` is its only `return`, if that is its last line.
 
-    `variable` holds the value of any other `return`; a procedure gives None and needs none.
+    `variable` holds the value of any other `return`. A helper that returns nothing needs none.
     """
 
     declared: Type | None
@@ -30,7 +32,7 @@ class Result:
     variable: str | None = None
     value: TypedQuery | None = None
     is_left: bool = False
-    #: Nothing else refers to the list or dict that the body gives.
+    #: True as long as no other name refers to the list or dict that the body returns.
     is_fresh: bool = True
 
 
@@ -59,7 +61,7 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
 
 
 def leaving(statements: Statements, origin: SourcePlace) -> Leave:
-    """The jump out of a helper, or into the `finally` body on the way."""
+    """Return the jump out of a helper, or into a `finally` body on the way out."""
     flow = statements.flow
     assert statements.result is not None
     statements.result.is_left = True

@@ -1,4 +1,4 @@
-"""`return`: at once, or through the `finally` bodies around it."""
+"""`return`: it ends the function at once, or after the `finally` bodies around it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.statements.results import leaving, lower_result
-from holdfast.compiler.steps.task_arguments import can_fit, is_bool_for_number
+from holdfast.compiler.steps.task_arguments import can_fit
+from holdfast.compiler.types.models import is_bool_for_number
 from holdfast.compiler.types.types import (
+    BOOL,
     NEVER,
     NONE,
     REFUSED,
@@ -28,7 +30,7 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: The key of the variable in which a value waits to be returned.
+#: The key of the variable that holds a value until it is returned.
 _RETURNED: Final = ("returned",)
 
 
@@ -62,16 +64,17 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
 
 
 def _check(unit: Unit, node: ast.expr, found: Type) -> None:
-    """Refuse a result of another type than the annotation: nothing converts it, and callers read it
-    by the annotation.
+    """Refuse a result of another type than the annotation. No code converts the result, and callers
+    expect the annotated type.
     """
     wanted = signature_of(unit.function).result
     if is_bool_for_number(found, wanted):
-        # Python's bool is an int; in JSON it is none, and the caller would compute with it.
-        message = (
-            f"`{unit.function.__name__}` returns {describe_exactly(wanted)} and this is a bool"
-        )
-        unit.refuse(node, "HF040", message, f"1 if {unit.text(node)} else 0")
+        # In Python a bool is an int. In JSON it is none, and a caller could not compute with it.
+        name = unit.function.__name__
+        shown = "a bool" if found == BOOL else describe(found)
+        message = f"`{name}` returns {describe_exactly(wanted)} and this is {shown}"
+        help_ = "make it an int where it is put in: `int(flag)`"
+        unit.refuse(node, "HF040", message, f"int({unit.text(node)})" if found == BOOL else help_)
     elif not can_fit(found, wanted):
         name = unit.function.__name__
         message = (
@@ -81,7 +84,7 @@ def _check(unit: Unit, node: ast.expr, found: Type) -> None:
 
 
 def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuery:
-    """The return value, in the variable that keeps it while a `finally` body runs."""
+    """Return the return value from a variable, which holds it while a `finally` body runs."""
     variable = statements.scope.name("returned", _RETURNED)
     if not is_refused(value.type):
         statements.emit(Assign(statements.origin(node), ((variable, value),)))

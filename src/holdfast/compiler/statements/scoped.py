@@ -1,4 +1,6 @@
-"""`with compensating()`, `with timeout(…)`, `with shielded()`, and the way to `with receive(…)`."""
+"""`with compensating()`, `with timeout(…)` and `with shielded()`. `with receive(…)` is in
+`requests`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def lower_with(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
-    """`with a(), b():` is `with a():` around `with b():`."""
+    """Lower `with a(), b():` as `with a():` around `with b():`."""
     item = items[0]
     function = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
     found = None if function is None else statements.unit.outside(function)
@@ -83,7 +85,7 @@ def _lower_compensating(
 
 
 def _policy(statements: Statements, node: ast.expr) -> str:
-    """Return the policy for a failed undo step: "continue" or "stop"."""
+    """Return what happens after a failed undo step: "continue" or "stop"."""
     match node:
         case ast.Call(args=[], keywords=[]):
             return "continue"

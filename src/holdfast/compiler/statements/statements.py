@@ -1,13 +1,11 @@
 """Statements: `ast` -> IR, in one walk along the flow that also finds code that cannot run.
 
-The problem
------------
-The type of a name depends on the statements before it. So statements are lowered in the order in
-which Python runs them, and each one sees the environment that the one before it leaves behind.
+The problem ----------- The type of a name depends on the statements before it. So statements are
+lowered in the order in which Python runs them, and each one begins with the environment that the
+one before it has left.
 
-The walk
---------
-`Statements` lowers the body of one function: the workflow, or a branch. It holds three things:
+The walk -------- `Statements` lowers the body of one function: the workflow, or a branch. It has
+three parts:
 
     flow.environment   the names and types at the current point (`context.py`)
     hoisted            results of durable calls that were moved before the current statement
@@ -16,11 +14,14 @@ The walk
 For each Python statement:
 
 1. If `flow.environment` is None, no way leads here: the statement is refused (HF010).
+
 2. `flow.note()` gives the environment to the handlers around this point, because any statement may
-   fail, and a handler starts with the knowledge before the failure.
+fail, and a handler starts with the knowledge before the failure.
+
 3. `as_if` turns a conditional expression with durable calls into an `if`.
+
 4. The method for the kind of statement hoists durable calls, lowers the expressions, adds IR to
-   `_pending` and changes `flow.environment`.
+`_pending` and changes `flow.environment`.
 
 `block` lowers inner statements into a block of their own. After an `if`, both ends are joined:
 
@@ -31,10 +32,9 @@ For each Python statement:
                                            after:  E + receipt: str | None
 
 `return`, `raise`, `break` and `continue` set the environment to None. `flow.py` first records the
-environment at the place where the jump ends: the loop, the handler or the `finally`.
+environment at the place to which the jump leads: the loop, the handler or the `finally`.
 
-Three rules that are easy to break
-----------------------------------
+Three rules that are easy to break ----------------------------------
 * Order. A durable call inside an expression becomes a step before the statement. `hoisting.py`
   refuses the cases in which this would change Python's order.
 * Failures. Choice, Succeed, Fail and Wait have no Catch. `protected` computes a value that may fail
@@ -44,7 +44,7 @@ Three rules that are easy to break
   has a second name. A later change in place is then refused (`aliases.py`, `changes.py`).
 
 Loops are lowered several times (`loops.py`), so lowering a node twice must give the same names and
-the same replacements. `Unit` keeps them by node.
+the same replacements. `Unit` stores them by node.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Statements:
         self.scope = scope
         self.flow = flow
         self.outer = outer
-        #: In the body of a helper: the value that its `return` statements give.
+        #: In the body of a helper: where its `return` statements store their value.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
         self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
@@ -161,7 +161,9 @@ class Statements:
         return Steps(self.expressions, self._branch)
 
     def prepare(self, node: ast.expr) -> None:
-        """Hoists the durable calls of an expression that is lowered next."""
+        """Hoist the durable calls of an expression that is lowered next: move each before the
+        statement.
+        """
         hoist(self, node)
 
     def value(self, node: ast.expr) -> TypedQuery:
@@ -180,7 +182,9 @@ class Statements:
         return found
 
     def share(self, node: ast.expr, *, is_kept: bool) -> None:
-        """The lists and dicts that an expression keeps have a second name from here on."""
+        """Record that the lists and dicts which an expression keeps have a second name from here
+        on.
+        """
         environment = self.flow.environment
         if self.unit.captured is not None and environment is not None:
             names = kept_names(node, self._copies, is_kept=is_kept)
@@ -190,7 +194,7 @@ class Statements:
         return is_step(self.unit, self.scope, node)
 
     def _copies(self, node: ast.AST, /) -> bool:
-        """Return True for a call that keeps nothing of its arguments."""
+        """Return True for a call that keeps no reference to its arguments."""
         helper = find_helper(self.unit, self.scope, node)
         return self.is_durable(node) if helper is None else not keeps_parameters(helper)
 
@@ -200,19 +204,21 @@ class Statements:
         return True if self.is_durable(node) else None
 
     def is_fresh(self, node: ast.AST) -> bool:
-        """Return True when nothing else refers to the list or dict that an expression gives.
+        """Return True when no other name refers to the list or dict that an expression returns.
 
-        The first of several branches may give a list of the function around it.
+        The result of `first(…)` does not count: a branch may return a list of the function around
+        it.
         """
         if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
             return False
         return is_fresh(node, self._fresh_call)
 
     def protected(self, value: TypedQuery, node: ast.AST, what: str) -> TypedQuery:
-        """`value`, computed before in a state that can catch, where a handler exists.
+        """Return `value`; if a handler or an undo is around it, it is computed before, in a state
+        with a Catch.
 
-        Choice, Succeed, Fail and Wait cannot catch: without this a division by zero would skip the
-        handlers and the undo steps.
+        Choice, Succeed, Fail and Wait have no Catch. Without this, a division by zero would skip
+        the handlers and the undo steps.
         """
         if not (value.fails and self.flow.protections):
             return value
@@ -221,9 +227,10 @@ class Statements:
         return TypedQuery(Variable(variable), value.type)
 
     def hoist(self, node: ast.Call, function: object, /) -> TypedQuery:
-        """A durable call inside an expression becomes a step with a variable of its own.
+        """Move a durable call inside an expression before the statement, as a step with its own
+        variable.
 
-        The body of a helper stands there as it is written.
+        For a helper, its body is placed there.
         """
         if isinstance(function, Helper):
             found = self.hoisted[node] = inline(self, node, function)
@@ -264,7 +271,9 @@ class Statements:
     def step(
         self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
     ) -> Type | None:
-        """A call of `function`, which is durable: a statement or the whole right side of one."""
+        """Lower a call of the durable `function` that is a statement, or the whole right side of
+        one.
+        """
         hoist_inside(self, node)
         return self._step(node, function, targets, whole)
 
@@ -285,8 +294,8 @@ class Statements:
 
     @property
     def may_go_on_as_new(self) -> bool:
-        """Return True where nothing around this point has to be left first: the whole execution is
-        here, and no undo, handler or `finally` waits for its end.
+        """Return True when the workflow may continue as new here: this is the main line, and no
+        undo, handler or `finally` around this point would be skipped.
         """
         is_whole = self.scope.parent is None and self.result is None
         has_handlers = self.flow.protections > self.flow.receives
@@ -320,7 +329,7 @@ class Statements:
         return action, type_
 
     def lose(self, node: ast.Call) -> None:
-        """Record that a refused step is missing."""
+        """Record that a step is missing here, because it was refused."""
         self.unit.lost_lines.add((self.unit.source.file, node.lineno))
 
     # Names.
@@ -356,7 +365,7 @@ class Statements:
     # Blocks.
 
     def collected(self, lower: Callable[[], None]) -> StatementBlock:
-        """The statements that `lower` emits, as a block of their own."""
+        """Return the statements that `lower` emits, as a block of their own."""
         outer, self._pending = self._pending, []
         lower()
         block, self._pending = tuple(self._pending), outer
@@ -432,7 +441,7 @@ class Statements:
         self.emit(If(origin, test, body, orelse))
 
     def _jump(self, node: ast.Break | ast.Continue) -> None:
-        # Python itself refuses a jump outside a loop.
+        # Python itself refuses a jump outside of a loop.
         if isinstance(node, ast.Break):
             self.emit(Break(self.origin(node)))
             self.flow.jump(Way.BREAK)
@@ -457,7 +466,7 @@ class Statements:
             return
         match value:
             case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
-                return  # a docstring, or an empty body
+                return  # A docstring, or an empty body
             case ast.Call() if (function := self.durable(value)) is not None:
                 self.step(value, function, (), node)
             case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
@@ -500,7 +509,8 @@ class Statements:
             self.unit.refuse(node, *change)
             return
         if isinstance(value, ast.Call | ast.Await):
-            # The error in the call is more useful than the unused result.
+            # If the call itself is refused, report only that: it is more useful than the unused
+            # result.
             before = len(self.unit.diagnostics)
             found = self.value(value)
             if is_refused(found.type) and len(self.unit.diagnostics) > before:

@@ -1,4 +1,4 @@
-"""The subject of `case`, and the values that earlier cases have excluded."""
+"""The subject of a `match`, and the values that earlier cases have excluded."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Atom: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a match; `path` is the key of facts about it, None when it has no name.
+    """The subject of a match. `path` is the key of facts about it, None when it has no name.
 
-    `covered`: what earlier cases have taken away.
+    `covered` are the values that earlier cases have taken.
     """
 
     query: QueryTree
@@ -39,8 +39,8 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CaseMatch:
-    """The match of a case. `test` None: it always matches. `type`: the subject's type afterwards.
-    `covers`: the values that no later case gets.
+    """The match of a case. With `test` None it always matches. `type` is the subject's type in the
+    case; `covers` are the values that no later case gets.
     """
 
     test: TypedQuery | None
@@ -51,7 +51,7 @@ class CaseMatch:
 
 
 class PatternRefused(Exception):  # noqa: N818 - `matching` catches it
-    """This pattern was refused, and the refusal is reported."""
+    """This pattern was refused, and the refusal is already reported."""
 
 
 def atoms_of(type_: Type) -> Iterable[Atom]:
@@ -68,7 +68,7 @@ def atoms_of(type_: Type) -> Iterable[Atom]:
             case _ if member == BOOL:
                 yield from (atom_of(False), atom_of(True))
             case _:
-                # Text, numbers, lists: only a whole class of them can be covered.
+                # Of text, numbers and lists, only all values of the type together can be covered.
                 yield ("values", describe(member))
 
 

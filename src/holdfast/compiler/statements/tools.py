@@ -1,4 +1,6 @@
-"""`TOOLS[name](**arguments)` -> a Choice over the tasks of `choice(…)`, one Task state for each."""
+"""`TOOLS[name](**arguments)`: a Choice over the tasks of `choice(…)`, with one Task state for
+each.
+"""
 
 from __future__ import annotations
 

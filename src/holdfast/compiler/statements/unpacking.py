@@ -1,4 +1,4 @@
-"""Giving a value to a target: a name, or names in the form of a tuple."""
+"""Assigns a value to a target: to a name, or to names in the form of a tuple."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Names = list[tuple[ast.Name, TypedQuery]]
 
 
 def give(statements: Statements, node: ast.stmt, target: ast.expr, value: TypedQuery) -> None:
-    """Assigns a value that has been computed; `node` is the whole statement."""
+    """Assign a value that has been computed. `node` is the whole statement."""
     names = _named(statements, target, value)
     _emit(statements, node, names)
     for name, part in names:
@@ -41,7 +41,7 @@ def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
 
 
 def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuery:
-    """`value`, which is used several times, in a variable."""
+    """Return `value` as a variable, because it is used several times."""
     if isinstance(value.query, Variable | Constant) or is_refused(value.type):
         return value
     variable = statements.scope.name("parts", (node, "parts"))
@@ -79,7 +79,7 @@ def lower_unpacking(
 def _side_by_side(
     target: ast.Tuple | ast.List, value: ast.expr
 ) -> list[tuple[ast.expr, ast.expr]] | None:
-    """`a, b = b, a`: no tuple needs to be made."""
+    """Lower `a, b = b, a` without a tuple."""
     if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
         return None
     if any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts)):
@@ -102,7 +102,8 @@ def _unpack_step(
         targets = tuple(Target(statements.scope.name(name), n) for n, name in enumerate(names))
         statements.emit(StepStatement(statements.origin(node), action, targets))
         for name, part in zip(names, type_.elements, strict=True):
-            # A branch may return a list of the function around it.
+            # A branch may return a list of the function around it, so the name does not own its
+            # list.
             statements.hold(name, part, is_own=not isinstance(action, RunParallel))
         return
     variable = statements.scope.name("parts", (node, "parts"))
@@ -143,7 +144,7 @@ def _parts(
             types = (element,) * count
             size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
-            # Nothing is assigned when one of the values fails.
+            # Put the check into the first value: if one value fails, no name is assigned.
             queries[0] = Conditional(size, queries[0], wrong)
             fails = fails | {"ValueError"}
         case type_:
@@ -184,7 +185,9 @@ def _target_help(statements: Statements, target: ast.expr) -> str:
 
 
 def refuse_names(statements: Statements, target: ast.expr) -> None:
-    """Binds the names of a refused target, so that their uses are not refused again."""
+    """Assign placeholders to the names of a refused target, so that their uses are not refused
+    again.
+    """
     for node in ast.walk(target):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             statements.hold(node.id, REFUSED)

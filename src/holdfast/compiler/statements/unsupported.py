@@ -1,4 +1,4 @@
-"""Statements that the language does not have, and what to write instead."""
+"""Refusals of statements that workflows cannot have, with what to write instead."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Durable calls: the actions they request, and their arguments."""
+"""Durable calls (tasks, waits, child workflows): their actions and their arguments."""
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`each(…, batch=n)`: a list cut into lists of up to n items, in JSONata that runs anywhere."""
+"""`each(…, batch=n)`: a list is cut into lists of up to n items, in JSONata that AWS can run,
+too.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def in_batches(items: TypedQuery, size: TypedQuery) -> TypedQuery:
 
 
 def _cut(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
-    """`$map` gives a single result without its list, so one batch is not made by it."""
+    """Return the list of batches. `$map` returns a single result without its list, so the case of
+    one batch is separate.
+    """
     count = FunctionCall("count", (every,))
     batch = FunctionLiteral((_NUMBER.name,), _batch(every, size, element))
     last = FunctionCall("floor", (Binary("/", Binary("-", count, Constant(1)), size),))
@@ -49,7 +53,9 @@ def _cut(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
 
 
 def _batch(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
-    """The items of batch `_number`, read by their places: the time is that of one pass."""
+    """Return the items of batch `_number`. They are read by their positions, so all batches
+    together take the time of one pass over the list.
+    """
     first = Binary("*", _NUMBER, size)
     end = FunctionCall(
         "min", (ArrayOf((Binary("+", first, size), FunctionCall("count", (every,)))),)

@@ -1,4 +1,4 @@
-"""`parallel`, `first` and `each`: `ast` -> the action and the type of its result."""
+"""`parallel`, `first` and `each`: from `ast` to the action and the type of its result."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from holdfast.compiler.types.types import (
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The body of a branch, the ASL variables of its parameters, and its result."""
+    """A branch: its body, the ASL variables of its parameters, and the type of its result."""
 
     body: StatementBlock
     parameters: tuple[str, ...]
     result: Type
 
 
-#: Lowers a `lambda` or a `def` whose parameters have these types.
+#: A function that lowers a `lambda` or a `def` whose parameters have these types.
 BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...]], Branch]
 
 
@@ -92,7 +92,7 @@ class Branching:
     def _quorum(
         self, node: ast.Call, found: dict[str, Any], items: TypedQuery
     ) -> tuple[TypedQuery | None, TypedQuery | None]:
-        """Return how many calls of `each` must succeed and how many may fail."""
+        """Return how many calls of `each` must succeed, and how many may fail."""
         if "at_least" not in found:
             return None, self._count(found, Count("tolerate", 0))
         if "tolerate" in found:
@@ -118,8 +118,8 @@ class Branching:
         return [self.lower_branch(self.expressions, function, ()) for function in functions]
 
     def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
-        """Return the function of a branch; a task or workflow without a call becomes a
-        call of it.
+        """Return the function of a branch. A task or workflow that is named without a call gets a
+        lambda that calls it.
         """
         unit = self.expressions.unit
         found: ast.Lambda | LocalFunction | None = None
@@ -131,7 +131,8 @@ class Branching:
                 found = entry if isinstance(entry, LocalFunction) else None
             case _ if (declared := _declared(unit.outside(_without_options(node)))) is not None:
                 _require_fit(self.expressions, node, declared, parameters)
-                # The same lambda whenever this is lowered again: scopes belong to nodes.
+                # Use the same lambda each time this node is lowered, because scopes belong to
+                # nodes.
                 found = unit.made.setdefault(node, _calling(node, parameters))
         if found is not None and _takes(found, parameters):
             return found
@@ -146,7 +147,7 @@ class Branching:
 
 
 def _declared(found: object) -> Callable[..., Any] | None:
-    """Return the function of a task, a workflow or a helper."""
+    """Return the Python function of a task, a workflow or a helper; None for anything else."""
     if isinstance(found, Task | Workflow):
         declared: Callable[..., Any] = found.function
         return declared
@@ -154,14 +155,14 @@ def _declared(found: object) -> Callable[..., Any] | None:
 
 
 def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: int) -> str:
-    """The code to type instead; an expression becomes the lambda's body."""
+    """Return the code to write instead; an expression becomes the body of a lambda."""
     if parameters:
         return "lambda item: pack(item)"
     return f"lambda: {text}" if found is None else "lambda: charge(order.id)"
 
 
 def _without_options(node: ast.expr) -> ast.expr:
-    """Return `charge` for `charge.options(…)`."""
+    """Return the node `charge` for `charge.options(…)`."""
     match node:
         case ast.Call(func=ast.Attribute(value=task, attr="options")):
             return task
@@ -202,7 +203,7 @@ def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
 
 
 def _calling(task: ast.expr, parameters: int) -> ast.Lambda:
-    """Return `lambda item: pack(item)` for `pack`, at the place of `pack`."""
+    """Return the node `lambda item: pack(item)` for `pack`, at the place of `pack`."""
     names = ["item"] * parameters
     values = [ast.copy_location(ast.Name(name, ast.Load()), task) for name in names]
     arguments: list[ast.expr] = [*values]

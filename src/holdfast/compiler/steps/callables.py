@@ -1,4 +1,4 @@
-"""The tasks and workflows that can be steps."""
+"""Which tasks and workflows can be steps, and why others cannot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast import limits
+from holdfast.api.runs_on import Worker
 from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
@@ -49,24 +50,28 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         return
     types = (*signature.parameters.values(), signature.result)
     if declared.runs_on is not None and any(map(secret_in, types)):
-        message = f"`{declared.name}` runs on a function of its own, where no secret is opened"
+        message = f"`{declared.name}` runs outside of the engine, where no secret is opened"
         yield Obstacle("HF187", message, "pass the name of the secret, which the function reads")
     if isinstance(declared, Pure):
         yield from _tasks_inside(declared)
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
         message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
+    if isinstance(declared.runs_on, Worker):
+        return
     if declared.timeout is not None and declared.timeout.total_seconds() > _INLINE_SECONDS_MAX:
         message = (
             f"`{declared.name}` has a timeout of {declared.timeout}; a task that runs inside the "
             f"engine's function has at most {_INLINE_SECONDS_MAX // 60} minutes"
         )
-        help_ = "start the work in a short @task, then wait_for_event(…) for its end"
+        help_ = '@task(runs_on=Worker("pool"), …): docs/how-to/long-tasks.md'
         yield Obstacle("HF060", message, help_)
 
 
 def _tasks_inside(declared: Pure[..., Any]) -> Iterator[Obstacle]:
-    """The tasks that a @pure function reads: the engine would neither record nor retry them."""
+    """Yield the tasks that a `@pure` function calls: the engine would neither record nor retry
+    them.
+    """
     code = getattr(declared.function, "__code__", None)
     if code is None:
         return

@@ -1,4 +1,6 @@
-"""A workflow that a workflow calls or starts: its input is filled in at once."""
+"""A workflow that another workflow calls or starts: the compiler completes its input with
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
 from holdfast.compiler.types.types import NEVER, STR, Type
 
-#: The errors for a wrong value, and those of pydantic for an annotation.
+#: The errors for a value that does not fit its annotation, and pydantic's errors for an annotation.
 _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 
 
 def lower_child_call(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
-    """Lower the call of a child workflow. `given`: the arguments of the call."""
+    """Lower the call of a child workflow. `given` are the arguments of the call."""
     if workflow.keyed is not None:
         name = workflow.function.__name__
         message = f"`{name}` has a key: the execution that runs for it may be another one's"
@@ -42,14 +44,16 @@ def lower_start(
 def lower_again(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> tuple[Action, Type]:
-    """Lower `return again(…)`, after which nothing follows."""
+    """Lower `return again(…)`. No statement runs after it."""
     return Again(_filled(expressions, node, workflow, given)), NEVER
 
 
 def _filled(
     expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
 ) -> TypedQuery:
-    """Return the whole input: the workflow's defaults fill what the call leaves out."""
+    """Return the whole input: the arguments, and the workflow's defaults for those that the call
+    leaves out.
+    """
     assert isinstance(given.query, ObjectOf)
     named = dict(given.query.items)
     try:

@@ -13,7 +13,7 @@ from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
 from holdfast.errors import WorkflowError
 
-#: The functions by identity, because a comparison would run the author's code.
+#: By identity, because a comparison with `==` would run the author's code.
 _STEPS: Final = frozenset(
     map(
         id,
@@ -39,9 +39,10 @@ _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.da
 
 
 def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
-    """The task, workflow or surface function that `node` calls, or None for any other node.
+    """Return the task, workflow or function of the language that `node` calls; None for any other
+    node.
 
-    `charge.options(timeout=…)(…)` gives the task with these options; a refusal is reported.
+    `charge.options(timeout=…)(…)` gives the task with these options. Wrong options are refused.
     """
     if not isinstance(node, ast.Call):
         return None
@@ -56,7 +57,9 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
 
 
 def find_outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
-    """Return what a name of the module refers to; NOTHING for a local name or another node."""
+    """Return the object that a name of the module refers to; NOTHING for a local name or another
+    node.
+    """
     root = node
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -97,7 +100,7 @@ def _is_setting(name: str | None, value: Any) -> bool:
 
 
 def _setting(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
-    """Return a constant, a duration or a Retry, evaluated at compile time; NOTHING for any other
+    """Return a constant, a duration or a Retry, evaluated at compile time; NOTHING for another
     expression.
     """
     match node:

@@ -1,24 +1,22 @@
-"""Plain helpers: an undecorated `def` of the author, whose body stands in the place of its call.
+"""Plain helpers: an undecorated `def` of the author, whose body replaces its call.
 
-The problem
------------
-A helper is no step: no record names it, and a newer version of it must not change a running
-execution. So the compiler takes its body into the state machine, once for each call. The body is in
-the language of workflows, and may hold durable calls.
+The problem ----------- A helper is no step: no record names it, and a newer version of it must not
+change a running execution. So the compiler copies its body into the state machine, once for each
+call. The body is in the language of workflows, and may contain durable calls.
 
-Two forms
----------
-* An expression: docstring, names that are given once and more, `if`, `return`. It becomes part of
-  the JSONata expression around the call, so it may stand anywhere, also where an expression is
-  evaluated never or many times: `[price(line) for line in lines]` (`expressions/inlining.py`).
+Two forms ---------
+* An expression: docstring, names that are assigned once and more, `if`, `return`. It becomes part
+  of the JSONata expression around the call. So the call is possible anywhere, also where an
+  expression is evaluated never or many times: `[price(line) for line in lines]`
+  (`expressions/inlining.py`).
 * Statements: anything else, such as loops, `try`, `raise`, and durable calls. The body runs before
-  the statement that holds the call, in the same way as a durable call (`steps/hoisting.py` and
+  the statement that contains the call, in the same way as a durable call (`steps/hoisting.py` and
   `statements/inlining.py`).
 
 A helper is a `def` at the top of a module of the author, or a local `def` of the workflow or of
-another helper. A method, a generator and a decorated function are none: their call runs more code
-than their body. Functions of libraries are none either: an update of a library would change
-definitions.
+another helper. Methods, generators and decorated functions are not helpers: their call runs more
+code than their body. Functions of libraries are not helpers either: an update of a library would
+change definitions.
 """
 
 from __future__ import annotations
@@ -65,7 +63,9 @@ def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
 
 
 def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Tools | None:
-    """The choice of tasks that a call chooses from: `TOOLS[name](…)`."""
+    """Return the `choice(…)` of tasks in a call such as `TOOLS[name](…)`; None for any other
+    node.
+    """
     match node:
         case ast.Call(func=ast.Subscript(value=ast.Name() | ast.Attribute() as base)):
             root: ast.expr = base
@@ -88,12 +88,12 @@ def find_helper(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Helper 
 
 
 def is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
-    """Return True for a durable call, which gets copies of its arguments."""
+    """Return True for a durable call. It gets copies of its arguments."""
     return find_durable(unit, scope, node) is not None
 
 
 def keeps_parameters(helper: Helper) -> bool:
-    """Return True when the body of a helper may keep a list or dict that it is given."""
+    """Return True when the body of a helper may keep a list or dict from its arguments."""
     node, unit = helper.node, helper.unit
     kept = kept_by_statements(node, lambda part: is_step(unit, helper.sees, part))
     return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
@@ -127,7 +127,9 @@ def _find(
 
 
 def _definition(function: FunctionType) -> tuple[Source, ast.FunctionDef] | None:
-    """The source of a plain function at the top of a module of the author."""
+    """Return the source of a plain function at the top of a module of the author; None for
+    others.
+    """
     module = sys.modules.get(function.__module__)
     if module is None or "." in function.__qualname__ or not is_own(module):
         return None
@@ -150,7 +152,7 @@ def _is_generator(node: ast.FunctionDef) -> bool:
 def _local(
     unit: Unit, scope: VariableScopeNames, name: str, around: tuple[ast.FunctionDef, ...]
 ) -> Helper | None:
-    """The `def` that gives a local name its value; the first of several."""
+    """Return the `def` that assigns a local name; with several, the first one."""
     owner: VariableScopeNames | None = scope
     while owner is not None and name not in owner.local_names:
         owner = owner.sees
@@ -169,7 +171,7 @@ def _local(
 
 
 def own_parts(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """The nodes of a function's body, without the bodies of functions inside it."""
+    """Yield the nodes of a function's body, without those of functions inside it."""
     pending: list[ast.AST] = [*function.body]
     while pending:
         part = pending.pop(0)
@@ -189,7 +191,7 @@ def _helper(
     *,
     is_local: bool,
 ) -> Helper:
-    """A function that calls itself has no form as an expression."""
+    """Return the helper. A function that calls itself cannot be written as an expression."""
     is_recursive = node in around
     called = () if is_recursive else _called(unit, scope, node, around)
     is_plain = not is_recursive and _is_plain(node.body)
@@ -205,7 +207,9 @@ def _helper(
 
 
 def _is_loud(node: ast.AST) -> bool:
-    """Return True for a statement that may do more than compute: it raises, or writes a log."""
+    """Return True for a statement that may do more than compute: it raises, or writes a log
+    line.
+    """
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call) and not is_change(node)
     return isinstance(node, _LOUD)
@@ -250,7 +254,7 @@ def _is_plain(body: list[ast.stmt]) -> bool:
             case ast.If(body=inner, orelse=orelse):
                 if not _is_plain(inner) or not _is_plain(orelse):
                     return False
-                # Unless an arm returns, both arms would need a copy of the statements after the
+                # If neither arm returns, both arms would need a copy of the statements after the
                 # `if`.
                 if not (is_last or returns(inner) or returns(orelse)):
                     return False
@@ -271,5 +275,5 @@ def returns(body: list[ast.stmt]) -> bool:
 
 
 def is_bound_in_body(function: ast.FunctionDef, name: str) -> bool:
-    """Return True when the body gives the parameter `name` another value."""
+    """Return True when the body assigns another value to the parameter `name`."""
     return any(name in bound_names(statement) for statement in function.body)

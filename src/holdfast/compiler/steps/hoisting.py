@@ -1,9 +1,9 @@
 """Durable calls inside expressions, moved before the statement in Python's order of evaluation.
+This move is called hoisting.
 
-The problem
------------
-A durable call takes time and is a state of its own. A JSONata expression cannot wait for it. So the
-call becomes a step before the statement, and a variable replaces it in the expression:
+The problem ----------- A durable call takes time and is a state of its own. A JSONata expression
+cannot wait for it. So the call becomes a step before the statement, and a variable replaces it in
+the expression:
 
     return Outcome(tracking=ship(order.id).tracking)
 
@@ -12,38 +12,36 @@ call becomes a step before the statement, and a variable replaces it in the expr
 
 The move must not change the behaviour of the program. Three things could change.
 
-Whether the call runs
----------------------
-Python may skip a part of an expression, or evaluate it several times. `evaluated` lists only the
-operands that Python certainly evaluates once, and only these are searched:
+Whether the call runs --------------------- Python may skip a part of an expression, or evaluate it
+several times. `evaluated` lists only the operands that Python certainly evaluates once, and only
+these are searched:
 
     [ship(x) for x in xs]       only `xs` is searched
     lambda: ship(x)             nothing is searched
 
-A durable call in any other part stays there. It is refused when its expression is lowered.
+A durable call in any other part is not moved. It is refused when its expression is lowered.
 
-`a and b`, `a or b` and `b if a else c` with a durable call in `b` or `c` are choices: the whole of
-it becomes an `if` before the statement, and a variable replaces it (`Hoister.choose`).
+`a and b`, `a or b` and `b if a else c` with a durable call in `b` or `c` are choices: the whole
+expression becomes an `if` before the statement, and a variable replaces it (`Hoister.choose`).
 
-The order of the calls
-----------------------
-Operands are hoisted from left to right, inner calls first:
+The order of the calls ---------------------- Operands are hoisted from left to right, inner calls
+first:
 
     add(first_step(x), second_step(inner_step(y)))
 
     -> first_step, inner_step, second_step, then `add` if it is durable
 
-Failures between the calls
---------------------------
+Failures between the calls --------------------------
     report(total / count, charge(order))
 
 Python computes `total / count` first. If `count` is 0, Python never calls `charge`. The state
 machine would run `charge` first, and a customer would pay. So an operand that may fail is refused
 when a durable call follows it (HF013). The help tells the author to write two lines.
 
-An operand that cannot fail may stay behind the call: it has no effects, and values do not change.
+An operand that cannot fail may be evaluated after the call: it has no effects, and values do not
+change.
 
-The search runs for each expression, and again in each round of a loop. `Unit.with_durable` keeps
+The search runs for each expression, and again in each round of a loop. `Unit.with_durable` stores
 its results by node.
 """
 
@@ -59,7 +57,7 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 
 class Hoister(Protocol):
-    """The lowering of one durable call into a step of its own, and the result of that step."""
+    """Lowers one durable call to a step of its own, and returns the result of that step."""
 
     @property
     def unit(self) -> Unit: ...
@@ -71,7 +69,7 @@ class Hoister(Protocol):
 
 
 def hoist(hoister: Hoister, node: ast.expr) -> None:
-    """Hoist the durable calls that `node` certainly evaluates, and `node` itself."""
+    """Hoist the durable calls that an evaluation of `node` certainly runs, and `node` itself."""
     if not has_durable(hoister, node):
         return
     if is_choice(node, hoister):
@@ -85,7 +83,9 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
 
 
 def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
-    """Hoist the durable calls that `node` certainly evaluates, without `node` itself."""
+    """Hoist the durable calls that an evaluation of `node` certainly runs, without `node`
+    itself.
+    """
     earlier: list[ast.expr] = []
     for child in evaluated(node):
         if has_durable(hoister, child):
@@ -136,20 +136,23 @@ def _read_names(hoister: Hoister, node: ast.AST) -> Iterator[str]:
 def _is_quiet(hoister: Hoister, node: ast.expr) -> bool:
     """Return True when every step in `node` is the body of a helper that only computes.
 
-    If both operands fail, both fail with the same error, in either order.
+    Such a step may change places with an operand that may fail: if both fail, the error is the
+    same.
     """
     found = (find_step(hoister.unit, hoister.scope, part) for part in ast.walk(node))
     return all(step is None or (isinstance(step, Helper) and step.is_quiet) for step in found)
 
 
 def _written(node: ast.expr) -> ast.expr:
-    """Return the part of an f-string, or of `[*items]`, that can be a line of its own."""
+    """Return the part of an f-string, or of `[*items]`, that could be written on a line of its
+    own.
+    """
     return node.value if isinstance(node, ast.FormattedValue | ast.Starred) else node
 
 
 def has_durable(hoister: Hoister, node: ast.expr) -> bool:
-    """Return True when the node contains a durable call. The result is cached: each enclosing
-    expression and each round of a loop asks again.
+    """Return True when the node contains a durable call. The result is cached, because each
+    expression around the node and each round of a loop asks again.
     """
     if isinstance(node, ast.Name | ast.Constant):
         return False
@@ -164,7 +167,9 @@ def has_durable(hoister: Hoister, node: ast.expr) -> bool:
 
 
 def is_choice(node: ast.expr, hoister: Hoister) -> TypeGuard[ast.BoolOp | ast.IfExp]:
-    """Return True when a durable call stands in a part that is evaluated only sometimes."""
+    """Return True when a durable call is in a part of the expression that is not always
+    evaluated.
+    """
     return any(has_durable(hoister, part) for part in _sometimes_evaluated(node))
 
 
@@ -183,7 +188,7 @@ def _is_durable(hoister: Hoister, node: ast.Call) -> bool:
 
 
 def evaluated(node: ast.AST) -> Sequence[ast.expr]:
-    """The operands that evaluating `node` certainly evaluates, in Python's order."""
+    """Return the operands that an evaluation of `node` certainly evaluates, in Python's order."""
     match node:
         case ast.Constant() | ast.Name() | ast.Lambda():
             return ()

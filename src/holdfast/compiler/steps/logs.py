@@ -1,7 +1,7 @@
-"""`log.info("order %s", order.id)` -> a step of the library that writes a line, once.
+"""`log.info("order %s", order.id)`: a step of the library that writes a line, once.
 
-The step's arguments in the history are the note: logger, level and text. The line is written when
-the step runs; a workflow itself is not run again, so the line does not appear again.
+The arguments of the step are in the history: logger, level and text. The step writes the line when
+it runs. The engine never runs a workflow's code again, so the line is not repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HELP: Final = 'log.info("order %s has %s lines", order.id, len(order.lines))'
 
 
 def logger_of(unit: Unit, node: ast.AST) -> str | None:
-    """The name of the logger that a call writes to; None for any other node.
+    """Return the name of the logger to which a call writes; None for any other node.
 
     It is a `logging.Logger`, `logging` itself, or the Logger of Powertools for AWS Lambda.
     """
@@ -36,7 +36,7 @@ def logger_of(unit: Unit, node: ast.AST) -> str | None:
             return None
     if isinstance(found, ModuleType):
         return "root" if found.__name__ == "logging" else None
-    # Compare class names, because the compiler must not import the libraries of the loggers.
+    # Compare the names of classes, because the compiler must not import the loggers' libraries.
     kinds = {f"{cls.__module__}.{cls.__name__}" for cls in type(found).__mro__}
     return None if kinds.isdisjoint(_LOGGERS) else str(found.name)
 
@@ -76,7 +76,7 @@ def _text(expressions: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _written(expressions: Expressions, node: ast.expr, value: TypedQuery) -> TypedQuery:
-    """The text of a value; JSON where Python's own text has no exact form."""
+    """Return the text of a value; JSON if Python's own text has no exact form."""
     if secret_in(value.type):
         raise refuse(expressions, node, "HF066", "a secret would be written into a log", _HELP)
     if is_text(value.type):

@@ -1,4 +1,6 @@
-"""Calls of AWS's services and of HTTP endpoints: their arguments, checked against the models."""
+"""Calls of AWS's services and of HTTP endpoints: their arguments, checked against the services'
+models.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ _HTTP_FIELDS: Final[Mapping[str, Type]] = {
     "Headers": DictOf(ListOf(STR)),
     "ResponseBody": UNKNOWN,
 }
-#: Text parameters that carry a document: an object given for one is sent as its JSON text.
+#: Parameters whose text contains a document. An object for such a parameter is sent as JSON text.
 _DOCUMENTS: Final = frozenset({"Body", "Detail", "Input", "Message", "MessageBody", "Payload"})
 _SHOWN: Final[Mapping[ParameterKind, str]] = {
     "text": "a text",
@@ -90,7 +92,7 @@ def lower_service_arguments(
 
 
 def result_type(call: ServiceCall) -> Type:
-    """The type of the result of a call whose arguments were lowered."""
+    """Return the type of the result of a call whose arguments were lowered."""
     if not isinstance(call, AwsCall):
         return ResultOf(f"{call.name}()", lambda: _HTTP_FIELDS)
     response = service_models.action_of(call.service, call.action).response
@@ -164,7 +166,7 @@ def _require_names(
     wanted: Parameter | None,
     given: Mapping[str, ast.expr],
 ) -> None:
-    """Refuse unknown and missing fields, also those of objects that are written in the call."""
+    """Refuse unknown and missing fields, also in objects that are written out in the call."""
     known: Mapping[str, Parameter] = {} if wanted is None else wanted.fields
     for name, value in given.items():
         if name not in known:
@@ -204,7 +206,9 @@ def _is_text(key: ast.expr | None) -> bool:
 
 
 def _meant(name: str, known: Mapping[str, Parameter]) -> str | None:
-    """Step Functions writes `DbName` where boto3 writes `DBName`."""
+    """Return the parameter that the author probably meant. Step Functions writes `DbName` where
+    boto3 writes `DBName`.
+    """
     same = [other for other in known if other.lower() == name.lower()]
     return same[0] if same else nearest(name, known)
 
@@ -230,7 +234,7 @@ def _argument(
 
 
 def _fits(found: Type, kind: ParameterKind, name: str) -> bool:
-    """Return True when a value of the type may be one for the parameter."""
+    """Return True when a value of the type may be valid for the parameter."""
     if found in (UNKNOWN, NONE, NEVER) or isinstance(found, Opaque | EnumOf):
         return True
     is_object = isinstance(found, ModelOf | DictOf)
@@ -262,7 +266,7 @@ def _fits(found: Type, kind: ParameterKind, name: str) -> bool:
 
 @cache
 def _request(name: str) -> Callable[..., None]:
-    """The parameters of `http.post`; a refusal shows them under the call's name."""
+    """Return a function with the parameters of `http.post`, under the name that refusals show."""
 
     def request(
         url: str,

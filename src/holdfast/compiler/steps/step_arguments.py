@@ -21,7 +21,7 @@ from holdfast.compiler.types.types import FLOAT, INT, describe, is_refused, is_t
 
 
 class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
-    """This call was refused, and the refusal is reported."""
+    """This call was refused, and the refusal is already reported."""
 
 
 def refuse(
@@ -64,7 +64,9 @@ def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 
 def require_time_out(expressions: Expressions, node: ast.expr) -> TypedQuery:
-    """A duration that is an error of the expression when it is below a second."""
+    """Return the query for a time-out, which raises an error at run time when it is below one
+    second.
+    """
     value = require_duration(expressions, node)
     if isinstance(value.query, Constant):
         return value
@@ -93,8 +95,8 @@ class Count:
 
 
 def require_count(expressions: Expressions, node: ast.expr, count: Count) -> TypedQuery:
-    """Return the count. For a value that is unknown at compile time, the expression itself raises
-    when out of range.
+    """Return the count. If its value is not known at compile time, the query raises an error at run
+    time when it is out of range.
     """
     value = require_value(expressions, node)
     help_ = f"{count.name}={max(count.least, 1)}"
@@ -128,9 +130,7 @@ def _guarded(query: QueryTree, count: Count) -> QueryTree:
 
 
 def at_most(number: TypedQuery, most: QueryTree, error: str) -> TypedQuery:
-    """Return `number`, or an error in the expression when it exceeds a limit that is computed at
-    run time.
-    """
+    """Return `number`, with an error at run time when it exceeds the limit `most`."""
 
     def checked(held: QueryTree) -> QueryTree:
         return Conditional(Binary("<=", held, most), held, failure(error))

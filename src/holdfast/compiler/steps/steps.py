@@ -1,4 +1,4 @@
-"""Durable calls: `ast` -> the action of a `Step` and the type of its result."""
+"""Durable calls: from `ast` to the action of a `Step` and the type of its result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ from holdfast.compiler.types.types import NONE, Type, is_refused
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Lowers the durable calls of one point of the flow; what they hold is hoisted already."""
+    """Lowers the durable calls at one point of the flow. Durable calls in their arguments are
+    already hoisted (moved before the statement).
+    """
 
     expressions: Expressions
     lower_branch: BranchLowering
@@ -62,7 +64,7 @@ class Steps:
     def arguments(
         self, node: ast.Call, task: Task[..., Any], *, skip: int = 0
     ) -> TypedQuery | None:
-        """The JSON object of a task's arguments, by parameter name; None when refused."""
+        """Return the JSON object of a task's arguments, by parameter name; None when refused."""
         try:
             return self._arguments(node, task, skip)
         except StepRefused:
@@ -152,8 +154,6 @@ class Steps:
         return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
 
     def _require_callable(self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any]) -> None:
-        """Refuse a task or workflow that cannot be a step, at this call, which has a line to
-        report.
-        """
+        """Refuse a task or workflow that cannot be a step. The refusal points to this call."""
         for obstacle in obstacles_of(task):
             raise refuse(self.expressions, node, obstacle.code, obstacle.message, obstacle.help)

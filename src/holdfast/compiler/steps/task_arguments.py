@@ -1,4 +1,4 @@
-"""The arguments of tasks and child workflows, checked against the parameters they are for."""
+"""The arguments of tasks and child workflows, checked against the types of their parameters."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from holdfast.compiler.types.types import (
 def lower_argument(
     expressions: Expressions, node: ast.expr, task: str, name: str, wanted: Type
 ) -> TypedQuery:
-    """The value for the parameter `name` of `task`; refused when it can never fit."""
+    """Return the value for the parameter `name` of `task`. It is refused when it can never fit."""
     unit = expressions.unit
     value = expressions.lower(node)
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     value = at_border(unit, node, value)
-    # A value of unknown type is not a secret: a secret would have been sealed.
+    # A value of unknown type cannot be a secret: a secret has a type of its own.
     is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
     if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
         return value
@@ -72,25 +72,9 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
     return f"def {task}({name}: {describe(found)})"
 
 
-def is_bool_for_number(found: Type, wanted: Type) -> bool:
-    """Return True when some of `found` is a bool where only a number is wanted."""
-    match (found, wanted):
-        case (
-            (ListOf(some), ListOf(element))
-            | (SetOf(some), SetOf(element))
-            | (DictOf(some), DictOf(element))
-        ):
-            return is_bool_for_number(some, element)
-        case (TupleOf(parts), TupleOf(elements)) if len(parts) == len(elements):
-            return any(map(is_bool_for_number, parts, elements))
-    wanted_members = members_of(wanted)
-    is_number = not {INT, FLOAT}.isdisjoint(wanted_members)
-    return is_number and BOOL in members_of(found) and BOOL not in wanted_members
-
-
 def can_fit(found: Type, wanted: Type) -> bool:
-    """Return True when some value of the one type is a value of the other, in Python and
-    in JSON.
+    """Return True when some value of the type `found` is valid for `wanted`, in Python and in
+    JSON.
     """
     return _keeps_secrets(found, wanted) and any(
         _can_fit_one(some, choice) for some in members_of(found) for choice in members_of(wanted)
@@ -98,9 +82,10 @@ def can_fit(found: Type, wanted: Type) -> bool:
 
 
 def _keeps_secrets(found: Type, wanted: Type) -> bool:
-    """Return True when a secret is passed only to a secret, where it is opened again.
+    """Return False when a secret is passed to a parameter that is no secret, or the reverse.
 
-    Return False when a plain value would become a secret: it was already visible before.
+    A secret is decrypted only for a parameter that is a secret. A plain value for such a parameter
+    would already have been stored in clear text.
     """
     if UNKNOWN in members_of(wanted) and secret_in(found):
         return False

@@ -1,5 +1,5 @@
-"""`sleep`, `wait_for_event`, `ask`, `send`, `publish` and others: `ast` -> the action, and the type
-of its result.
+"""`sleep`, `wait_for_event`, `ask`, `send`, `publish` and others: from `ast` to the action and the
+type of its result.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from holdfast.compiler.steps.step_arguments import (
 )
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
-#: The fields of a request, whose JSON is an array of the two.
+#: The fields of a request. Its JSON is an array with these two.
 REQUEST_FIELDS: Final = ("id", "data")
 
 
@@ -65,8 +65,8 @@ def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Typ
 
 
 def _not_negative(duration: TypedQuery) -> TypedQuery:
-    """Return the duration, at least 0: as in Python a negative time continues at once. A Wait with
-    one would fail, uncatchably.
+    """Return the duration, at least 0. As in Python a negative time continues at once; a Wait state
+    would fail, and no handler could catch that.
     """
     if isinstance(duration.query, Constant):
         return duration
@@ -90,8 +90,8 @@ def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Actio
 
 
 def _with_offset(text: QueryTree) -> QueryTree:
-    """Return the timestamp, or an error when it has no offset: no Catch could handle a Wait's own
-    error.
+    """Return the timestamp, or an error when it has no offset. Without this check the Wait state
+    itself would fail, and no handler could catch that.
     """
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
@@ -131,7 +131,9 @@ def _event_name(expressions: Expressions, node: ast.expr) -> str:
 def lower_receive(
     expressions: Expressions, node: ast.Call, found: Arguments
 ) -> tuple[Action, Type]:
-    """Lower the wait of `receive`. A request is an event whose data is the id and what is asked."""
+    """Lower the wait of `receive`. A request is an event with two parts: the id of the request, and
+    its content.
+    """
     action, type_ = lower_wait_for_event(expressions, node, found)
     assert isinstance(action, WaitForEvent)
     asked = replace(action, event=action.event + REQUEST_SUFFIX)
@@ -154,9 +156,27 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
     if "details" in found:
         details = require_value(expressions, found["details"])
         parts["details"] = at_border(expressions.unit, found["details"], details)
+    if "remind" in found:
+        parts["remind"] = _reminders(expressions, found)
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def _reminders(expressions: Expressions, found: Arguments) -> TypedQuery:
+    """Return the times before the deadline, in seconds."""
+    node = found["remind"]
+    if _timeout(expressions, found) is None:
+        help_ = "timeout=days(2), and remind=hours(4) for four hours before its end"
+        message = "a reminder comes before the deadline, and this question has none"
+        raise refuse(expressions, node, "HF411", message, help_)
+    nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    if len(nodes) > QUESTION_REMINDERS_MAX:
+        message = f"a question has at most {QUESTION_REMINDERS_MAX} reminders"
+        raise refuse(expressions, node, "HF411", message, "remind=(days(1), hours(4))")
+    ahead = [require_duration(expressions, one) for one in nodes]
+    query = ArrayOf(tuple(one.query for one in ahead))
+    return TypedQuery(query, NONE, fails_of(*ahead))
 
 
 def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
@@ -234,14 +254,14 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     if not isinstance(node, ast.Name):
-        # Any annotation can be the field of a model.
+        # The field of a model may have any annotation, so suggest a model.
         text = expressions.unit.text(node)
         help_ = f"class BankConfirmation(BaseModel): value: {text}"
     raise refuse(expressions, node, "HF053", message, help_)
 
 
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
-    """Return the type that `node` names; None when it cannot be found again by its name."""
+    """Return the type that `node` names; None when it cannot be found by its name later."""
     match node:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = [_find_payload(unit, side) for side in (left, right)]

@@ -1,3 +1,3 @@
-"""Definitions for AWS Step Functions itself."""
+"""Definitions that AWS Step Functions itself can run."""
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Extra JSONata in a definition for AWS: texts of errors, and the names of callers."""
+"""JSONata that a definition for AWS needs in addition: texts of errors, and the identity of
+callers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ ERROR: Final = "$states.errorOutput"
 RESULT: Final = "$states.result"
 _EMPTY: Final = '""'
 _JSON_TEXT: Final = r'("[^\\"]*(?:\\.[^\\"]*)*")'
-#: Lambda's cause is JSON; AWS may cut it off, so it is searched and not parsed.
+#: The cause of a Lambda error is JSON. AWS may cut it off, so it is searched with a pattern and not
+#: parsed.
 _MESSAGE: Final = rf'/^\{{(?:"errorType": ?"[^"]*", ?)?"errorMessage": ?{_JSON_TEXT}/'
 _TIMED_OUT: Final = r'/"Status": ?"TIMED_OUT", ?"StopDate": ?[0-9]+\}$/'
 _CAUSE: Final = rf'/^\{{"Cause": ?{_JSON_TEXT}/'
@@ -21,14 +24,14 @@ _NAME: Final = rf'/^\{{(?:"Cause": ?{_JSON_TEXT.replace("(", "(?:", 1)}, ?)?"Err
 
 
 def error_of_function() -> str:
-    """The error of a function, of a branch or of an iteration with its text for Cause."""
+    """Return the error of a function, a branch or an iteration, with its text as the cause."""
     text = f'$type({ERROR}.Cause) = "string" ? {_message_in(f"{ERROR}.Cause")}'
     made = f'$merge([{ERROR}, {{"Cause": $text}}])'
     return f"($text := {text}; $exists($text) ? {made} : {ERROR})"
 
 
 def error_of_child() -> str:
-    """Return the child's own error. AWS's error for a child that could not start stays
+    """Return the error of a child workflow. AWS's own error for a child that could not start stays
     unchanged.
     """
     cause = f"{ERROR}.Cause"
@@ -36,7 +39,7 @@ def error_of_child() -> str:
     name = _found_in(
         cause, _NAME, f'{was_late} ? "{error_names.TIMEOUT}" : "{error_names.TASK_FAILED}"'
     )
-    # A function may have failed the child.
+    # The child may have failed because of a function, whose cause is JSON.
     text = f"($text := {_found_in(cause, _CAUSE, _EMPTY)}; {_message_in('$text')})"
     childs = f'{{"Error": {name}, "Cause": {text}}}'
     return f'{ERROR}.Error = "{error_names.TASK_FAILED}" ? {childs} : {ERROR}'
@@ -47,15 +50,16 @@ def _message_in(text: str) -> str:
 
 
 def _found_in(text: str, pattern: str, otherwise: str) -> str:
-    """The text of the pattern's group, read as JSON."""
+    """Return the text in the group of the pattern, decoded from JSON."""
     found = f"$match({text}, {pattern}, 1)"
     return f"($found := {found}; $exists($found) ? $parse($found.groups[0]) : {otherwise})"
 
 
 def caller(name: str, lanes: tuple[str, ...]) -> str:
-    """Lambda's client context, as `lambda_handler` reads it.
+    """Return Lambda's client context, from which `lambda_handler` reads the caller.
 
-    ASCII only, for `$base64encode` knows no other text. The entry is the same in every attempt.
+    It contains only ASCII, because `$base64encode` cannot encode other text. Its entry is the same
+    in every attempt.
     """
     state = json.dumps(name.encode("ascii", "backslashreplace").decode())
     indexes = "".join(f' & " " & $string({lane})' for lane in lanes)
@@ -73,7 +77,9 @@ _LITERAL_OR_NAME: Final = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`|\$[\w.]+')
 
 
 def replaced(value: Any, name: str, wrap: Callable[[str], str], by: str) -> Any:
-    """The template with `name` replaced in its expressions; `wrap` goes around changed ones."""
+    """Return the template with `name` replaced in its expressions. `wrap` is applied to changed
+    ones.
+    """
     match value:
         case str() if value.startswith("{%") and value.endswith("%}"):
             text = inside(value)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl.resources import POOL
 from holdfast.asl.validation.validate import diagnose
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.compiler.diagnostics import Diagnostic
@@ -16,7 +17,8 @@ from holdfast.limits import DEFINITION_BYTES_MAX
 
 _EXTENSION: Final = "HF064"
 _LIMIT: Final = "HF065"
-#: The extensions of a state without which the workflow has the same result.
+#: Extensions of a state that the export leaves out: the result of the workflow is the same without
+#: them.
 _SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
@@ -24,6 +26,7 @@ _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
 _REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
+_ON_LAMBDA: Final = "@task(runs_on=Lambda(…)), an existing function; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
@@ -34,7 +37,9 @@ _MAXIMUM: Final = re.compile(r"Maximum value is (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The parts that the export omits without changing any other outcome."""
+    """A note about something that the export omits. It does not change the result of the
+    workflow.
+    """
 
     file: str
     line: int
@@ -54,7 +59,7 @@ class StatePlaces:
     source: Source
 
     def refusal(self, state: str | None, code: str, message: str, help_: str) -> Diagnostic:
-        """Return the refusal of a state. `state` None: of the workflow itself."""
+        """Return the refusal of a state; with `state` None, of the workflow itself."""
         file, line, column, text = self._place(state)
         width = max(len(text.split("#", 1)[0].rstrip()) - column + 1, 1)
         return Diagnostic(file, line, column, code, message, help_, text, width)
@@ -64,27 +69,27 @@ class StatePlaces:
         return Note(file, line, message, text)
 
     def _place(self, state: str | None) -> tuple[str, int, int, str]:
-        """File, line, column and the line's text."""
+        """Return file, line, column and the text of the line."""
         if state is not None:
             row: Any = self.compiled.sources[state]
             file, line, column = row["file"], row["line"], row["column"]
             if file == self.source.file:
                 return file, line, column, self.source.lines[line - 1]
-            # A graph may have steps from another file.
+            # A step of a graph may be in another file.
             return file, line, column, " " * (column - 1) + row["text"]
         name = self.compiled.function.partition(":")[2]
         lines = [node.lineno for node in self.source.functions.values() if node.name == name]
         if lines:
             return self.source.file, lines[0], 1, self.source.lines[lines[0] - 1]
-        # A graph is not a function: its first state gives the place.
+        # A graph is no function, so use the place of its first state.
         return self._place(next(iter(self.compiled.sources)))
 
 
 def find_refusals(
     places: StatePlaces, definition: Mapping[str, Any], exported: Mapping[str, Any]
 ) -> tuple[Diagnostic, ...]:
-    """Return at most one refusal for each place. `definition` is for the engine, `exported` the
-    same for AWS.
+    """Return at most one refusal for each place. `definition` is for Holdfast's engine, `exported`
+    is the same for AWS.
     """
     found: dict[tuple[int, int], Diagnostic] = {}
     for refusal in (*_extensions(places, definition), *_limits(places, exported)):
@@ -93,7 +98,7 @@ def find_refusals(
 
 
 def find_notes(places: StatePlaces, definition: Mapping[str, Any]) -> tuple[Note, ...]:
-    """Return notes about the differences of StopExecution on AWS."""
+    """Return notes about what differs on AWS when an execution is stopped."""
     extension = definition.get("Holdfast", {})
     undone = "StopExecution ends an execution on Step Functions without running this"
     cut = "StopExecution ends an execution on Step Functions inside of this, too"
@@ -144,13 +149,17 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         if state.get("Resource") == "holdfast:reply":
             yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
+        if str(state.get("Resource", "")).startswith(POOL):
+            yield refuse(name, "Step Functions has no pools of workers", _ON_LAMBDA)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])
 
 
 def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]:
-    """Undo steps and `finally` bodies are shielded without being asked for."""
+    """Yield the shielded parts that the author has written. Undo steps and `finally` bodies are
+    shielded, too, but without the author's request.
+    """
     begun = {undo["Begin"] for undo in extension.get("Undo", ())}
     for states in extension.get("Shielded", ()):
         if begun.isdisjoint(states):
@@ -194,7 +203,7 @@ def _help_for(message: str) -> str:
 
 
 def _states(machine: Mapping[str, Any], place: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield (its location, its name, the state) for every state, those of branches included."""
+    """Yield (its location, its name, the state) for every state, including those in branches."""
     for name, state in machine["States"].items():
         here = f"{place}/States/{name}"
         yield here, name, state

@@ -1,10 +1,11 @@
-"""The states of a definition as AWS Step Functions runs them.
+"""The states of a definition in the form that AWS Step Functions can run.
 
-A task is `lambda:invoke`: the function gets the task's arguments and nothing else. The caller's
-identity stands in its client context. An event or a question is
-`lambda:invoke.waitForTaskToken`. A sent event is `lambda:invoke`, a start `startExecution`. A child
-workflow is `startExecution.sync:2`, and behind it a
-Choice, because AWS reports every failure of a child as States.TaskFailed.
+* A task becomes `lambda:invoke`: the event of the function has the task's arguments and nothing
+  else. The identity of the caller is in its client context.
+* An event or a question becomes `lambda:invoke.waitForTaskToken`; a sent event `lambda:invoke`; a
+  start `startExecution`.
+* A child workflow becomes `startExecution.sync:2` with a Choice after it, because AWS reports every
+  failure of a child as States.TaskFailed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "send", "workflo
 INVOKE: Final = "arn:aws:states:::lambda:invoke"
 _STOP: Final = "arn:aws:states:::aws-sdk:sfn:stopExecution"
 START: Final = "arn:aws:states:::states:startExecution"
-#: Errors of the Lambda service, not of the function's code: AWS's page on best practices says to
+#: Errors of the Lambda service, not of the function's code. AWS's page on best practices says to
 #: retry them.
 SERVICE_ERRORS: Final = (
     "Lambda.ServiceException",
@@ -56,7 +57,7 @@ _BEFORE_RETRY: Final = ("Type", "Resource", "Arguments", "TimeoutSeconds")
 class Placeholder:
     """The value that replaces a name between `${` and `}`.
 
-    `name` is the task's or workflow's; one function serves all events, and one all questions.
+    `name` is that of the task or workflow. One function serves all events, and one all questions.
     """
 
     kind: TargetKind
@@ -83,7 +84,7 @@ class Placeholder:
 
 @dataclass(slots=True)
 class Rewriting:
-    """The rewriting of one definition; `placeholders` are those in its states."""
+    """Rewrites one definition. `placeholders` are those in its states."""
 
     definition: StateJson
     placeholders: dict[str, Placeholder] = field(default_factory=dict)
@@ -100,7 +101,9 @@ class Rewriting:
         return self._machine(self.definition, ())
 
     def _machine(self, machine: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """`lanes`: expressions that distinguish the iterations around."""
+        """Return a rewritten machine. `lanes` are expressions that identify the iterations around
+        it.
+        """
         states: dict[str, Any] = {}
         for name, state in machine["States"].items():
             states |= self._state(name, state, lanes)
@@ -124,8 +127,8 @@ class Rewriting:
         return {name: _with_texts_of_errors(kept)}
 
     def _processor(self, processor: StateJson, lanes: tuple[str, ...]) -> dict[str, Any]:
-        """Keep the index of an outer Map in a variable: inside a nested Map the context has only
-        the inner index.
+        """Store the index of an outer Map in a variable: inside of a nested Map the context object
+        has only the inner index.
         """
         if not any(inner.get("Type") == "Map" for inner in _objects(processor["States"])):
             return self._machine(processor, (*lanes, "$states.context.Map.Item.Index"))
@@ -147,7 +150,7 @@ class Rewriting:
                     "ClientContext": called,
                 }
                 invoked = {**state, "Resource": INVOKE, "Arguments": arguments}
-                # Lambda itself detects a lost function; it sends no heartbeats.
+                # Lambda itself detects that a function has crashed; it sends no heartbeats.
                 invoked.pop("HeartbeatSeconds", None)
                 return _retried(_with_result(invoked, "Payload"))
             case "send":
@@ -159,9 +162,9 @@ class Rewriting:
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
             case "arn":
-                return state  # a call of a service, in AWS's own form
-            case "again" | "reply":
-                return state  # refused: see `refusals`
+                return state  # A call of a service, already in AWS's form
+            case "again" | "reply" | "pool":
+                return state  # AWS cannot run it; `refusals` reports that
             case "stop":
                 stopped = {"ExecutionArn": state["Arguments"]["execution"]}
                 return {**state, "Resource": _STOP, "Arguments": stopped}
@@ -204,7 +207,7 @@ class Rewriting:
     def _dispatch(
         self, name: str, chosen: str, error: str, handlers: list[StateJson]
     ) -> dict[str, Any]:
-        """Sends a child's error to the handler of its own name, or fails with it."""
+        """Send the error of a child to the handler of its own name, or fail with it."""
         rules = [
             _rule(handler, error)
             for handler in handlers
@@ -228,7 +231,8 @@ class Rewriting:
         for known, other in self.placeholders.items():
             if other == placeholder:
                 return f"${{{known}}}"
-        # A text of the workflow itself that looks like a placeholder must stay unchanged.
+        # If a text of the workflow looks like a placeholder, no placeholder may have that name: the
+        # deployment would replace the text.
         taken = {*self.placeholders, *re.findall(r"\$\{(\w+)\}", self._text)}
         chosen = _unused(re.sub(r"\W", "_", wanted, flags=re.ASCII), taken)
         self.placeholders[chosen] = placeholder
@@ -267,7 +271,9 @@ def _retried(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_token(arguments: Any, token: str) -> Any:
-    """The arguments of a wait are an object, or an expression that makes one."""
+    """Return the arguments of a wait with the token added: they are an object, or an expression for
+    one.
+    """
     if isinstance(arguments, dict):
         return {"token": token, **arguments}
     made = inside(arguments)
@@ -275,7 +281,9 @@ def _with_token(arguments: Any, token: str) -> Any:
 
 
 def _with_result(state: dict[str, Any], part: str) -> dict[str, Any]:
-    """`$states.result` of the engine is one field of what AWS's integration answers."""
+    """Replace `$states.result` by one field of it: AWS's integration returns the result inside an
+    object.
+    """
     result = f"{RESULT}.{part}"
     changed = dict(state)
     for name in ("Assign", "Output"):
@@ -288,8 +296,8 @@ def _with_result(state: dict[str, Any], part: str) -> dict[str, Any]:
 
 
 def _output(value: Any) -> Any:
-    """Return an Output. AWS accepts any JSON, but linters expect an object or an expression of the
-    same value.
+    """Return an Output. AWS accepts any JSON here, but linters expect an object or an
+    expression.
     """
     is_expression = isinstance(value, str) and value.startswith("{%")
     if isinstance(value, dict) or is_expression or '"{%' in json.dumps(value):
@@ -298,7 +306,7 @@ def _output(value: Any) -> Any:
 
 
 def _with_texts_of_errors(state: dict[str, Any]) -> dict[str, Any]:
-    """Handlers see the text of an error, where Lambda's cause has it in JSON."""
+    """Give handlers the text of an error: Lambda has it inside of JSON in the cause."""
     if "Catch" not in state:
         return state
 
@@ -315,7 +323,7 @@ def _with_texts_of_errors(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rule(handler: StateJson, error: str) -> dict[str, Any]:
-    """A Catch of the engine as a rule of a Choice that looks at the variable `error`."""
+    """Return a Catch as a rule of a Choice that tests the variable `error`."""
     names = json.dumps(handler["ErrorEquals"], ensure_ascii=False)
     rule: dict[str, Any] = {"Condition": expression(f"{error}.Error in {names}")}
     if "Assign" in handler:
@@ -327,7 +335,7 @@ def _rule(handler: StateJson, error: str) -> dict[str, Any]:
 
 
 def _unused(wanted: str, taken: set[str]) -> str:
-    """A free name like `wanted`, which is taken from now on."""
+    """Return a free name similar to `wanted`, and mark it as taken."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -1,8 +1,7 @@
-"""A compiled workflow for AWS Step Functions: what is written, what is left out, what is refused.
+"""Exports a compiled workflow for AWS Step Functions: what is written, left out, and refused.
 
-The tasks, events, questions and child workflows of the engine become Lambda functions and state
-machines whose names the deployment fills in: `${charge}`, by CloudFormation's
-DefinitionSubstitutions.
+The tasks, events, questions and child workflows become Lambda functions and state machines. The
+deployment fills in their names with CloudFormation's DefinitionSubstitutions: `${charge}`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from holdfast.compiler.targets.states import Placeholder, Rewriting
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A definition that AWS accepts, once every placeholder in it is replaced.
+    """A definition that AWS accepts when every placeholder in it is replaced.
 
-    `placeholders` by the name between `${` and `}`; `notes` name the guarantees that are lost.
+    `placeholders` are by the name between `${` and `}`; `notes` name the guarantees that are lost.
     """
 
     name: str
@@ -44,8 +43,8 @@ class Exported:
 
 
 def to_step_functions(compiled: CompiledWorkflow, source: Source) -> Exported:
-    """Export a workflow for AWS. Raises CompileErrors: HF064 for constructs that only the engine
-    can run, HF065 for limits of AWS.
+    """Export a workflow for AWS. Raises CompileErrors: HF064 for constructs that only Holdfast can
+    run, HF065 for limits of AWS.
     """
     places = StatePlaces(compiled, source)
     rewriting = Rewriting(compiled.asl)

@@ -1,3 +1,3 @@
-"""The types of values, as the compiler knows them before a run."""
+"""The types of values that the compiler knows before a run."""
 
 from __future__ import annotations

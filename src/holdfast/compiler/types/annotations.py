@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -38,6 +38,8 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    TypedDictOf,
+    is_key,
     join_all,
 )
 
@@ -59,9 +61,9 @@ _PLAIN: Final[Mapping[Any, Type]] = {
     PurePath: PATH,
     PurePosixPath: PATH,
 }
-#: pydantic's types of datetimes, recognised without importing pydantic.
+#: pydantic's types of datetimes, recognised by name, so that pydantic need not be imported.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
-#: Before 3.12 `typing.TypedDict` does not keep which class has declared a key.
+#: Before 3.12 `typing.TypedDict` does not record which class has declared a key.
 _LACKS_TYPED_DICTS: Final = sys.version_info < (3, 12)
 _LISTS: Final = (list, Sequence, Iterable)
 _SETS: Final = (set, frozenset, MutableSet)
@@ -69,11 +71,11 @@ _DICTS: Final = (dict, Mapping)
 
 
 def from_annotation(annotation: Any) -> Type:
-    """The type of the JSON that a value annotated like this has."""
+    """Return the type of the JSON of a value with this annotation."""
     try:
         return _cached(annotation)
     except TypeError:
-        # The metadata in `Annotated[…]` need not be hashable.
+        # The metadata in `Annotated[…]` need not be hashable, so the cache cannot be used.
         return _read(annotation)
 
 
@@ -114,14 +116,14 @@ def _plain(annotation: Any) -> Type | None:
     try:
         return _PLAIN.get(annotation)
     except TypeError:
-        return None  # a value without a hash is not a class
+        return None  # A value without a hash is no class
 
 
 def _from_dict(arguments: tuple[Any, ...]) -> Type:
     if arguments and len(arguments) != 2:
         return Opaque("dict")
     key, value = (from_annotation(argument) for argument in arguments or (str, Any))
-    return DictOf(value) if key == STR or isinstance(key, TextOf) else Opaque("dict")
+    return DictOf(value) if is_key(key) else Opaque("dict")
 
 
 def _has_own_equality(cls: type[Any]) -> bool:
@@ -145,12 +147,14 @@ def _from_class(cls: type[Any]) -> Type:
         return SECRET
     if is_named_tuple(cls):
         return _from_named_tuple(cls)
+    if is_typed_dict(cls):
+        return _from_typed_dict(cls)
     return Opaque(cls.__name__)
 
 
 def unreadable_part(annotation: Any) -> Any:
-    """Return the part that pydantic refuses on this Python, such as the TypedDict of
-    `list[Order]`; None without one.
+    """Return the part of the annotation that pydantic refuses on this Python, such as a TypedDict;
+    None when there is none.
     """
     if _LACKS_TYPED_DICTS and typing.is_typeddict(annotation):
         return annotation if type(annotation).__module__ == "typing" else None
@@ -167,14 +171,31 @@ def _from_named_tuple(cls: Any) -> Type:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:
-        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+        return Opaque(cls.__name__)  # The name is imported only under TYPE_CHECKING
     return TupleOf(
         tuple(from_annotation(hints.get(name, Any)) for name in cls._fields), cls._fields
     )
 
 
+def is_typed_dict(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, dict) and hasattr(found, "__total__")
+
+
+def _from_typed_dict(cls: Any) -> Type:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+
+    @cache
+    def fields() -> Mapping[str, Type]:
+        return {name: from_annotation(hint) for name, hint in hints.items()}
+
+    return TypedDictOf(cls, fields)
+
+
 def _from_name(annotation: Any) -> Type:
-    """Return the type behind `NewType` and `type X = …`."""
+    """Return the type that a `NewType` or `type X = …` stands for."""
     for attribute in ("__supertype__", "__value__"):
         if hasattr(annotation, attribute):
             return from_annotation(getattr(annotation, attribute))
@@ -189,8 +210,8 @@ def is_model(found: object) -> bool:
 
 
 def is_uuid(cls: type[Any]) -> bool:
-    """Return True for UUID. It is recognised by name, because its module makes random values and is
-    not imported here.
+    """Return True for UUID. It is recognised by its name: the compiler must give the same result
+    each time, so it does not import a module that creates random values.
     """
     return cls.__module__ == "uuid" and cls.__name__ == "UUID"
 
@@ -200,7 +221,9 @@ def name_of(annotation: Any) -> str:
 
 
 def written(value: object) -> str | None:
-    """The text that pydantic writes for a UUID, a date, a datetime or a Decimal."""
+    """Return the text that pydantic writes for a UUID, a date, a datetime or a Decimal; None for
+    others.
+    """
     match value:
         case datetime():
             text = value.isoformat()
@@ -212,7 +235,7 @@ def written(value: object) -> str | None:
 
 
 def of_constant(value: object) -> Type:
-    """The type of a JSON constant or an enum member."""
+    """Return the type of a JSON constant or an enum member."""
     match value:
         case Enum():
             return EnumOf(type(value))

@@ -1,4 +1,4 @@
-"""Error classes and their names on the wire."""
+"""Error classes, and their names in a state machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.api.surface import WaitTimeout
 from holdfast.asl import error_names
 
-#: Where the errors of the language are. Other modules of ours may be imported or not.
+#: The modules with the errors of the language. Other modules of Holdfast may be imported or not.
 _SURFACE: Final = "holdfast.api."
 _LIBRARY_ROOTS: Final = tuple(
     path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
@@ -21,7 +21,9 @@ _LIBRARY_ROOTS: Final = tuple(
 
 
 def names_of(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tuple[str, ...]:
-    """The error names that a handler for `classes` catches; States.ALL for Exception itself."""
+    """Return the error names that a handler for `classes` catches; States.ALL for Exception
+    itself.
+    """
     names: dict[str, None] = {}
     for cls in classes:
         if cls is Exception:
@@ -34,11 +36,12 @@ def names_of(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tup
 
 
 class ErrorClasses:
-    """The error classes that a workflow can meet: a state machine matches names, not classes.
+    """The error classes that can occur in a workflow: a state machine compares names, not classes.
 
-    Which modules a process has imported must not change a definition. So a subclass counts when it
-    is a builtin, of the language, or found in the author's own modules: that of the workflow and
-    what these import at their top, however far, libraries left out.
+    The definition must not depend on the modules that a process happens to have imported. So a
+    subclass counts only if it is a builtin, or belongs to the language, or is found in the author's
+    own modules: that of the workflow, and modules that it imports directly or indirectly, without
+    libraries.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -58,7 +61,7 @@ class ErrorClasses:
         )
 
     def subclasses(self, cls: type[BaseException]) -> tuple[type[BaseException], ...]:
-        """Return the known subclasses, by name."""
+        """Return the known subclasses, sorted by name."""
         found = {known.__name__: known for known in _descendants(cls) if self._knows(known)}
         return tuple(found[name] for name in sorted(found))
 
@@ -101,7 +104,7 @@ def _module_of(value: object) -> ModuleType | None:
 
 
 def is_own(module: ModuleType) -> bool:
-    """Return True for a module of the author: no library, and none of ours."""
+    """Return True for a module of the author: neither a library nor a part of Holdfast."""
     file = getattr(module, "__file__", None)
     name = module.__name__
     if file is None or name == "holdfast" or name.startswith("holdfast."):
@@ -110,17 +113,18 @@ def is_own(module: ModuleType) -> bool:
 
 
 def is_own_name(name: str) -> bool:
-    """Return True when a module of this name is one of the author."""
+    """Return True when a module with this name belongs to the author."""
     module = sys.modules.get(name)
     return module is not None and is_own(module)
 
 
 def has_plain_text(cls: type[BaseException]) -> bool:
-    """Return True when `str(cls(text))` is `text`. The check does not run code of the author."""
+    """Return True when `str(cls(text))` is `text`. The check does not run the author's code."""
     makers = (cls.__new__, cls.__init__, cls.__str__)
     if any(isinstance(maker, FunctionType) for maker in makers):
         return False
     try:
         return str(cls("x")) == "x"
     except TypeError:
-        return False  # UnicodeDecodeError and ExceptionGroup are not made of one text
+        # The constructors of UnicodeDecodeError and ExceptionGroup need more than a text
+        return False

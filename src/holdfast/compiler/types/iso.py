@@ -10,7 +10,7 @@ UNIT_SECONDS: Final = {"Y": 31_536_000, "D": 86_400, "H": 3_600, "M": 60, "S": 1
 
 
 def iso_of(duration: timedelta) -> str:
-    """`timedelta(minutes=90)` -> "PT1H30M", as pydantic writes whole seconds."""
+    """Return a duration as pydantic writes it: `timedelta(minutes=90)` gives "PT1H30M"."""
     left = abs(int(duration.total_seconds()))
     date, clock = "", ""
     for unit, size in UNIT_SECONDS.items():

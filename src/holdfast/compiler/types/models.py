@@ -34,13 +34,14 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    TypedDictOf,
     Union,
     is_text,
     may_be_none,
     members_of,
 )
 
-#: Settings that change neither a constructed value nor its JSON.
+#: Settings of a model that change neither a constructed value nor its JSON.
 _HARMLESS_SETTINGS: Final = frozenset(
     {"title", "frozen", "arbitrary_types_allowed", "json_schema_extra", "from_attributes", "extra"}
 )
@@ -50,7 +51,7 @@ _MISSING: Final = object()
 @dataclass(frozen=True, slots=True)
 class ModelField:
     """One field of a model. `obstacle` says why a workflow cannot set it, `default_obstacle` why a
-    call cannot omit it.
+    call cannot omit it; both are "" without a reason.
     """
 
     type: Type
@@ -63,7 +64,7 @@ class ModelField:
 
 @lru_cache(maxsize=1024)
 def fields_of(model: Any) -> Mapping[str, ModelField]:
-    """The fields that the model's JSON has, by their Python names."""
+    """Return the fields of the model's JSON, by their Python names."""
     if not hasattr(model, "model_fields"):
         return MappingProxyType(_fields_of_dataclass(model))
     serialised = {
@@ -132,10 +133,10 @@ def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue,
 
 
 def _of_another_type(default: object, type_: Type) -> str:
-    """Return why a default has another type than its field. Neither pydantic nor `@dataclass`
-    checks it, so the field would get another value.
+    """Return why a default has another type than its field; "" when it fits. Neither pydantic nor
+    `@dataclass` checks it, so the field could have a value of another type.
     """
-    is_scalar = isinstance(default, str | int | float)  # a bool and most enums, too
+    is_scalar = isinstance(default, str | int | float)  # Includes a bool and most enums
     if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
         return "its default is of another type"
     return ""
@@ -143,10 +144,15 @@ def _of_another_type(default: object, type_: Type) -> str:
 
 @lru_cache(maxsize=1024)
 def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
-    """Return True when the type is a secret, or holds one at any depth. `around`: the enclosing
-    models.
+    """Return True when the type is a secret, or contains one at any depth. `around` are the models
+    around it.
     """
     match type_:
+        case TypedDictOf(cls=cls):
+            within = around | {cls}
+            return cls not in around and any(
+                secret_in(one, within) for one in type_.fields().values()
+            )
         case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return secret_in(inner, around)
         case TupleOf(parts) | Union(parts):
@@ -208,21 +214,21 @@ def _obstacle_of_dataclass(cls: Any) -> str:
 
 
 def has_plain_equality(model: Any) -> bool:
-    """Return True when `==` is the one that pydantic or `@dataclass` makes, over the fields of the
-    JSON.
+    """Return True when `==` is the one that pydantic or `@dataclass` generates, and compares all
+    fields of the JSON.
     """
     owner = next(cls for cls in model.__mro__ if "__eq__" in vars(cls))
     if hasattr(model, "model_fields"):
         is_made = owner.__module__.partition(".")[0] == "pydantic"
         return is_made and len(fields_of(model)) == len(model.model_fields)
-    # A dataclass writes its methods as text.
+    # `@dataclass` generates its methods from text, so their file is "<string>".
     is_made = owner is not object and owner.__eq__.__code__.co_filename == "<string>"
     return is_made and all(field.compare for field in dataclasses.fields(model))
 
 
 def fits(found: Type, wanted: Type) -> bool:
-    """Return True when pydantic keeps such a value unchanged; int for float is the same JSON
-    number.
+    """Return True when pydantic keeps such a value unchanged. An int for a float counts, because
+    its JSON is the same number.
     """
     if found in (wanted, NEVER):
         return True
@@ -232,10 +238,28 @@ def fits(found: Type, wanted: Type) -> bool:
     return any(_fits_one(found, choice) for choice in choices)
 
 
+def is_bool_for_number(found: Type, wanted: Type) -> bool:
+    """Return True when some of `found` is a bool where only a number is wanted."""
+    match (found, wanted):
+        case (
+            (ListOf(some), ListOf(element))
+            | (SetOf(some), SetOf(element))
+            | (DictOf(some), DictOf(element))
+        ):
+            return is_bool_for_number(some, element)
+        case (TupleOf(parts), TupleOf(elements)) if len(parts) == len(elements):
+            return any(map(is_bool_for_number, parts, elements))
+    wanted_members = members_of(wanted)
+    is_number = not {INT, FLOAT}.isdisjoint(wanted_members)
+    return is_number and BOOL in members_of(found) and BOOL not in wanted_members
+
+
 def conversion(text: str, found: Type, wanted: Type) -> str:
-    """The expression that turns `text` into a value of the type; empty if none exists."""
+    """Return the expression that converts `text` to a value of the type; "" if there is none."""
     if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
         return f"str({text})"
+    if found == BOOL and is_bool_for_number(found, wanted):
+        return f"int({text})"
     if wanted == INT and is_text(found):
         return f"int({text})"
     if wanted == INT and found == FLOAT:
@@ -257,6 +281,8 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
         case (SetOf(some, is_frozen), SetOf(element, also)):
             return is_frozen == also and fits(some, element)
+        case (_, TypedDictOf()):
+            return found == wanted
         case (DictOf(some), DictOf(value)):
             return fits(some, value)
         case (EnumOf(some_enum), EnumOf(enum)):

@@ -1,4 +1,4 @@
-"""Static types: the compiler's knowledge about a value, and how types are joined and split."""
+"""Static types: what the compiler knows about a value, and how types are joined and split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Type: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simple:
-    """A type without parts. Each is created once, below, and equals only itself."""
+    """A type without parts. Each one is created once, below, and equals only itself."""
 
     name: str
 
@@ -31,7 +31,7 @@ class TextOf:
 class TextForm:
     """A Python value whose JSON is the text that pydantic writes for it, such as a `UUID`.
 
-    As with `Simple`, each is made once.
+    As with `Simple`, each one is created once.
     """
 
     name: str
@@ -44,7 +44,9 @@ class EnumOf:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list, or a tuple of any length: the same JSON, but never equal in Python."""
+    """A list, or a tuple of any length: their JSON is the same, but in Python they are never
+    equal.
+    """
 
     element: Type
     is_tuple: bool = False
@@ -67,8 +69,8 @@ class DictOf:
 
 @dataclass(frozen=True, slots=True)
 class ResultOf(DictOf):
-    """The dict that a service returns. `name` says which, and `fields` has the types of its
-    fields: a function, because the models of services are recursive.
+    """The dict that a service returns. `name` says which one. `fields` returns the types of its
+    fields; it is a function because the models of services are recursive.
     """
 
     name: str
@@ -81,8 +83,25 @@ class ResultOf(DictOf):
 
 
 @dataclass(frozen=True, slots=True)
+class TypedDictOf(DictOf):
+    """A `TypedDict`, which may contain itself. `cls` is the author's class."""
+
+    cls: Any
+    fields: Callable[[], Mapping[str, Type]] = field(compare=False)
+
+    def __init__(self, cls: Any, fields: Callable[[], Mapping[str, Type]]) -> None:
+        object.__setattr__(self, "value", UNKNOWN)
+        object.__setattr__(self, "cls", cls)
+        object.__setattr__(self, "fields", fields)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name in self.fields() if name in self.cls.__required_keys__)
+
+
+@dataclass(frozen=True, slots=True)
 class TupleOf:
-    """A tuple with these parts. `names`: the field names of a NamedTuple."""
+    """A tuple with these parts. `names` are the field names of a NamedTuple."""
 
     elements: tuple[Type, ...]
     names: tuple[str, ...] = ()
@@ -95,7 +114,9 @@ class ModelOf:
 
 @dataclass(frozen=True, slots=True)
 class ErrorOf:
-    """The variable of an `except`; `has_text` says whether its text is the same everywhere."""
+    """The variable of an `except`. `has_text`: its text is the same on this engine, on AWS and in
+    Python.
+    """
 
     has_text: bool
 
@@ -119,7 +140,7 @@ BOOL: Final = Simple("bool")
 INT: Final = Simple("int")
 FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
-#: A timedelta that the workflow made itself: a number of seconds.
+#: A timedelta that the workflow itself has computed: a number of seconds.
 DURATION: Final = Simple("timedelta")
 #: A timedelta from the input: ISO 8601 text such as "PT1H30M".
 WRITTEN_DURATION: Final = TextForm("timedelta")
@@ -130,13 +151,14 @@ DECIMAL: Final = TextForm("Decimal")
 UUID: Final = TextForm("UUID")
 TIME: Final = TextForm("time")
 PATH: Final = TextForm("Path")
-#: pydantic's SecretStr: a sealed text. A workflow can only test whether it is present.
+#: pydantic's SecretStr: an encrypted text. A workflow can only test whether it is present.
 SECRET: Final = TextForm("SecretStr")
 UNKNOWN: Final = Simple("unknown")
-#: The element of `[]`: joins with anything to that thing, and goes with everything, for there is
-#: never a value.
+#: The type of the elements of `[]`. It has no values, so a join with another type gives that type,
+#: and it fits everywhere.
 NEVER: Final = Simple("nothing")
-#: The value of something that was refused already; everything about it is accepted silently.
+#: The type of a placeholder for something that was refused. It fits everywhere, so that there are
+#: no further refusals.
 REFUSED: Final = Simple("refused")
 
 _UNION_MEMBERS_MAX: Final = 8
@@ -148,14 +170,14 @@ def join_all(members: Iterable[Type]) -> Type:
     texts: set[str] = set()
     for member in members:
         if isinstance(member, TextOf):
-            texts.update(member.values)  # a table outside the workflow may have thousands
+            texts.update(member.values)  # A constant of the module may have thousands of texts
         else:
             joined = join(joined, member)
     return join(joined, TextOf(tuple(sorted(texts)))) if texts else joined
 
 
 def join(left: Type, right: Type) -> Type:
-    """The type of a value that is one or the other."""
+    """Return the type of a value that has one type or the other."""
     if left is right:
         return left
     merged = _merge(left, right)
@@ -163,7 +185,7 @@ def join(left: Type, right: Type) -> Type:
 
 
 def _merge(left: Type, right: Type) -> Type | None:
-    """Return one type without alternatives for both; None if none fits."""
+    """Return one type that covers both without a Union; None if there is none."""
     match (left, right):
         case _ if right is NEVER or left == right:
             return left
@@ -211,7 +233,7 @@ def has_duration(type_: Type) -> bool:
     """Return True for a duration, or a type with one, that must be converted before it leaves the
     workflow.
 
-    A union keeps it even beside an unknown type.
+    For a Union it is True when any member has a duration, even next to an unknown type.
     """
     match type_:
         case ListOf(inner) | SetOf(inner) | DictOf(inner):
@@ -238,9 +260,7 @@ def members_of(type_: Type) -> tuple[Type, ...]:
 
 
 def widen(type_: Type) -> Type:
-    """Return the type without details that only matter to a `Literal`: rules are written
-    for `str`.
-    """
+    """Return the type without the details of a `Literal`, because rules are written for `str`."""
     match type_:
         case TextOf():
             return STR
@@ -251,7 +271,7 @@ def widen(type_: Type) -> Type:
 
 
 def without_none(type_: Type) -> Type:
-    """Return the type without None; for None itself, no type remains."""
+    """Return the type without None. For None itself the result has no values."""
     return join_all(member for member in members_of(type_) if member != NONE)
 
 
@@ -260,7 +280,7 @@ def may_be_none(type_: Type) -> bool:
 
 
 def is_refused(*types_: Type) -> bool:
-    """Return True when something about one of the values was refused already."""
+    """Return True when one of the types belongs to something that was already refused."""
     for type_ in types_:
         match type_:
             case Simple():
@@ -280,7 +300,7 @@ def is_refused(*types_: Type) -> bool:
 
 
 def is_numeric(type_: Type) -> bool:
-    """A number; bool is not one, because JSON writes `True` as `true`."""
+    """Return True for a number. A bool does not count, because its JSON is `true` or `false`."""
     return all(member in (INT, FLOAT, NEVER) for member in members_of(type_))
 
 
@@ -289,7 +309,7 @@ def is_text(type_: Type) -> bool:
 
 
 def may_be_list(type_: Type) -> bool:
-    """Return True when JSONata might flatten the value: a list, or a value of unknown form."""
+    """Return True when JSONata might flatten the value: it is a list, or may be one."""
     return any(
         member in (UNKNOWN, REFUSED) or isinstance(member, ListOf | SetOf | TupleOf | Opaque)
         for member in members_of(type_)
@@ -317,11 +337,13 @@ def element_of(type_: Type) -> Type | None:
 
 
 def bounded(type_: Type, depth: int = 0) -> Type:
-    """`type_`, with whatever nests too deeply unknown: a loop of `x = [x]` must end."""
+    """Return the type with parts that nest too deeply replaced by UNKNOWN. Without this, the types
+    in a loop with `x = [x]` would grow for ever.
+    """
     if depth > _DEPTH_MAX:
         return UNKNOWN
     match type_:
-        case ResultOf():
+        case ResultOf() | TypedDictOf():
             return type_
         case ListOf(element, is_tuple):
             return ListOf(bounded(element, depth + 1), is_tuple)
@@ -338,7 +360,7 @@ def bounded(type_: Type, depth: int = 0) -> Type:
 
 
 def describe(type_: Type) -> str:
-    """Return the type as the author would annotate it."""
+    """Return the type as the author would write it in an annotation."""
     match type_:
         case TextOf():
             return "str"
@@ -350,6 +372,8 @@ def describe(type_: Type) -> str:
             return f"tuple[{describe(element)}, ...]"
         case ListOf(element):
             return f"list[{describe(element)}]" if element != NEVER else "list"
+        case TypedDictOf(cls=cls):
+            return str(cls.__name__)
         case SetOf(element, is_frozen):
             name = "frozenset" if is_frozen else "set"
             return f"{name}[{describe(element)}]" if element != NEVER else name
@@ -366,14 +390,14 @@ def describe(type_: Type) -> str:
 
 
 def describe_exactly(type_: Type) -> str:
-    """Return the type with the values that a text may have."""
+    """Return the type like `describe`, but with the values that a text can have."""
     if isinstance(type_, TextOf):
         return f"Literal[{', '.join(map(repr, type_.values))}]"
     return describe(type_)
 
 
 def is_text_enum(type_: Type) -> bool:
-    """Return True when str() of a member is its value, in every Python version that we support."""
+    """Return True when str() of a member is its value, in every supported version of Python."""
     if not isinstance(type_, EnumOf) or not issubclass(type_.enum, StrEnum):
         return False
     enum = type_.enum
@@ -381,5 +405,7 @@ def is_text_enum(type_: Type) -> bool:
 
 
 def is_key(type_: Type) -> bool:
-    """Return True for a value that is a key of a JSON object as Python has it."""
+    """Return True for a value that can be the key of a JSON object, with the same text in
+    Python.
+    """
     return is_text(type_) or is_text_enum(type_)

@@ -1,7 +1,8 @@
-"""Answers: the result that a person or another service gives to a wait, by its token.
+"""Answers: the result that a person or another service gives to a wait, identified by its token.
 
-An answer is stored under the key of the wait's attempt, so the first one counts. The same answer
-sent again succeeds again (R12): the first response may have been lost.
+An answer is stored under the key of the wait's attempt, so only the first one counts. If the same
+answer is sent again, the request succeeds again (R12), because the first response may have been
+lost.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def answer(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
 
 
 def give(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """Store the answer to the wait that `token` names; `by` in the request is its author."""
+    """Store the answer to the wait that `token` names. `by` in the request is the author of the
+    answer.
+    """
     now_ms = yield Clock()
     given = yield from answer_fields(known, token, request)
     mark: dict[str, str] = {"ah": mark_of(_text_of(request), known.keys)}
@@ -68,10 +71,10 @@ def give(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
 def store_answer(
     token: Token, now_ms: int, given: Mapping[str, Any], more: Item
 ) -> Generator[Effect, Any, bool]:
-    """Store the answer and wake the execution. Return False when another answer was stored before.
+    """Store the answer and wake the execution. Return False when another answer is already stored.
 
-    `more`: attributes of the item that are no part of the answer. The item outlives the wait,
-    however long no worker works on the execution.
+    `more` are attributes of the item that do not belong to the answer. The item is kept longer than
+    the wait, even if no worker processes the execution for long.
     """
     key = keys.answer(token.entry, token.attempt)
     item = {
@@ -91,20 +94,23 @@ def store_answer(
 
 
 def expiry_of(token: Token) -> int:
-    """Return the time at which TTL may delete an item about the wait, in seconds since
-    the epoch.
+    """Return the time after which TTL may delete an item about the wait, in seconds since the
+    epoch.
     """
     return token.expires_ms // 1_000 + EVENT_RETENTION_SECONDS
 
 
 def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """Return the fields of the answer's item. Raises RequestError when no wait takes the answer."""
+    """Return the fields of the answer's item. Raises RequestError when no wait can take the
+    answer.
+    """
     log = known.log(token.tenant, token.run)
     yield from log.load()
     state = log.state
     frame = None if state is None else state.frame_of(token.entry)
     if state is None:
-        # A first task may pass its token to another system before record 0 is written (R3).
+        # A first task may give its token to another system before record 0 is written (R3). So
+        # without a log the answer is accepted if the execution may still begin.
         is_open = yield from known.may_begin(log)
     else:
         is_open = frame is not None and takes_answer(frame.waiting, token.attempt)
@@ -113,8 +119,8 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
     if "error" in request:
         return _failure(request)
     output = request.get("output")
-    # Only questions have a type. Before the first record no question is open: its token is made
-    # from the log.
+    # Only questions have a type. A question cannot be open before the first record, because its
+    # token is made from the log.
     if state is not None and frame is not None:
         definition = yield from known.programs.fetch(token.tenant, state.definition)
         wanted = Payload.of_answer(definition, frame.position)
@@ -124,8 +130,8 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
 
 
 def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> JsonResult:
-    """Handle an answer to a wait that has ended. The answer that ended it succeeds again (R12);
-    another one is refused.
+    """Handle an answer to a wait that has ended. The answer that ended the wait succeeds again
+    (R12); any other answer is refused.
     """
     partition = keys.inbox(token.tenant, token.run)
     found = yield Get(tables.MAIL, partition, keys.answer(token.entry, token.attempt))
@@ -148,10 +154,10 @@ def _told(item: Item | None) -> str:
 
 
 def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Return True when the request has the same bytes as the request that stored the answer.
+    """Return True when this request has the same bytes as the request that stored the answer.
 
-    The stored value may differ from the request, because its type normalised it. An answer from the
-    Step Functions API has no mark of its request: for such an answer the values are compared.
+    The stored value may differ from the request, because the value was converted to its type. An
+    answer from the Step Functions API has no digest of its request; then the values are compared.
     """
     text = _text_of(request)
     if "ah" in found:
@@ -162,7 +168,7 @@ def _is_repeated(known: Lookup, found: Mapping[str, Any], request: Mapping[str, 
 
 
 def _text_of(request: Mapping[str, Any]) -> str:
-    """Return an answer as it was sent. Raises RequestError HF243."""
+    """Return the answer as text, as it was sent. Raises RequestError HF243."""
     given = {name: request[name] for name in ("output", "error", "cause") if name in request}
     for value in given.values():
         require_plain(value, "the answer")
@@ -170,9 +176,7 @@ def _text_of(request: Mapping[str, Any]) -> str:
 
 
 def _failure(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return error and cause of an answer. Raises RequestError HF233 when it is an output
-    as well.
-    """
+    """Return error and cause of an answer. Raises RequestError HF233 when it also has an output."""
     if "output" in request:
         raise RequestError("HF233", "an answer is either an output or an error, and this is both")
     return fields.error_and_cause(request)

@@ -1,10 +1,11 @@
-"""Every command on executions as one object, for those who serve requests of many kinds.
+"""Every command on executions as one object, for the servers of the HTTP API and of the Step
+Functions API.
 
 Rules of the commands:
-* The tenant comes from the verified identity of the caller, never from a body.
+* The tenant comes from the verified identity of the caller, never from the body of a request.
 * A value that does not fit its type is refused here. It never reaches an execution.
-* Everything is stored before a message is sent, and a repeated request sends it again (R12): the
-  first caller may have crashed in between.
+* Everything is stored before a message is sent. A repeated request sends the message again (R12):
+  the process that handled the first request may have crashed before it sent it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from holdfast.runtime.commands import (
     kept,
     limits,
     pause,
+    pools,
     priority,
     queries,
     questions,
@@ -46,8 +48,8 @@ from holdfast.runtime.storage.formats import FORMATS, Formats
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """All commands. `workflows`: the workflows that can be started, by name. Each method is
-    documented in its module.
+    """All commands. `workflows` are the workflows that can be started, by name. The module of each
+    command documents its method.
     """
 
     programs: Programs
@@ -128,7 +130,8 @@ class Front:
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
-        # The proof reads whole definitions; most requests need none of its modules.
+        # Imported here because most requests need none of these modules, which read whole
+        # definitions: each module that is imported makes the start of a Lambda function slower.
         from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
         return migrate.migrate(self.known, tenant, identifier, request, chance)
@@ -230,6 +233,9 @@ class Front:
 
     def executions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
         return queries.executions(self.known, tenant, request)
+
+    def pools(self, tenant: str) -> JsonResult:
+        return pools.pools(self.known, tenant)
 
     def doctor(self, tenant: str, request: Mapping[str, Any], *, is_repairing: bool) -> JsonResult:
         return queries.report(self.known, tenant, request, is_repairing=is_repairing)

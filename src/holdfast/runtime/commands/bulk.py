@@ -1,4 +1,6 @@
-"""Start a bulk operation, or count what it would act on. `runtime/bulk.py` says what it is."""
+"""Start a bulk operation, or count the executions that it would act on. `runtime/bulk.py` explains
+bulk operations.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage import keys
 
-#: One answer to a dry run reads at most so many pages of the list.
+#: The response to one dry run reads at most this many pages of the list.
 _DRY_PAGES_MAX: Final = 10
 _SAMPLE_MAX: Final = 5
-#: Fields whose values end up in an execution, where they may be secrets.
+#: Fields with values that are given to executions. Such a value may be a secret.
 _VALUES: Final = ("result", "input", "set")
 
 
@@ -33,10 +35,10 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     """Start a bulk operation. `request`: operation, filters, fields?, reason, by?, rate?, name?,
     expected?.
 
-    `filters`: those of `queries.executions`. `fields`: those of the operation's own request.
-    `expected`: how many executions a dry run has found. Return `execution`, the id of the bulk. The
-    same name and request start once. Raises RequestError HF204, HF212, HF234, HF500 to HF502,
-    HF504.
+    `filters` are those of `queries.executions`, `fields` those of the operation's own request.
+    `expected` is the number of executions that a dry run has found. Return `execution`, the id of
+    the bulk operation. The same name and request start only one. Raises RequestError HF204, HF212,
+    HF234, HF500 to HF502, HF504.
     """
     asked = yield from _checked(known, tenant, request)
     now_ms = yield Clock()
@@ -48,7 +50,8 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     yield from known.programs.store(tenant, definition)
     if request["operation"] == "migrate":
         workflow = request["filters"].get("workflow")
-        if workflow in known.workflows:  # a worker of the release before finds it in the table
+        # Store it, so that a worker of the release before finds it in the table
+        if workflow in known.workflows:
             yield from known.programs.store(tenant, known.workflows[workflow])
     wanted = Start(run, BULK_WORKFLOW, name, now_ms, definition.hash, None, {})
     try:
@@ -64,10 +67,11 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 
 
 def dry_run(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """Count the executions that the bulk would select now. `request`: as for `start`, after?.
+    """Count the executions that the bulk operation would select now. `request`: as for `start`, and
+    after?.
 
-    Return `matching`, a `sample` of them, and `next` while there may be more: the place at which
-    another dry run goes on.
+    Return `matching`, a `sample` of them, and `next` while there may be more: another dry run
+    begins at that place.
     """
     asked = yield from _checked(known, tenant, request)
     matching, after = 0, request.get("after")
@@ -86,11 +90,11 @@ def dry_run(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResul
 def selected(
     known: Lookup, tenant: str, asked: Mapping[str, Any], after: str | None, limit: int
 ) -> Generator[Effect, Any, tuple[list[dict[str, Any]], str | None]]:
-    """Return the rows of one page of the list that the bulk acts on, and the place of the next
-    page.
+    """Return the rows of one page of the list that the bulk operation acts on, and the place of the
+    next page.
 
-    A bulk never acts on another bulk. A retry leaves out executions that another execution called:
-    the retry of the caller calls them again, and both would do the same work.
+    A bulk operation never acts on another one. A retry leaves out executions that another execution
+    called: the retry of the caller calls them again, and both would do the same work.
     """
     operation = str(asked["operation"])
     wanted = {**asked["filters"], "limit": limit, "after": after}
@@ -110,7 +114,7 @@ def selected(
 def _checked(
     known: Lookup, tenant: str, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Json]]:
-    """Return the input of the bulk's execution: the same for the same request."""
+    """Return the input of the bulk execution: the same for the same request."""
     name = request.get("operation")
     operation = OPERATIONS.get(name) if isinstance(name, str) else None
     if operation is None:
@@ -162,7 +166,8 @@ def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[E
     """Return the version that all executions move to. The newest one is named by its hash: during a
     deployment workers know different newest versions. Raises RequestError HF204, HF501.
     """
-    # The proof reads whole definitions; most bulks need none of its modules.
+    # Imported here because most bulk operations need none of these modules, which read whole
+    # definitions: each module that is imported makes the start of a Lambda function slower.
     from holdfast.runtime.commands.migrate import LATEST  # noqa: PLC0415
 
     to = asked["fields"].get("to", LATEST)
@@ -192,9 +197,12 @@ def _filters(request: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _statuses(asked: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the statuses of executions that the operation selects. Raises RequestError HF502."""
+    """Return the statuses of executions that the operation selects. Raises RequestError HF502 when
+    the filter leaves none.
+    """
     operation, named = OPERATIONS[asked["operation"]], asked["filters"].get("status")
-    if named is None or named not in STATUSES:  # another text is refused with the filters
+    # an invalid status is refused with the other filters
+    if named is None or named not in STATUSES:
         return operation.statuses
     if named in {*operation.statuses, *operation.on_request}:
         return (named,)
@@ -207,8 +215,8 @@ def _statuses(asked: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _require_possible(known: Lookup, asked: Mapping[str, Any]) -> None:
-    """Raise RequestError HF204, HF205, HF480, HF481 for filters that no list takes, HF502 for those
-    that select nothing.
+    """Raise RequestError HF204, HF205, HF480, HF481 for invalid filters, HF502 for filters that
+    select nothing.
     """
     statuses = _statuses(asked)
     wanted = list_filter(asked["filters"], known.search_attributes())
@@ -234,8 +242,8 @@ def _rate(value: Any) -> float:
 
 
 def _require_no_secrets(known: Lookup, asked: Mapping[str, Any]) -> None:
-    """Raise RequestError HF504 for values that may be secrets: the bulk's own log keeps them, and
-    no type says which of them to seal.
+    """Raise RequestError HF504 for values that may be secrets. The log of the bulk operation stores
+    the values, and no type says which of them to encrypt.
     """
     given = [field for field in _VALUES if field in asked["fields"]]
     if not given:

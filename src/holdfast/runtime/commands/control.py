@@ -1,7 +1,7 @@
-"""Control messages: a stop or a retry that is asked for from outside the execution.
+"""Control messages: requests to an execution from outside, such as a stop or a retry.
 
-The item is stored before the wake is sent (R12). A process that crashes between the two leaves an
-item that the next recovery of the execution reads.
+The item is stored before the wake is sent (R12). If a process crashes between the two, the next
+recovery of the execution reads the item.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from holdfast.runtime.storage import keys, tables
 def request_control(
     tenant: str, run: str, state: Execution | None, at: tuple[int, bytes], fields: Item
 ) -> NoResult:
-    """Sends a control message with a new id, which is later than each id that `state` has applied.
+    """Send a control message with a new id, which is greater than each id that `state` has applied.
 
-    `at`: the time in milliseconds since the epoch, and 6 random bytes or more.
+    `at`: the time in milliseconds since the epoch, and at least 6 random bytes.
     """
     now_ms, chance = at
     control_id = inbox.control_id(state, now_ms, chance)
@@ -25,8 +25,8 @@ def request_control(
 
 
 def send_control(tenant: str, run: str, control_id: str, now_ms: int, fields: Item) -> NoResult:
-    """Store the control message and wake the execution. Two control messages with one id are one
-    request.
+    """Store the control message and wake the execution. Two control messages with one id count
+    once.
     """
     yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
     yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))

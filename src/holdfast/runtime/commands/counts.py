@@ -1,12 +1,12 @@
-"""Counts of executions by workflow, status and wait, and the execution that waits longest.
+"""Counts of executions by workflow, status and wait, and the execution that has waited longest.
 
-Nothing keeps counts. They are made from the entries of the list when they are asked for, so they
-are right at that time. One request counts a part, and says where the next part begins:
+No counts are stored. Each request counts the entries of the list, so the result is right at that
+time. One request counts a part of them, and says where the next part begins:
 
     each query reads its partition down to some key, at most 2,000 entries
     the part is what lies above the highest of these keys, so no execution is counted twice
 
-An entry takes about 300 bytes: half a read unit for thirteen of them. An execution with several
+An entry takes about 300 bytes, so thirteen of them cost half a read unit. An execution with several
 waits counts once, under the wait that has lasted longest.
 """
 
@@ -16,13 +16,24 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_READ_MAX
+from holdfast.limits import LIST_READ_MAX, OPEN_COUNT_PARTS_MAX
 from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, Effect, JsonResult, ListPage, QueryList, Together
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    JsonResult,
+    Labels,
+    ListPage,
+    Measure,
+    NoResult,
+    QueryList,
+    Together,
+)
 from holdfast.runtime.listing import (
     NEWEST,
     ListEntry,
@@ -32,10 +43,10 @@ from holdfast.runtime.listing import (
     waits_partitions,
     without_stale,
 )
-from holdfast.runtime.storage import tables
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.wait_rows import read_row
 
-#: The names by which executions are counted.
+#: The properties by which executions can be counted.
 GROUPS: Final = ("workflow", "status", "wait")
 
 
@@ -69,6 +80,27 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     return answer if after is None else {**answer, "next": after}
 
 
+def measure_open(tenant: str) -> NoResult:
+    """Measure how many executions are open, by workflow and by the kind of the longest wait. With
+    more of them than `OPEN_COUNT_PARTS_MAX` parts hold, the newest are counted.
+
+    The target of a wait may be a person, so it is no label.
+    """
+    now_ms = yield Clock()
+    counted: Counter[tuple[str, str]] = Counter()
+    after: str | None = None
+    for _ in range(OPEN_COUNT_PARTS_MAX):
+        wanted = list_filter({"status": "RUNNING", "after": after})
+        entries, after = yield from _part(tenant, wanted, now_ms)
+        counted.update((entry.workflow, _label(entry, "kind")) for entry in entries)
+        if after is None:
+            break
+    for (workflow, wait), number in sorted(counted.items()):
+        is_machine = keys.is_machine_workflow(workflow)
+        name = {"state_machine": workflow} if is_machine else {"workflow": workflow}
+        yield Measure(resources.METRIC_OPEN, number, labels=Labels(**name, wait=wait))
+
+
 def _groups(given: Any) -> list[str]:
     names = str(given or "status").split(",")
     if not set(names) <= set(GROUPS) or len(set(names)) < len(names):
@@ -83,7 +115,9 @@ def _groups(given: Any) -> list[str]:
 def _part(
     tenant: str, wanted: ListFilter, now_ms: int
 ) -> Generator[Effect, Any, tuple[list[ListEntry], str | None]]:
-    """Return the entries of one part with their present waits, and the key of the next part."""
+    """Return the entries of one part with their present waits, and the key at which the next part
+    begins.
+    """
     partitions = partitions_of(tenant, wanted.statuses, wanted.workflow)
     of_waits = waits_partitions(tenant, wanted.workflow) if "RUNNING" in wanted.statuses else []
     pages: list[ListPage] = yield Together(
@@ -124,7 +158,10 @@ def _label(entry: ListEntry, group: str) -> str:
             return entry.status
         case _:
             longest = min(entry.waits, key=lambda wait: wait.since_ms, default=None)
-            return "" if longest is None else f"{longest.kind.value}:{longest.target}"
+            if longest is None:
+                return ""
+            kind: str = longest.kind.value
+            return kind if group == "kind" else f"{kind}:{longest.target}"
 
 
 def _oldest(entries: Iterable[ListEntry]) -> dict[str, Any] | None:

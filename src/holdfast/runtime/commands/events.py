@@ -34,8 +34,8 @@ from holdfast.runtime.storage.json_values import printable, require_plain
 
 @dataclass(frozen=True, slots=True)
 class CheckedEvent:
-    """An event whose data fits its type. `execution`: the only one that may use it, if the sender
-    has named one.
+    """An event whose data fits its type. `execution` is the only execution that may use it, if the
+    sender has named one.
     """
 
     id: str
@@ -57,7 +57,8 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     """
     name = request.get("name")
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
-        # An execution that receives requests would take this data for an id and what is asked.
+        # An execution that waits for requests would read the id of a request and its content from
+        # this data.
         raise RequestError(
             "HF206",
             f"{name!r:.90} is the name of requests, and not of an event",
@@ -71,7 +72,9 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
 def checked(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, CheckedEvent]:
-    """Return the event of the request. Raises RequestError HF202, HF206, HF211."""
+    """Return the event of the request, with its data checked. Raises RequestError HF202, HF206,
+    HF211.
+    """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
@@ -82,8 +85,9 @@ def checked(
 def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> JsonResult:
     """Store the event, and wake the executions that wait for it.
 
-    The item is stored before the waiting executions are read, and an execution registers before it
-    reads events (R13). So either the execution finds the event, or it is woken here.
+    The event is stored before the list of waiting executions is read, and an execution registers
+    there before it reads events (R13). So either the execution finds the event, or it is woken
+    here.
     """
     event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
@@ -107,7 +111,8 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
         log = yield from known.require_log(tenant, str(wanted.execution))
         item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
-        # An event that is sent again must not start an execution: its own may have ended.
+        # An event that is sent again must not start a second execution: the first one may have
+        # ended.
         found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
         if found is None:
             slot = keyed.KeySlot(tenant, rule, key)
@@ -148,9 +153,10 @@ def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator
 
 
 def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
-    """An event from the bus. A refused event is listed with the reason.
+    """Store an event from the event bus. An event that is refused is listed with the reason.
 
-    It raises no error: EventBridge would deliver it again, and it would be refused again.
+    It raises no error for it: EventBridge would deliver the event again, and it would be refused
+    again.
     """
     event_id = given_id if keys.is_name(given_id) else chance.hex()
     request: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Fields of requests that several commands take: the words of an error, and booleans."""
+"""Checks of request fields that several commands have in common."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, NAME_CHA
 
 
 def error_and_cause(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return `error` and `cause` as given, cut to AWS's lengths. Raises RequestError HF233."""
+    """Return `error` and `cause`, cut to the lengths that AWS allows. Raises RequestError HF233."""
     return texts(request, {"error": ERROR_CHARACTERS_MAX, "cause": CAUSE_CHARACTERS_MAX})
 
 
 def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, str]:
     """Return the request's fields that `longest` names, each cut to the length given there.
 
-    An empty text is left out. Raises RequestError HF233 for a value that is not text.
+    An empty text is left out. Raises RequestError HF233 for a value that is no text.
     """
     given = {key: request[key] for key in longest if request.get(key) is not None}
     for key, text in given.items():
@@ -32,9 +32,10 @@ def texts(request: Mapping[str, Any], longest: Mapping[str, int]) -> dict[str, s
 
 
 def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Return {name: 1} for true, {} for false or none. Raises RequestError HF233.
+    """Return {name: 1} for true, {} for false or an absent field. Raises RequestError HF233.
 
-    Any other value is refused: the text "false" would be true, and shorten an undo by mistake.
+    Any other value is refused. Otherwise the text "false" would count as true, and a stop would
+    skip the undo by mistake.
     """
     value = request.get(name, False)
     if not isinstance(value, bool):
@@ -46,7 +47,7 @@ def flag(request: Mapping[str, Any], name: str) -> dict[str, int]:
 
 
 def priority_of(request: Mapping[str, Any]) -> int:
-    """Return `priority`, from 0, the first, to 9. Raises RequestError HF204."""
+    """Return `priority`, from 0 (first) to 9 (last). Raises RequestError HF204."""
     value = request.get("priority", PRIORITY_DEFAULT)
     if type(value) is not int or not 0 <= value <= PRIORITY_LAST:
         raise RequestError(
@@ -75,6 +76,6 @@ def _words(request: Mapping[str, Any], name: str, longest: int) -> str:
 
 
 def hash_of(value: Json) -> str:
-    """Return a digest that does not depend on the order of an object's fields."""
+    """Return a digest of the value. The order of the fields of an object does not matter."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

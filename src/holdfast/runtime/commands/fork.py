@@ -1,8 +1,8 @@
-"""Fork an execution: a new one begins with its history up to a step, and goes on from there.
+"""Fork an execution: start a new one that begins with its history up to a step and continues there.
 
-The origin is not changed, and nothing of it is taken back. The answer says what it has done after
-the step and the fork may do again. The start message of the fork has a format of its own: a worker
-of an older release would begin the execution from its first state.
+The origin is not changed, and none of its work is undone. The response says what the origin has
+done after the step, which the fork may do again. The start message of the fork has a format of its
+own. Otherwise a worker of an older release would begin the execution from its first state.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def forks_of(tenant: str, run: str) -> Generator[Effect, Any, list[str]]:
 def _send(
     known: Lookup, tenant: str, origin: Execution, request: dict[str, Json], chance: bytes
 ) -> Generator[Effect, Any, str]:
-    """Store the rows that name the fork, then send its start message (R12)."""
+    """Store the rows by which the forks of the origin are found, then send the start message of the
+    fork (R12).
+    """
     now_ms = yield Clock(is_for_id=True)
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
     yield Put(
@@ -99,7 +101,7 @@ def _send(
 
 
 def _entered(run: str, events: Sequence[Event], step: Any) -> int:
-    """Return the id of the event with which the origin entered the step last."""
+    """Return the id of the event with which the origin last entered the step."""
     found = forking.entries(events)
     if not isinstance(step, str) or step not in found:
         raise _no_step(run, step, tuple(found))
@@ -154,7 +156,7 @@ def _require_forms(shapes: Mapping[str, Any], changed: Mapping[str, Json]) -> No
 
 
 def _since(run: str, events: Sequence[Event]) -> dict[str, list[str]]:
-    """Return what the origin has done after the step."""
+    """Return what the origin has done after the step, by kind."""
     tasks: list[str] = []
     children: list[str] = []
     used: list[str] = []

@@ -5,22 +5,22 @@ same time, and the execution that has the key may end at any moment. No event ma
 may be used twice.
 
 The row of a key, `T#key#WORKFLOW#hash`, names the execution that has it. It changes by conditional
-writes that count in `n`. It holds the start message too, so that a later request can send it again
-when the first one crashed before it was sent.
+writes that increment `n`. The row also holds the start message, so that a later request can send it
+again if the process that took the key crashed before it sent the message.
 
     take      IF no execution has the key, or the log of the one that has it has ended
     release   at the end, IF this execution has the key
 
 The log of that execution decides whether it still has the key, by this rule alone (`_owner`):
 
-    no log                    yes: its start is under way; no, once that start can no longer come
+    no log                    yes: its start is under way; no, when that start can no longer arrive
     open, or damaged          yes
     ended                     no, unless a retry holds the key
 
-**A retry** continues an ended log. The API and then the worker that commits the retry write how
-often the execution had been retried, `held`, and a time, `until`. The hold counts while the log has
-ended, has that number of retries, and the time is not over. So the commit of the retry ends the
-hold, and the next end is an end like any other:
+**A retry** continues an ended log. The API, and then the worker that commits the retry, write into
+the row how often the execution had been retried (`held`) and a time (`until`). The hold counts
+while the log has ended, has that number of retries, and the time is not over. So the commit of the
+retry ends the hold, and the next end releases the key as usual:
 
     12:00:00  E1 ends, retries 0            no execution has the key
     12:01:00  the API: held 0, until 12:17  E1 has it; an event is refused with HF562 (later)
@@ -28,8 +28,8 @@ hold, and the next end is an end like any other:
               retries 1, open               E1 has it because its log is open
     12:02:00  E1 ends                       held 0 is not 1: no execution has the key
 
-When another execution has the key by then, the worker does not carry the retry out.
-`keyed_events.py` says how events find their execution.
+If another execution has the key by then, the worker does not carry out the retry. `keyed_events.py`
+says how events find their execution.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.sealed import hidden
 
-#: A worker writes for 15 minutes at most after it has held the key for a retry; the rest is for
-#: clocks that differ.
+#: After it has held the key for a retry, a worker writes for 15 minutes at most. The rest allows
+#: for clocks that differ.
 RETRY_HOLD_MS: Final = 16 * 60_000
 #: By then the request that took the key has sent the start message, or has crashed: the API's
 #: function ends after half a minute.
@@ -77,7 +77,7 @@ BEGIN_AGAIN_SECONDS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class KeyRule:
-    """A keyed workflow, as the compiler's map describes it."""
+    """A keyed workflow, as the source map of its definition describes it."""
 
     workflow: str
     definition: Definition
@@ -86,13 +86,13 @@ class KeyRule:
     keeps_unread: bool
 
     def slot(self, tenant: str, data: Any) -> KeySlot:
-        """Return the place of the key in an input. Raises RequestError HF202."""
+        """Return the key that the input contains. Raises RequestError HF202."""
         return KeySlot(tenant, self, keys.require_business_key(data[self.parameter]))
 
 
 @dataclass(frozen=True, slots=True)
 class KeySlot:
-    """One key of a keyed workflow, which one execution has at a time."""
+    """One business key of a keyed workflow. At most one execution has it at a time."""
 
     tenant: str
     rule: KeyRule
@@ -118,7 +118,7 @@ def rule_for(known: Lookup, workflow: str) -> KeyRule | None:
 
 
 def started_by(known: Lookup, event_name: Any) -> KeyRule | None:
-    """Return the workflow that the event starts."""
+    """Return the keyed workflow that the event starts; None when it starts none."""
     for workflow, definition in known.workflows.items():
         rule = rule_of(workflow, definition)
         if rule is not None and rule.starts_on == event_name:
@@ -131,9 +131,12 @@ def started_by(known: Lookup, event_name: Any) -> KeyRule | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyOwner:
-    """The execution that has the key. `body`: its start message, None once its log has begun.
-    `input_hash` tells whether another start has the same input. `is_new`: it got the key just now.
-    `is_held`: it has ended, and a retry of it is under way.
+    """The execution that has the key.
+
+    * `body`: its start message; None when its log has begun.
+    * `input_hash`: says whether another start has the same input.
+    * `is_new`: the execution got the key just now.
+    * `is_held`: it has ended, and a retry of it is under way.
     """
 
     run: str
@@ -146,8 +149,8 @@ class KeyOwner:
 def take(
     known: Lookup, slot: KeySlot, body: Mapping[str, Any], data: Json
 ) -> Generator[Effect, Any, KeyOwner]:
-    """Give the key to the execution of the start message `body`, whose input is `data`, unless
-    another execution has it. Return the execution that has it.
+    """Give the key to the execution of the start message `body`, with the input `data`, unless
+    another execution has the key. Return the execution that has it.
     """
     run, digest = str(body["run"]), hash_of(hidden(data))
     row: Item | None = yield Get(tables.MAIL, slot.partition, keys.ONLY)
@@ -166,7 +169,8 @@ def take(
         if written.is_done:
             return KeyOwner(run, body, digest, is_new=True)
         row = written.item or None
-        if row is not None and row.get("run") == run:  # the answer of the first write was lost
+        # The first write was stored, but its answer was lost
+        if row is not None and row.get("run") == run:
             return KeyOwner(run, body, digest)
     raise busy(slot)
 
@@ -181,7 +185,9 @@ def find_owner(known: Lookup, slot: KeySlot) -> Generator[Effect, Any, KeyOwner 
 def _change(
     slot: KeySlot, row: Item | None, fields: Mapping[str, str | int], removed: tuple[str, ...]
 ) -> Update:
-    """Return the write that gives the key to an execution, if the row is still as it was read."""
+    """Return the write that gives the key to an execution, if the row has not changed since it was
+    read.
+    """
     number = 0 if row is None else int(row["n"])
     return Update(
         tables.MAIL,
@@ -197,14 +203,15 @@ def _change(
 def _owner(
     known: Lookup, tenant: str, row: Item, now_ms: int
 ) -> Generator[Effect, Any, KeyOwner | None]:
-    """Return the execution that has the key, by the rule at the top of this file."""
+    """Return the execution that has the key, by the rule in the docstring of this module."""
     if "run" not in row:
         return None
     run, digest = str(row["run"]), str(row["ih"])
     state = yield from state_of(known, tenant, run)
     if state is None:
         is_lost = now_ms - int(row["t0"]) > START_RESENT_SECONDS_MAX * 1_000
-        is_over = is_lost or "body" not in row  # TTL has deleted the log of a retry's row
+        # After a retry the row has no start message; without a log, TTL has deleted the log
+        is_over = is_lost or "body" not in row
         return None if is_over else KeyOwner(run, json.loads(str(row["body"])), digest)
     if state == "damaged" or not state.is_ended:
         return KeyOwner(run, None, digest)
@@ -213,15 +220,17 @@ def _owner(
 
 
 def is_held_for_retry(row: Item, state: Execution, now_ms: int) -> bool:
-    """Return True while a retry that was requested after this end may still be carried out."""
+    """Return True while a retry of an ended execution, which a caller has requested, may still be
+    carried out.
+    """
     return int(row.get("held", -1)) == state.redrives and int(row["until"]) > now_ms
 
 
 def state_of(
     known: Lookup, tenant: str, run: str
 ) -> Generator[Effect, Any, Execution | Literal["damaged"] | None]:
-    """Return the state; None without a log. A damaged log, which `doctor` reports, may be that of
-    a running execution. Raises FormatError for a log that only other code can read.
+    """Return the state; None without a log. A damaged log, which `doctor` reports, counts as that
+    of a running execution. Raises FormatError for a log that this release cannot read.
     """
     log = known.log(tenant, run)
     try:
@@ -236,8 +245,8 @@ def state_of(
 
 
 def release(slot: KeySlot, state: Execution, now_ms: int) -> Generator[Effect, Any, Item]:
-    """Take the key from the execution, if it has it and no retry holds it. Return the row, which
-    names the execution only when a retry does.
+    """Take the key away from the execution, if it has the key and no retry holds it. Return the
+    row, which still names the execution only if a retry holds the key.
     """
     released = yield Update(
         tables.MAIL,
@@ -308,13 +317,28 @@ def continue_with_key(known: Lookup, tenant: str, state: Execution) -> NoResult:
     yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
 
 
+def note_void_retry(tenant: str, state: Execution, refused: RequestError) -> NoResult:
+    """Store why a worker did not carry out an accepted retry, so that `describe` can say it."""
+    partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
+    note: dict[str, str | int] = {"void": f"[{refused.code}] {refused.message}"}
+    note["retries"] = state.redrives
+    yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, put=note, where=(there,))
+
+
+def void_retry(tenant: str, state: Execution) -> Generator[Effect, Any, str | None]:
+    """Return why the last retry of an ended execution was not carried out, if one was not."""
+    row = yield Get(tables.MAIL, keys.inbox(tenant, state.run), keys.BUSINESS_KEY)
+    is_of_this_end = row is not None and row.get("retries") == state.redrives
+    return str(row["void"]) if is_of_this_end else None
+
+
 def key_of(tenant: str, run: str) -> Generator[Effect, Any, str | None]:
     row = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.BUSINESS_KEY)
     return None if row is None else str(row["key"])
 
 
 def busy(slot: KeySlot) -> ServiceFault:
-    """Return the passing fault of a request that must be repeated: nothing was accepted."""
+    """Return the error for a request that the caller must repeat: nothing was accepted."""
     workflow, key = slot.rule.workflow, slot.key
     return ServiceFault(
         "HF562",
@@ -328,15 +352,17 @@ def busy(slot: KeySlot) -> ServiceFault:
 
 
 def put_key(slot: KeySlot, run: str) -> NoResult:
-    """Store the key beside the execution, before its start message is sent: its end needs it."""
+    """Store the key in the inbox of the execution, before its start message is sent: at its end a
+    worker needs the key.
+    """
     partition = keys.inbox(slot.tenant, run)
     row: Item = {"pk": partition, "sk": keys.BUSINESS_KEY, FORMAT_FIELD: FORMAT}
     yield Put(tables.MAIL, {**row, "key": slot.key})
 
 
 def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, Any, str]:
-    """Return the execution that runs for the key. Start one when none does. Raises ServiceFault
-    HF562 while the last one is about to be retried.
+    """Return the execution that runs for the key. Start one if there is none. Raises ServiceFault
+    HF562 while a retry of the last execution is under way.
     """
     tenant, rule = slot.tenant, slot.rule
     data = known.types.normalise_input(tenant, rule.workflow, {rule.parameter: slot.key})
@@ -356,8 +382,9 @@ def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, An
 def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
     """Send the start message of the execution that has the key, unless its log has begun.
 
-    For an execution that got the key before, the message comes later, and as one that replaces the
-    first: a worker that runs the first task before record 0 is stored must not meet a second one.
+    If the execution got the key from an earlier request, the message is delayed, and it is marked
+    as a replacement of the first one. Otherwise two workers that run the first task before record 0
+    is stored could both run it.
     """
     if owner.body is None:
         return
@@ -366,6 +393,6 @@ def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
     if owner.is_new:
         yield Send((Message(owner.body),))
         return
-    # The request that took the key may have crashed.
+    # The request that took the key may have crashed before it sent the message.
     again = {**owner.body, "of": [owner.run], "released": 1}
     yield Send((Message(again, BEGIN_AGAIN_SECONDS),))

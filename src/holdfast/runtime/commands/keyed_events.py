@@ -6,16 +6,16 @@
             execution and unused. Take the key for the next one, address them to it ── read its
             log, as the API does.
 
-Each side writes before it reads, so an event that comes with an end is found by one of the two.
-An event is used when the log of its execution says so; an ended log does not change, so an event
-that is addressed anew was used by none. A retry continues an ended log. It holds the key before
-that (`keyed.py`), and then the end leaves the events to it:
+Each side writes before it reads. So if an event arrives at the same time as an end, at least one of
+the two finds it. An event counts as used when the log of its execution says so. An ended log does
+not change, so no execution has used an event that is addressed anew. A retry continues an ended
+log. It holds the key before that (`keyed.py`), and then the end leaves the events to it:
 
     12:00:00.0  E1 ends; X is addressed to it, and unused
     12:00:00.1  the API holds the key for a retry of E1
     12:00:00.2  the worker of the end cannot release the key: it sends itself a message for later
     12:00:01.0  E1 continues, and uses X. Or the API has crashed before it stored the retry: the
-                message comes, the hold is over, and X goes to the next execution.
+                message arrives, the hold is over, and X goes to the next execution.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from holdfast.runtime.storage.log import Log
 
 
 def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generator[Effect, Any, str]:
-    """Return the execution that a stored event is for. The execution may have ended before the
-    event was stored, and then the next one gets it. Raises ServiceFault HF562.
+    """Return the execution that a stored event is for. If the execution has ended before the event
+    was stored, the next execution gets the event. Raises ServiceFault HF562.
     """
     event_id = inbox.event_id(item)
     run = str(item[inbox.ADDRESSEE])
@@ -60,10 +60,12 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
             return run
         stored: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if stored is not None and stored[inbox.ADDRESSEE] != run:
-            # The worker of the end was faster; another execution must not start for nothing.
+            # The worker of the end has already addressed the event anew. Use its choice: no further
+            # execution may be started without an event.
             run = str(stored[inbox.ADDRESSEE])
             continue
-        # Events of one moment must not give two executions one id.
+        # Include the event's id, so that two events at the same time do not give two executions one
+        # id.
         drawn = chance + bytes([number]) + event_id.encode()
         next_run = yield from keyed.running(known, slot, hashlib.sha256(drawn).digest()[:8])
         run = yield from _change_addressee(item, run, next_run)
@@ -71,7 +73,9 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
 
 
 def _change_addressee(item: Item, before: str, after: str) -> Generator[Effect, Any, str]:
-    """Address the event anew, unless another process has done so. Return its addressee."""
+    """Address the event to another execution, unless another process has done so. Return its
+    addressee.
+    """
     written = yield Update(
         tables.MAIL,
         str(item["pk"]),
@@ -84,7 +88,7 @@ def _change_addressee(item: Item, before: str, after: str) -> Generator[Effect, 
 
 def at_end(known: Lookup, log: Log) -> NoResult:
     """Release the key of an ended execution. Events that it has not used go to the next execution,
-    which this starts, or are dropped, as the workflow says.
+    which is started here. If the workflow says so, they are dropped instead.
     """
     assert log.state is not None
     definition = yield from known.programs.fetch(log.tenant, log.state.definition)
@@ -92,7 +96,8 @@ def at_end(known: Lookup, log: Log) -> NoResult:
     key = yield from keyed.key_of(log.tenant, log.run)
     if old is None or key is None:
         return
-    # A worker that does not have the workflow goes by the execution's own rule.
+    # A worker whose code does not have the workflow uses the rule of the execution's own
+    # definition.
     newest = keyed.rule_for(known, old.workflow) if old.workflow in known.workflows else old
     slot, now_ms = KeySlot(log.tenant, newest or old, key), (yield Clock())
     row = yield from keyed.release(slot, log.state, now_ms)
@@ -107,7 +112,8 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         for item in unread:
             yield from _change_addressee(item, log.run, inbox.DROPPED)
     elif "run" in row:
-        # A worker may have crashed after it had addressed events to that execution.
+        # A worker may have crashed after it had addressed events to that execution and before the
+        # wake.
         yield from _wake(log.tenant, str(row["run"]))
     yield Update(
         tables.MAIL,
@@ -119,7 +125,7 @@ def at_end(known: Lookup, log: Log) -> NoResult:
 
 def _hand_over(known: Lookup, slot: KeySlot, ended: str, unread: list[Item]) -> NoResult:
     """Address the events of an ended execution to the next one. That one may begin and end before
-    it has all of them.
+    it has received all of them.
     """
     chance = hashlib.sha256(ended.encode()).digest()[:8]
     run = yield from keyed.running(known, slot, chance)
@@ -141,8 +147,9 @@ def _wake(tenant: str, run: str) -> NoResult:
 def _unread(
     known: Lookup, log: Log, rule: KeyRule, key: str, now_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
-    """Return the unexpired events of the key that are addressed to the execution, and that it has
-    not used, earliest first. The log is read again for them: it may have been retried since.
+    """Return the unexpired events of the key that are addressed to the execution and that it has
+    not used, the earliest first. The log is read again here, because the execution may have been
+    retried.
     """
     if rule.starts_on is None:
         return []

@@ -1,7 +1,7 @@
-"""The limits of the stack, for operators: look at them, change them, pause and resume them.
+"""The limits of the stack, for operators: show them, change them, pause and resume them.
 
-A limit is declared in code (`Limit`). A change made here stays above the value of the code, also
-over deployments, until it is cleared. docs/how-to/limits.md shows the commands.
+A limit is declared in code (`Limit`). A change that is made here takes precedence over the value in
+the code, also after deployments, until it is cleared. docs/how-to/limits.md shows the commands.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from holdfast.runtime.storage import keys, tables
 _RATE_MAX: Final = 12_800.0
 _PLACES_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
-#: The fields of a request that change a value.
+#: The fields of a request that change a value of the limit.
 _CHANGES: Final = ("rate", "burst", "concurrency", "paused")
 
 
 def limits(known: Lookup) -> JsonResult:
-    """Return {"limits": [...]}, by name: each limit of the deployed code, see `limit`; and each
-    that an operator has changed and the code no longer declares, with `"declared": false`.
+    """Return {"limits": [...]}, by name: each limit of the deployed code (see `limit`), and each
+    limit that an operator has changed and the code does not declare, with `"declared": false`.
     """
     settings = yield from operate.changed_limits()
     found = list[dict[str, Any]]()
@@ -54,15 +54,17 @@ def limits(known: Lookup) -> JsonResult:
 
 def limit(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     """Return one limit and its earlier `changes`, newest first. `request`: key?, a value of the
-    limit's key parameter, whose own queue is shown.
+    limit's key parameter; then the queue of that value is shown.
 
-    The fields: name, `rate` (starts a second) and `burst`, or `concurrency`; `in_use`, `waiting`
-    (counted to 1,000 in each gate), `oldest` (ISO time), `seconds` (until the last one that waits
-    begins), `speed` (1.0 unless it was slowed), `closed_until`; `changed` with what an operator has
-    set.
+    The fields:
+    * `name`; `rate` (starts a second) and `burst`, or `concurrency`.
+    * `in_use`; `waiting` (counted to 1,000 in each gate); `oldest` (ISO time); `seconds` (until the
+      last attempt that waits begins).
+    * `speed` (1.0 unless the limit was slowed down); `closed_until`; `changed`: what an operator
+      has set.
 
-    A limit with keys has one queue for each key: without `key`, it is shown by its parameter alone.
-    Raises RequestError HF238 (404), HF239 (400).
+    A limit with a key parameter has one queue for each value: without `key`, only the parameter is
+    shown. Raises RequestError HF238 (404), HF239 (400).
     """
     settings = yield from operate.settings_now(name)
     if not settings.rv:
@@ -108,7 +110,8 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
     """Change a limit. `request`: rate? (per second), burst?, concurrency?, paused?, clear?, reason,
     by?.
 
-    Return the limit afterwards, as `limit` shows it. Raises RequestError HF238 (404), HF239 (400).
+    Return the limit after the change, as `limit` shows it. Raises RequestError HF238 (404), HF239
+    (400).
     """
     declared = yield from _changeable(known, name, request)
     changed = {
@@ -125,8 +128,10 @@ def change(known: Lookup, name: str, request: Mapping[str, Any]) -> JsonResult:
 def _changeable(
     known: Lookup, name: str, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, LimitRule]:
-    """Return the rule that the request changes. A limit that the code no longer declares can be
-    cleared: its settings would else come back into force with a later limit of that name.
+    """Return the rule that the request changes.
+
+    A limit that the code does not declare can only be cleared. If that were impossible, its
+    settings would apply again as soon as the code declares a limit of that name.
     """
     if known.limits.rule(name) is None and request.get("clear") is True:
         settings = yield from operate.settings_now(name)
@@ -136,7 +141,9 @@ def _changeable(
 
 
 def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
-    """Return the queue place of a waiting attempt or execution, and the end of its row's key."""
+    """Return the place of a waiting attempt or execution, and the last part of its row's key; None
+    when it does not wait in a queue.
+    """
     match frame.waiting:
         case Admission(entry, queued):
             return queued, permit_id(state.run, entry, 0)
@@ -147,9 +154,10 @@ def _place_of(state: Execution, frame: Frame) -> tuple[Queued, str] | None:
 
 
 def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
-    """Return the fields that `show` prints for a wait in a queue: `limit`, `ahead` (counted to
-    1,000), `seconds` until its turn at the present speed, `paused_by` and `paused_since` when the
-    limit is paused.
+    """Return the fields that `show` prints for a wait in a queue.
+
+    They are `limit`, `ahead` (counted to 1,000), `seconds` until its turn at the present speed, and
+    `paused_by` and `paused_since` when the limit is paused.
     """
     gate_id = GateId.parse(queued.gate)
     if is_scope(gate_id.limit):
@@ -157,8 +165,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
-    # Without a counted row, the gate has let it begin (its message is under way), or it waits
-    # behind all counted rows.
+    # If its row is not among the counted ones, the gate has already let it begin, or it waits
+    # behind all of them.
     missing = COUNTED_MAX if len(rows) >= COUNTED_MAX else 0
     shown["ahead"] = places[0] if places else missing
     declared = known.limits.rule(gate_id.limit)
@@ -175,8 +183,8 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
 
 
 def _held_back(scope: Scope) -> JsonResult:
-    """Return the fields of a wait that a pause of a task, a workflow or the stack causes. After the
-    resume the attempt or execution waits for its turn among the others that the pause held back.
+    """Return the fields of a wait because a task, a workflow or the stack is paused. After the
+    resume the attempt or execution still waits for its turn among the others.
     """
     shown: dict[str, Any] = {"kind": "paused", "scope": str(scope)}
     settings = yield from operate.settings_now(scope.gate)
@@ -225,8 +233,8 @@ def _use(reports: list[GateReport], now_ms: int) -> dict[str, Any]:
 
 
 def _seconds(report: GateReport, place: int) -> int | None:
-    """Return the seconds until the attempt at that place, from 1, begins. None for concurrency,
-    because the duration of running attempts is unknown.
+    """Return the seconds until the attempt at that place (counted from 1) begins. None for a
+    concurrency limit, because the duration of the running attempts is unknown.
     """
     if report.rule.interval_us is None:
         return None
@@ -319,7 +327,7 @@ def _bad(found: str, expected: str) -> RequestError:
 def with_places(
     known: Lookup, state: Execution, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """Return the waits of an execution, each queued attempt with its place in the queue."""
+    """Return the waits of an execution. Each wait in a queue gets its place in the queue."""
     found = list[dict[str, Any]]()
     for wait in waits:
         entry = wait.pop("entry", None)

@@ -7,7 +7,8 @@ A filter narrows the list in one of three ways:
     since, until             the keys to read: a key begins with the start time
     the rest                 a condition that DynamoDB tests on each entry that it reads
 
-The third way costs reads of entries that do not fit, at most `LIST_READ_MAX` for each query.
+With the third way DynamoDB also reads entries that do not match, at most `LIST_READ_MAX` for each
+query.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ LISTED_MAX: Final = 100
 _LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: A key of the value rows of numbers and times (`search_rows.py`).
 _VALUE_KEY: Final = re.compile(r"[it][0-9]{19}#[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
-#: The statuses of executions that have an error.
+#: The statuses of executions that can have an error.
 _FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")
 _OPEN: Final = ("RUNNING",)
 _ENDED: Final = tuple(status for status in STATUSES if status not in _OPEN)
-#: The statuses that an execution can have when it has the field.
+#: The statuses of executions that can have each field.
 _POSSIBLE: Final[Mapping[str, tuple[str, ...]]] = {
     "error": _FAILED,
     "paused": _OPEN,
@@ -59,11 +60,13 @@ _LISTED_HASH_CHARACTERS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """`before` (exclusive) and `since` bound the keys. `where` are conditions on entries.
+    """The checked filters. `before` (exclusive) and `since` limit the keys. `where` are conditions
+    on entries.
 
-    `name`: a whole name, or the beginning of one with "*" after it. `waits` None: whatever the
-    execution waits for. `attributes`: conditions on search attributes. `after_value` is where the
-    previous page ended, in a list that is in the order of a value.
+    * `name`: a whole name, or the beginning of a name followed by "*".
+    * `waits`: a filter of waits; None for any wait, or none.
+    * `attributes`: conditions on search attributes.
+    * `after_value`: where the previous page ended, in a list that is sorted by a value.
     """
 
     workflow: str | None
@@ -78,7 +81,9 @@ class ListFilter:
     after_value: str | None = None
 
     def fits_waiting(self, row: Mapping[str, Any], after: str) -> bool:
-        """Return True when the row of an execution that has not begun belongs to this page."""
+        """Return True when an execution that has not begun, which has only this row, belongs to
+        this page.
+        """
         key = keys.list_sort(row["started_ms"], row["execution"])
         is_on_page = after <= key < self.before and key >= self.since
         has_kind = row["status"] in self.statuses and self.workflow in {None, row["workflow"]}
@@ -96,8 +101,8 @@ class ListFilter:
 def list_filter(
     request: Mapping[str, Any], declared: Iterable[tuple[str, Mapping[str, str]]] = ()
 ) -> ListFilter:
-    """Check the fields of a request; see `queries.executions`. `declared`: the search attributes of
-    each deployed workflow. Raises RequestError HF204, HF205, HF209, HF480, HF481.
+    """Check the fields of a request; see `queries.executions`. `declared` has the search attributes
+    of each deployed workflow. Raises RequestError HF204, HF205, HF209, HF480, HF481.
     """
     workflow = _workflow(request)
     attributes = _attributes(request, workflow, declared)
@@ -119,7 +124,7 @@ def list_filter(
 
 
 def among(wanted: ListFilter, statuses: Collection[str]) -> ListFilter:
-    """Return the filter for those executions that also have one of the statuses."""
+    """Return the filter limited to executions with one of these statuses."""
     return replace(wanted, statuses=tuple(one for one in wanted.statuses if one in statuses))
 
 
@@ -152,7 +157,7 @@ def _of_entry(request: Mapping[str, Any]) -> Iterator[Condition]:
 
 
 def _possible_statuses(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the wanted statuses that executions with all given fields can have."""
+    """Return the requested statuses that executions with all given fields can have."""
     statuses = _statuses(request)
     for field, possible in _POSSIBLE.items():
         if request.get(field) is not None:
@@ -262,7 +267,7 @@ def _before(request: Mapping[str, Any]) -> str:
 
 
 def _key_of(at_ms: int | None) -> str | None:
-    """Return a key that sorts before those of all executions started at that time or later."""
+    """Return a key that sorts before those of all executions that started at that time or later."""
     return None if at_ms is None else f"{max(at_ms, 0):015d}"
 
 

@@ -34,21 +34,21 @@ from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
 
-#: The lifetime of a start message: an execution without a log after that time never began.
+#: The lifetime of a start message. An execution that has no log after that time will never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A bare name costs a read for each state machine. With more machines, a request must give
-#: MACHINE:NAME.
+#: A name without its workflow costs a read for each state machine. With more machines than this, a
+#: request must give MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
-#: With a longer event name the key of a registration would exceed DynamoDB's 2,048 bytes.
+#: With a longer event name, the key of a registration would exceed DynamoDB's 2,048 bytes.
 EVENT_NAME_BYTES_MAX: Final = 1_947
-#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for an
-#: item of a distributed Map.
+#: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for a
+#: child of a distributed Map.
 _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:]+):([^:]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The data of the stack that every command uses. `workflows`: the workflows that can be
+    """The data of the stack that every command uses. `workflows` are the workflows that can be
     started, by name.
     """
 
@@ -82,8 +82,9 @@ class Lookup:
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
-        """Return the type of the event in the deployed workflows, or else in the definition of an
-        execution that waits for it, which may be older. Raises RequestError HF206.
+        """Return the type of the event in the deployed workflows. If none waits for it, return its
+        type in the definition of a waiting execution, which may be older. Raises RequestError
+        HF206.
         """
         declared = self._declared()
         found = declared.get(name) if isinstance(name, str) else None
@@ -109,7 +110,9 @@ class Lookup:
     def _waiters_definition(
         self, tenant: str, name: Any, key: str
     ) -> Generator[Effect, Any, Definition | None]:
-        """A registration outlives its wait, so the log says whether the execution still waits."""
+        """Return the definition of an execution that waits for the event, if one does. The
+        registration of a wait still exists after the wait, so the log of the execution decides.
+        """
         is_text = isinstance(name, str) and is_unicode(name)
         if not is_text or len(name.encode()) > EVENT_NAME_BYTES_MAX:
             return None
@@ -125,20 +128,23 @@ class Lookup:
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # The execution may wait for this event. A refusal would lose the event; after an error
-            # the bus delivers it again.
+            # The execution may wait for this event. If the event were refused, it would be lost.
+            # After this error the event bus delivers it again.
             raise unreadable
         return None
 
     def require_log(self, tenant: str, identifier: str) -> Generator[Effect, Any, Log]:
-        """Return the loaded log, without a state when the execution was accepted but not begun."""
+        """Return the loaded log. It has no state when the execution was accepted but has not begun.
+        Raises RequestError for an execution that does not exist.
+        """
         run = yield from self.find_run(tenant, identifier)
         if run is not None:
             log = self.log(tenant, run)
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # A name row proves an accepted start; an id without one does not.
+            # The row of a name proves that the start was accepted; an id that was never started has
+            # no row.
             last = identifier.rpartition(":")[2]
             is_named = run not in {identifier, self.run_in_name(tenant, last)}
             if log.state is not None or is_named or (yield from self.may_begin(log)):
@@ -146,8 +152,8 @@ class Lookup:
         raise no_execution(identifier)
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
-        """Return True when an execution without a record may still get one: its id is authentic and
-        young, its parent waits for it, or its start message is in quarantine.
+        """Return True when an execution without a record may still get one: this stack created its
+        id recently, or its parent waits for it, or its start message is in quarantine.
         """
         now_ms = yield Clock()
         if self.is_minted(log.tenant, log.run) and self._is_young(log.run, now_ms):
@@ -158,14 +164,16 @@ class Lookup:
         return held is not None and held.is_start
 
     def is_minted(self, tenant: str, run: str) -> bool:
-        """Return True when this stack made the id for the tenant."""
+        """Return True when this stack created the id for the tenant."""
         return any(keys.is_minted(tenant, run, secret) for secret in self.keys.secrets.values())
 
     def _is_young(self, run: str, now_ms: int) -> bool:
         return now_ms - keys.minted_ms(run) < START_RETENTION_MS
 
     def _is_awaited(self, tenant: str, run: str) -> Generator[Effect, Any, bool]:
-        """A child's id names its parent; the parent's log says whether it waits for the child."""
+        """Return True when the parent of a child execution waits for it. The child's id names the
+        parent.
+        """
         parent = parent_run(run)
         if parent is None:
             return False
@@ -174,7 +182,8 @@ class Lookup:
         return log.state is not None and children.is_awaited(log.state, run)
 
     def find_run(self, tenant: str, identifier: str) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution that the identifier names; see the top of this file.
+        """Return the id of the execution that the identifier names; the docstring of this module
+        shows the forms.
 
         A name costs a read for each deployed workflow, registered graph and state machine. Raises
         RequestError HF214 when several executions have the name: a guess could stop the wrong one.
@@ -208,15 +217,13 @@ class Lookup:
     def find_named(
         self, tenant: str, workflow: str, name: str
     ) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution that owns the name among those of one workflow or
-        machine.
-        """
+        """Return the id of the execution that has this name in one workflow or state machine."""
         item = yield Get(tables.MAIL, keys.name(tenant, workflow, name), keys.ONLY)
         return None if item is None else str(item["run"])
 
     def run_in_name(self, tenant: str, name: str) -> str | None:
-        """Return the id in the name of an execution that was started without one: as a UUID, or, of
-        a child, nearly as it is. None for every other name.
+        """Return the id that a name contains: an execution that was started without a name has its
+        id as its name, as a UUID or, for a child, in allowed characters. None for every other name.
         """
         run = run_of_uuid(name)
         if run is None:
@@ -224,8 +231,8 @@ class Lookup:
         return run if self.is_minted(tenant, run) else None
 
     def _find_arn(self, tenant: str, text: str) -> Generator[Effect, Any, str | None]:
-        """Return the id of the execution with this ARN. Region and account are checked elsewhere:
-        only the HTTP request knows its own region and account.
+        """Return the id of the execution with this ARN. Region and account are checked where the
+        HTTP request is handled, because only that code knows them.
         """
         found = _EXECUTION_ARN.fullmatch(text)
         if found is None:
@@ -245,7 +252,9 @@ class Lookup:
 
 
 def _owners(name: str) -> list[str]:
-    """Return the names that executions of a workflow and of a state machine have in keys."""
+    """Return the two names that keys use for executions: that of a workflow, and that of a state
+    machine.
+    """
     if keys.is_machine_workflow(name):
         return [name]
     if not keys.is_machine_name(name):
@@ -254,7 +263,7 @@ def _owners(name: str) -> list[str]:
 
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
-    """Return the state machines whose executions may have the bare name."""
+    """Return the state machines among whose executions a name without its workflow is searched."""
     items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
     if len(items) > NAMED_MACHINES_MAX:
         return []

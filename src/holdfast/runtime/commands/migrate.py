@@ -1,8 +1,8 @@
-"""Migrate an execution: it goes on with another definition, if the proof allows the move.
+"""Migrate an execution: it continues with another definition, if that is proven to be safe.
 
 The proof reads both definitions and the state of the execution. It is made here, and the request
-names what it was made for; the core applies the request only if that still holds. So a request
-that comes too late changes nothing.
+names the states for which it was made. The core applies the request only if the execution is still
+in these states. So a request that comes too late changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.runtime.storage.definitions import Definition
 
 LATEST: Final = "latest"
 BACK: Final = "back"
-#: The shortest beginning of a hash that a request may give.
+#: The shortest prefix of a hash that a request may give.
 _HASH_CHARACTERS_MIN: Final = 8
 
 
@@ -37,8 +37,8 @@ def migrate(
     """Store a migration. `request`: to? ("latest", the default, "back", or a hash), dry_run?, and
     reason, by? unless it is a dry run.
 
-    Return `execution`, `from`, `to`, `position`, `moves` (False when it may not, or has that
-    definition already) and `obstacles`. Raises RequestError HF234, HF540, HF541, HF542.
+    Return `execution`, `from`, `to`, `position`, `moves` (False when it cannot move, or already has
+    that definition) and `obstacles`. Raises RequestError HF234, HF540, HF541, HF542.
     """
     is_dry = bool(flag(request, "dry_run"))
     words = {} if is_dry else reason_and_author(request)

@@ -1,18 +1,20 @@
-"""A command that may be given again by a worker which does not know whether it was given.
+"""Give a command that may be repeated, by a worker that does not know whether it was already given.
 
-A command of an operator draws a new id each time. A bulk operation needs the opposite: after a
-crash the next worker gives the same command, and it must count once. Here the values in its
-id are fixed: the time and the random bytes. So its control message has a fixed id, and
-`PutIfAbsent` stores it once.
+A command of an operator gets a new id each time. A bulk operation needs the opposite: after a crash
+the next worker repeats the command, and it must count once. So the values in the id are fixed here:
+the time and the random bytes. The control message then has the same id each time, and `PutIfAbsent`
+stores it once.
 
-One case remains. `control_id` moves an id past all that the execution has applied, because an
-earlier id would be ignored. A command that was applied would thus get a second id:
+There is one more case. `control_id` increases an id until it is greater than all ids that the
+execution has applied, because a smaller id would be ignored. So the repetition of a command that
+was applied would get a second id:
 
     12:00:00.000  act: id 0        stored, applied          worker A crashes
     12:00:09.000  act: id 0 → 1    must not be stored       worker B
 
-So any other id is refused here. The stored item says whether the command was given: then B counts
-it as done. Without an item an operator has acted on the execution after the bulk chose it.
+Therefore any id but the fixed one is refused here. The stored item says whether the command was
+given; then B counts it as done. Without an item, an operator has acted on the execution after the
+bulk operation selected it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from holdfast.runtime.effects import Clock, Effect, Get, JsonResult, PutIfAbsent
 from holdfast.runtime.inbox import control_id
 from holdfast.runtime.storage import keys, tables
 
-#: Every other clock has the present time: a row of the sweeper with a past time would stand where
-#: the sweeper has read already, and a key that is held for a retry would be free again.
+#: Only this clock is replaced; every other clock of the command gives the present time. With a past
+#: time, a row for the sweeper would be put where the sweeper has already read, and a key that is
+#: held for a retry would count as free.
 _ID_CLOCK: Final = Clock(is_for_id=True)
 
 
@@ -46,8 +49,8 @@ class Moment:
 
 
 def once(command: JsonResult, moment: Moment) -> Generator[Effect, Any, None]:
-    """Give the command, unless it was given before. Raises RequestError HF505, and what the command
-    raises.
+    """Give the command, unless it was already given. Raises RequestError HF505, and the errors of
+    the command.
     """
     try:
         yield from _fixed(command, moment)

@@ -1,6 +1,6 @@
-"""Pause and resume of one execution: the fields of each request, and its refusals.
+"""Pause and resume of one execution: the fields of each request, and the reasons for refusals.
 
-Both store a control message and wake the execution, as a stop does; a worker applies the message.
+Like a stop, both store a control message and wake the execution; a worker applies the message.
 docs/explanation/waits.md defines a pause.
 """
 
@@ -26,9 +26,9 @@ def pause(
 ) -> JsonResult:
     """Store a pause. `request`: reason, by?, timers? ("freeze", the default, or "run").
 
-    Return `execution`, `timers`, and `since` when it was paused before with the same reason and
-    timers: such a repeat changes nothing. Raises RequestError HF234 (400), HF235 (409), HF237
-    (409).
+    Return `execution` and `timers`. If the execution is already paused with the same reason and
+    timers, also return `since`, and change nothing. Raises RequestError HF234 (400), HF235 (409),
+    HF237 (409).
     """
     words = reason_and_author(request)
     timers = request.get("timers", _FREEZE)

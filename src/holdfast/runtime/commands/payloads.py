@@ -1,4 +1,4 @@
-"""Data from outside and the types that workflows declare for it: inputs, events and answers."""
+"""Data from outside (inputs, events and answers), and the types that workflows declare for it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from holdfast.runtime.commands.fields import hash_of
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import hidden
 
-#: Matches the module part in a type's name: `shop:` in `list[shop:Payment]`. Secrets are listed by
-#: type names alone.
+#: The module in the name of a type: `shop:` in `list[shop:Payment]`. The list of secrets has type
+#: names without modules.
 _MODULE: Final = re.compile(r"[\w.]+:")
 
 
 class Types(Protocol):
-    """The user's types, by the names under which the compiler's map lists them."""
+    """The user's types, by their names in the source map that the compiler writes."""
 
     def normalise_input(self, tenant: str, workflow: str, value: Json, /) -> Json:
-        """Return the input with every field present and its secrets sealed.
+        """Return the input with every field present and its secrets encrypted.
 
         Raises RequestError HF210, VaultFault.
         """
 
     def normalise_payload(self, tenant: str, reference: str, value: Json, what: str, /) -> Json:
-        """Return the payload in the form of its type. `reference`: the name of the type in the
-        compiler's map. `what` names the data in errors.
+        """Return the payload converted to its type. `reference` is the name of the type in the
+        source map; `what` names the data in errors.
 
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
@@ -38,7 +38,8 @@ class Types(Protocol):
         """Return the JSON schema of the type. Raises GoneTypeError."""
 
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool, /) -> Json:
-        """Return the value in the form of the result of a task or, with `is_workflow`, a workflow.
+        """Return the value converted to the result type of a task or, with `is_workflow`, a
+        workflow.
 
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
@@ -75,8 +76,8 @@ class NoGraphs:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """The type of an event or an answer. `reference`: its name in the compiler's map, or None when
-    no type is declared. `is_secret`: the type is a secret or holds one.
+    """The type of an event or an answer. `reference` is its name in the source map, None when no
+    type is declared. `is_secret`: the type is a secret or contains one.
     """
 
     reference: str | None
@@ -105,10 +106,10 @@ def _secrets(definition: Definition) -> Collection[str]:
 
 
 def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: str) -> Json:
-    """Return the value in the form of its type, or unchanged when no type is declared or deployed.
+    """Return the value converted to its type, or unchanged when no type is declared or deployed.
 
     A value is also accepted when its type was removed from the code, because an execution waits for
-    it. Raises RequestError HF211; HF215 when such a value is a secret.
+    it. Raises RequestError HF211; HF215 when such a value may be a secret.
     """
     if wanted.reference is None:
         return value
@@ -121,7 +122,9 @@ def normalised(types: Types, tenant: str, wanted: Payload, value: Json, what: st
 
 
 def require_no_secrets(definition: Definition, what: str, reference: str) -> None:
-    """Raise RequestError HF215 when a value of a type that is gone may be a secret."""
+    """Raise RequestError HF215 when a value may be a secret, but its type was removed from the
+    code.
+    """
     if _secrets(definition):
         raise _never_sealed(what, reference)
 
@@ -140,7 +143,7 @@ def _never_sealed(what: str, reference: str) -> RequestError:
 
 
 def mark_of_secrets(data: Json) -> dict[str, str]:
-    """Return {"sh": digest of all but the secrets} for data with secrets, else {}.
+    """Return {"sh": digest of everything but the secrets} for data with secrets, else {}.
 
     Encryption is randomised, so two requests with the same secret differ in bytes. The second one
     must still succeed.
@@ -150,5 +153,7 @@ def mark_of_secrets(data: Json) -> dict[str, str]:
 
 
 def is_same(found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Return True when two stored values are the same data; secrets are not compared."""
+    """Return True when two stored values are equal apart from their secrets, which are not
+    compared.
+    """
     return found == given or ("sh" in given and found.get("sh") == given["sh"])

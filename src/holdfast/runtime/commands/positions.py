@@ -1,7 +1,8 @@
-"""Where the running executions of a workflow stand, and the definitions that they have.
+"""The states in which the running executions of a workflow are, and the definitions that they have.
 
-A page loads each of its executions, because the list knows the wait and not the variables. That is
-one strong read for each. The positions hold names and no values.
+A page loads each of its executions, which costs one strongly consistent read each: the list has the
+waits but not the variables, whose names are part of a position. Positions contain names and no
+values.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _HASH_CHARACTERS: Final = 64
 
 
 def positions(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """Return `positions`: for each its lines, its definition and the ids of its `executions`; and
-    `next` while there may be more. `request`: workflow, after?. Raises RequestError HF205, HF209.
+    """Return `positions`: for each its lines of control, its definition and the ids of its
+    `executions`; and `next` while there may be more. `request`: workflow, after?. Raises
+    RequestError HF205, HF209.
     """
     if "workflow" not in request:
         raise known.no_workflow(None)

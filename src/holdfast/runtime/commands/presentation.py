@@ -1,4 +1,4 @@
-"""The API of Holdfast: an execution, its history and the list as plain JSON."""
+"""Executions, their history and the list as plain JSON, in the form of the HTTP API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import started_by
+from holdfast.asl.resources import POOL, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -43,9 +43,9 @@ from holdfast.sealed import hidden
 EventPlace: TypeAlias = tuple[int, int]
 BEGINNING: Final[EventPlace] = (-1, 0)
 
-#: AWS's name for the details of an event type, where it differs from the type's own name.
+#: AWS's name for the details of these event types, which differs from the event type's own name.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
-#: Members of the details that AWS gives as JSON text.
+#: Fields of the details that AWS gives as JSON text.
 _TEXTS: Final = frozenset({"input", "output", "parameters"})
 
 
@@ -96,7 +96,7 @@ def _wait(
     source_map: Mapping[str, Any],
     token_of: Callable[[Execution, Frame], str],
 ) -> dict[str, Any] | None:
-    """Return the subject of one frame's wait, its start, its end, and its source line."""
+    """Return what one frame waits for, since when, until when, and its line in the source."""
     what = _waiting(state, frame, token_of)
     if what is None:
         return None
@@ -111,7 +111,7 @@ def _waiting(
     waiting = frame.waiting
     match waiting:
         case Admission(entry):
-            # `entry` leads to its place in the queue, which `limits.with_places` adds.
+            # `limits.with_places` replaces `entry` by the place in the queue.
             return {"kind": "limit", "entry": entry}
         case Attempt():
             return _task(state, frame, waiting)
@@ -120,7 +120,7 @@ def _waiting(
         case Timer(_, due_ms) | Delay(_, due_ms):
             return {"kind": "timer", **_until(state, frame, due_ms)}
         case Lanes():
-            return None  # each lane has a frame of its own
+            return None  # Each branch or iteration has a frame of its own
         case Entered() | Exited() | FailedState() | ChildExecutions():
             return {"kind": "next step"}
         case _:
@@ -141,7 +141,7 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
         }
     task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
     if attempt.queued is not None:
-        # `entry` leads to its place in the queue, which `limits.with_places` adds.
+        # `limits.with_places` replaces `entry` by the place in the queue.
         return {**task, "kind": "limit", "entry": attempt.entry}
     return {**task, **_retry(attempt)}
 
@@ -158,6 +158,11 @@ def _awaited(
     if awaiting.kind == "event":
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
+    if awaiting.target.startswith(POOL):
+        # `entry` leads to the worker, which `pools.with_workers` adds.
+        pool = {"pool": awaiting.target.removeprefix(POOL), "task": awaiting.text("task")}
+        place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
+        return {"kind": "pool", **pool, **place, "begun": awaiting.is_begun, **until}
     asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
     if awaiting.kind == "ask":
         asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
@@ -165,7 +170,7 @@ def _awaited(
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:
-    """Describe a wait for another execution. The id of that execution is known before it starts."""
+    """Describe a wait for another execution. Its id is known even before it starts."""
     name = name_in(waiting.target)
     if isinstance(waiting, Attempt) and waiting.is_unknown:
         return _unknown_workflow(str(name))
@@ -186,14 +191,16 @@ def _retry(attempt: Attempt) -> dict[str, str]:
 
 
 def _until(state: Execution, frame: Frame, due_ms: int | None) -> dict[str, str]:
-    """Return the end of the wait, or the deadline of a block around it when that is earlier."""
+    """Return the end of the wait, or the deadline of a block around it if that is earlier."""
     dues = [due_ms, *_deadlines_ms(state, frame)]
     first = min((due for due in dues if due is not None), default=None)
     return {} if first is None else {"until": iso_time(first)}
 
 
 def _deadlines_ms(state: Execution, frame: Frame) -> Iterator[int]:
-    """Yield deadlines of the blocks around a frame. A cancelled frame has none: it is undone."""
+    """Yield the deadlines of the blocks around a frame. A cancelled frame has none, because it is
+    being undone.
+    """
     around: Frame | None = frame
     while around is not None and around.cancelled is None:
         yield from (deadline.due_ms for deadline in around.deadlines)
@@ -224,7 +231,9 @@ def last_failure(records: Iterable[Record]) -> dict[str, Any] | None:
 def history(
     records: Iterable[Record], after: EventPlace = BEGINNING
 ) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
-    """Yield every event after the place `after`, Holdfast's own included, and its place."""
+    """Yield every event after the place `after`, and its place. Events that AWS does not have are
+    included.
+    """
     for record in records:
         for number, event in enumerate(record.events):
             if (record.sequence, number) > after:
@@ -233,13 +242,15 @@ def history(
 
 
 def sent_bytes(shown: Any) -> int:
-    """Return an upper bound of its bytes in Lambda's answer, where the JSON body is a JSON text."""
+    """Return an upper bound of the size in Lambda's response, in which the JSON body is text inside
+    of JSON.
+    """
     return len(json.dumps(json.dumps(shown)))
 
 
 def fitting(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the event without the fields that make it too large for an answer; `omitted`
-    has them.
+    """Return the event without fields that make it too large for a response. `omitted` names
+    them.
     """
     if sent_bytes(event) <= PAGE_BYTES_MAX:
         return event
@@ -262,13 +273,13 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def details_of(event: Event) -> dict[str, Any]:
-    """Return AWS's details of the event: data as JSON text, the rest as it is."""
+    """Return AWS's details of the event: data as JSON text, other fields unchanged."""
     return {key: _text(key, value) for key, value in event.details.items()}
 
 
 def details_name(event_type: str) -> str:
-    """Return the name of the details in AWS's form: stateEnteredEventDetails for TaskStateEntered;
-    else by the type.
+    """Return the name of the details in AWS's form: stateEnteredEventDetails for TaskStateEntered,
+    otherwise the name made from the type.
     """
     own = f"{event_type[0].lower()}{event_type[1:]}"
     shared = (name for ending, name in _DETAILS.items() if event_type.endswith(ending))
@@ -282,7 +293,9 @@ def _text(key: str, value: Any) -> Any:
 
 
 def without_secrets(value: Json) -> Json:
-    """Return the value with `<secret 43 bytes>` in place of each secret of a workflow."""
+    """Return the value with text such as `<secret 43 bytes>` in place of each secret of a
+    workflow.
+    """
     shown: Json = hidden(value)
     return shown
 
@@ -291,7 +304,9 @@ def without_secrets(value: Json) -> Json:
 
 
 def listed(entry: ListEntry, attributes: Mapping[str, Attribute] | None = None) -> dict[str, Any]:
-    """Return one row of `holdfast list`. `attributes`: the search attributes that were read."""
+    """Return one row of `holdfast list`. `attributes` are the search attributes, if they were
+    read.
+    """
     row = {
         "execution": entry.run,
         "name": entry.name,

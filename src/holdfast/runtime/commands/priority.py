@@ -1,7 +1,7 @@
-"""Change of the priority of an execution that runs: a control message, as a pause is.
+"""Change the priority of a running execution. Like a pause it is a control message.
 
 The worker that applies it moves the rows of waiting attempts to their new places in the queues of
-limits. Child executions keep the priority that they began with.
+limits. Child executions keep the priority with which they began.
 """
 
 from __future__ import annotations

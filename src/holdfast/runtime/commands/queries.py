@@ -1,4 +1,5 @@
-"""Describe and list executions, read a history, and report executions that do not move.
+"""Describe and list executions, read a history, and report executions that should continue and do
+not.
 
 Values that a workflow declares as secrets are hidden here.
 """
@@ -14,7 +15,7 @@ from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
-from holdfast.runtime.commands import archived, limits, presentation
+from holdfast.runtime.commands import archived, keyed, limits, pools, presentation
 from holdfast.runtime.commands.fork import forks_of
 from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
@@ -24,22 +25,24 @@ from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.listing import NEWEST, Page, read_page
 from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.maintenance.diagnostics import Diagnosed, Repair, Symptom
 from holdfast.runtime.storage.histories import Forwards
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.waiting_list import read_waiting_page, with_present_waits
 from holdfast.sealed import hidden
 
-#: The place of the last event of a page.
+#: The place of the last event of a page: the number of its record, and its number in the record.
 _AFTER: Final = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
 
 
 def describe(
     known: Lookup, tenant: str, identifier: str, *, with_forks: bool = False
 ) -> JsonResult:
-    """Describe an execution. `identifier`: its id, name or ARN; see `lookup`. `with_forks`: read
-    which executions began as copies of it, with one query more.
+    """Describe an execution. `identifier` is its id, name or ARN; see `lookup`. `with_forks`: also
+    read which executions began as copies of it, with one more query.
 
     An execution that TTL has deleted is read from the archive; `archived` then says where it is.
+    `void_retry` says why workers did not carry out an accepted retry of a keyed execution.
     `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
     traceback of the newest failed attempt, if the records since the last snapshot have one.
     """
@@ -71,8 +74,12 @@ def describe(
     failure = presentation.last_failure(log.records)
     if failure is not None and log.state.status != "SUCCEEDED":
         shown["last_failure"] = hidden(failure)
+    if log.state.is_ended and log.state.status != "SUCCEEDED" and "keyed" in definition.source_map:
+        void = yield from keyed.void_retry(tenant, log.state)
+        shown |= {} if void is None else {"void_retry": void}
     if "waits" in shown:
-        shown["waits"] = yield from limits.with_places(known, log.state, shown["waits"])
+        waits = yield from pools.with_workers(tenant, log.run, shown["waits"])
+        shown["waits"] = yield from limits.with_places(known, log.state, waits)
     forks = (yield from forks_of(tenant, log.run)) if with_forks else []
     if forks:
         shown["forks"] = forks
@@ -82,8 +89,8 @@ def describe(
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return the description without data that does not fit the answer. The waits stay in it: a
-    caller needs their tokens to answer.
+    """Return the description without data that does not fit into the response. It keeps the waits,
+    because a caller needs their tokens to answer.
     """
     large = [
         key
@@ -94,11 +101,11 @@ def _without_large(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> JsonResult:
-    """Return the events since the start, in AWS's form; Holdfast's own fields under `holdfast`.
+    """Return the events since the start, in AWS's form. Holdfast's own fields are under `holdfast`.
 
-    `after`: the `next` of the page before; None for the first page. A page has a `next` when there
-    are more events. Costs a read of the page, and of the records between it and the snapshot before
-    it. Raises RequestError HF209.
+    `after` is the `next` of the page before; None for the first page. A page has a `next` when
+    there are more events. Costs a read of the page, and of the records between it and the snapshot
+    before it. Raises RequestError HF209.
     """
     place = _place(after)
     run = yield from known.find_run(tenant, identifier)
@@ -122,7 +129,7 @@ def history(known: Lookup, tenant: str, identifier: str, after: Any = None) -> J
 
 @dataclass
 class _HistoryPage:
-    """As many events as an answer holds, and one at least, so that each page makes progress."""
+    """As many events as fit into a response. At least one, so that each page makes progress."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     is_full: bool = False
@@ -160,15 +167,17 @@ def executions(
     *,
     statuses: Collection[str] = STATUSES,
 ) -> JsonResult:
-    """Return the newest executions of every kind. The list may be a moment behind; `describe` is
-    not.
+    """Return the newest executions of every kind. The list may be a moment behind the logs;
+    `describe` is not.
 
     `request`: the filters of `list_filter`, limit? (at most 100), after? (the field `next` of the
-    last page). The answer has `executions`, and `next` while there may be older ones. With a
+    last page). The response has `executions`, and `next` while there may be older ones. With a
     filter, a page may be short or empty and still have a `next`. `workflow` need not be deployed,
-    as long as it has executions. `statuses`: no execution has another one. Costs at most eight
-    queries of the list and one batch of reads, and eight more queries when the first page of a
-    workflow that is not deployed is empty. Raises RequestError HF204, HF205, HF209.
+    as long as it has executions. Only executions with one of `statuses` are returned.
+
+    Costs at most eight queries of the list and one batch of reads. If the first page of a workflow
+    that is not deployed is empty, it costs eight more queries. Raises RequestError HF204, HF205,
+    HF209.
     """
     wanted = among(list_filter(request, lookup.search_attributes()), statuses)
     now_ms = yield Clock()
@@ -214,8 +223,8 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
 def _with_held(
     tenant: str, wanted: ListFilter, rows: list[dict[str, Any]], after: str
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """Mark the listed executions that are in quarantine, and add quarantined executions without a
-    list entry.
+    """Mark the listed executions that are in quarantine, and add quarantined executions that have
+    no list entry.
     """
     resting = yield from quarantine.resting(tenant)
     is_redrive = {held.run: held.is_redrive for held in resting}
@@ -234,13 +243,17 @@ def _with_held(
 def report(
     known: Lookup, tenant: str, request: Mapping[str, Any], *, is_repairing: bool
 ) -> JsonResult:
-    """Return executions that should move and do not. `request`: execution?, or after?; see
+    """Return executions that should continue and do not. `request`: execution?, or after?; see
     `doctor`.
     """
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")
-        return (yield from doctor.report(tenant, after, is_repairing=is_repairing))
+        told = yield from doctor.report(tenant, after, is_repairing=is_repairing)
+        if after is not None:
+            return told
+        waiting = yield from pools.unserved(known, tenant)
+        return {**told, "findings": [*map(_of_pool, waiting), *told["findings"]]}
     run = yield from known.find_run(tenant, str(identifier))
     if run is None:
         raise no_execution(str(identifier))
@@ -249,5 +262,22 @@ def report(
     if not answer["examined"]:
         yield from known.require_log(
             tenant, str(identifier)
-        )  # raises for an id that was never accepted
+        )  # Raises RequestError for an id that was never accepted
     return answer
+
+
+def _of_pool(waiting: pools.Unserved) -> dict[str, Any]:
+    """Return the finding for the longest wait in a pool."""
+    return doctor.shown(
+        Diagnosed(
+            run=waiting.run,
+            reason=Symptom.POOL_UNSERVED.name,
+            says=f"{Symptom.POOL_UNSERVED}: {waiting.task}, pool {waiting.pool}",
+            since_ms=waiting.since_ms,
+            repair=Repair.NONE,
+            name=waiting.name,
+            workflow=waiting.workflow,
+            state=waiting.state,
+            advice=f"holdfast worker --pool {waiting.pool}; `holdfast pools` lists the workers",
+        )
+    )

@@ -1,4 +1,4 @@
-"""The inbox of people: list open questions, describe one, answer, claim, release, delegate it.
+"""The inbox of people: list open questions; describe, answer, claim, release or delegate one.
 
 A question has the id `EXECUTION:ENTRY.ATTEMPT`. Callers of the API are verified, so they answer by
 id and need no token. Tokens are for links, which are sent to people who have no account here.
@@ -42,7 +42,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.sealed import hidden
 
 _ID: Final = re.compile(r"([^:]+):([0-9]{1,9})\.([0-9]{1,9})")
-#: The author of an answer that came through a link, whose holder is not known.
+#: The author of an answer through a link: it is not known who opened the link.
 BY_LINK: Final = "link"
 _PRESENT: Final = Condition("pk", "present")
 _LAST: Final = "~"  # sorts after every character of a hash
@@ -52,7 +52,7 @@ _LAST: Final = "~"  # sorts after every character of a hash
 
 
 def list_questions(tenant: str, request: Mapping[str, Any]) -> JsonResult:
-    """Return open questions, by assignee and then the oldest first.
+    """Return open questions, sorted by assignee, the oldest first.
 
     `request`: assignee?, workflow?, limit? (at most 100), after? (the `next` of the page before).
     With a workflow a page may be short and still have a `next`. Costs four queries, and a read for
@@ -94,7 +94,9 @@ def _limit_of(request: Mapping[str, Any]) -> int:
 
 
 def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, Question | None]:
-    """Return the question of a row; None when another assignee has it or its wait has ended."""
+    """Return the question of a row; None when another person is the assignee now, or its wait has
+    ended.
+    """
     if row.due_ms is not None and row.due_ms <= now_ms:
         return None
     if not row.own:
@@ -105,8 +107,8 @@ def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, 
         yield Delete(tables.MAIL, questions.partition(tenant, row.run), row.sk)
     elif own.delegated_to == row.assignee:
         return own
-    # Otherwise it went on to another assignee, or a delegation to this one is under way: its second
-    # write names the pointer, so the pointer must stay.
+    # Here the question has another assignee. Or a delegation to this one is under way: its second
+    # write makes the question's row name this pointer, so the pointer must stay.
     return None
 
 
@@ -115,9 +117,10 @@ def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A question that its execution waits for. `item` is its row; None until a worker has put it.
+    """A question that its execution waits for. `item` is its row; None while no worker has put it.
 
-    The rows of one question are changed under its own key alone, so a pointer is never out of date.
+    Changes of a question are written only to its own row and not to the pointer in another inbox.
+    So a pointer is never out of date.
     """
 
     tenant: str
@@ -133,7 +136,9 @@ class _Open:
         return question_from(questions.item_of(self.tenant, self.state, opened_by(self.waiting)))
 
     def update(self, **changed: Any) -> Update:
-        """Return an update of the row that fails if the worker has deleted the row meanwhile."""
+        """Return an update of the row that fails if a worker has deleted the row in the
+        meantime.
+        """
         where = (_PRESENT, *changed.pop("where", ()))
         row = self.row
         return Update(
@@ -162,7 +167,9 @@ def describe(known: Lookup, tenant: str, identifier: str) -> JsonResult:
 
 
 def _schema(known: Lookup, reference: str | None) -> dict[str, Any]:
-    """Return {} for an answer of any form, and for one whose type is no longer in the code."""
+    """Return the JSON schema of the answer: {} for an answer of any type, and for a type that was
+    removed from the code.
+    """
     if reference is None:
         return {}
     try:
@@ -172,7 +179,7 @@ def _schema(known: Lookup, reference: str | None) -> dict[str, Any]:
 
 
 def form(known: Lookup, token_text: str) -> JsonResult:
-    """Return what the page of a link shows: title, details, schema, until?.
+    """Return what the page behind a link shows: title, details, schema, until?.
 
     Raises RequestError HF230 (403), HF254 (404).
     """
@@ -183,7 +190,9 @@ def form(known: Lookup, token_text: str) -> JsonResult:
 
 
 def submit(known: Lookup, token_text: str, output: Any) -> JsonResult:
-    """Store the answer of a link. Raises RequestError HF211, HF215, HF230 to HF232, HF254."""
+    """Store the answer that was given through a link. Raises RequestError HF211, HF215, HF230 to
+    HF232, HF254.
+    """
     token = require_link(token_text, known.keys, (yield Clock()))
     identifier = f"{token.run}:{token.entry}.{token.attempt}"
     found = yield from _require_open(known, token.tenant, identifier)
@@ -194,8 +203,8 @@ def submit(known: Lookup, token_text: str, output: Any) -> JsonResult:
 def answer(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any]) -> JsonResult:
     """Store the answer. `request`: output, or error and cause?; by?.
 
-    The same answer again succeeds again. Raises RequestError HF211, HF215, HF231 to HF233, HF243,
-    HF253, HF255 (409).
+    If the same answer is sent again, the request succeeds again. Raises RequestError HF211, HF215,
+    HF231 to HF233, HF243, HF253, HF255 (409).
     """
     run, entry, attempt = _parts(identifier)
     by = person(request, "by")
@@ -210,7 +219,8 @@ def answer(known: Lookup, tenant: str, identifier: str, request: Mapping[str, An
 
 
 def claim(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any]) -> JsonResult:
-    """Note that `by` works on the question: others cannot answer it by its id until it is released.
+    """Record that `by` works on the question. Until it is released, other people cannot answer it
+    by its id.
 
     Raises RequestError HF253, HF254, HF255 (409), HF256.
     """
@@ -225,7 +235,8 @@ def claim(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any
 
 
 def release(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any]) -> JsonResult:
-    """Free a claimed question. Every caller may: the holidays of the claimant must block nothing.
+    """Release a claimed question. Every caller may do so; otherwise a person who is absent could
+    block it.
 
     Raises RequestError HF253, HF254, HF256.
     """
@@ -236,11 +247,12 @@ def release(known: Lookup, tenant: str, identifier: str, request: Mapping[str, A
 
 
 def delegate(known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any]) -> JsonResult:
-    """Give the question to another assignee. `request`: to, by. It is free to claim again.
+    """Give the question to another assignee. `request`: to, by. The question can then be claimed
+    again.
 
-    The pointer is put before the own row names it: after a crash between the two the question is
-    still in the first inbox, and a pointer that the own row does not name is not shown. Raises
-    RequestError HF253, HF254, HF256.
+    The pointer in the new inbox is put before the question's row names it. After a crash between
+    the two the question is still in the first inbox: a pointer that the row does not name is not
+    shown. Raises RequestError HF253, HF254, HF256.
     """
     _require_person(request, "by")
     to = _require_person(request, "to")

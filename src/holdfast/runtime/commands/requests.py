@@ -1,9 +1,11 @@
-"""Requests with a reply: a caller asks the executions that receive requests of its kind.
+"""Requests with a reply: a caller sends a request to the executions that wait for requests of its
+kind.
 
-A request is an event of the name with `REQUEST_SUFFIX`, whose data is the id of the request and
-what the caller asks. So it is checked, ordered, kept and used once as events are. The reply is
-stored under the id of the request, where the caller polls for it: an execution does not know its
-callers, and a caller may crash and ask again with the same id. The first reply counts.
+A request is an event with the suffix `REQUEST_SUFFIX` in its name. Its data is the id of the
+request and the content from the caller. So it is checked, ordered, stored and used once as other
+events are. The reply is stored under the id of the request, and the caller polls for it there: an
+execution does not know its callers, and a caller may crash and ask again with the same id. Only the
+first reply counts.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ _REPLIES: Final = "requests"
 
 
 def request(known: Lookup, tenant: str, asked: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Store a request. `asked`: name, key, data, id?, execution?. Return its id as `request`, how
-    many executions wait for it, and the execution when there can be only one.
+    """Store a request. `asked`: name, key, data, id?, execution?.
 
-    Raises RequestError as `event` does, and HF213 for the id of another request.
+    Return its id as `request`, how many executions wait for it, and the execution when there can be
+    only one. Raises RequestError as `event` does, and HF213 for the id of another request.
     """
     name = asked.get("name")
     kind = f"{name}{REQUEST_SUFFIX}" if isinstance(name, str) else name
@@ -42,8 +44,8 @@ def request(known: Lookup, tenant: str, asked: Mapping[str, Any], chance: bytes)
 
 
 def _claim_id(tenant: str, wanted: CheckedEvent) -> NoResult:
-    """Store the row of the request, before an execution can reply: the reply is stored under the id
-    alone, so two requests must not share one. Raises RequestError HF213.
+    """Store the row of the request before an execution can reply. The reply is stored under the id
+    alone, so two requests must not have the same id. Raises RequestError HF213.
     """
     now_ms = yield Clock()
     asked_of = keys.event(tenant, wanted.name, wanted.key)
@@ -60,7 +62,7 @@ def _claim_id(tenant: str, wanted: CheckedEvent) -> NoResult:
 
 def reply(tenant: str, request_id: str) -> JsonResult:
     """Return `status`: OPEN, ANSWERED with `output`, or REJECTED with `error` and `cause`. Raises
-    RequestError HF563.
+    RequestError HF563 for an unknown id.
     """
     keys.require_name(request_id, "the id of the request")
     partition = keys.request(tenant, request_id)
@@ -87,7 +89,9 @@ def _shown(tenant: str, item: Item) -> Generator[Effect, Any, dict[str, Json]]:
 
 
 def store_reply(tenant: str, given: Mapping[str, Any]) -> NoResult:
-    """Store the reply of a workflow. `given`: request, and value or error and cause."""
+    """Store the reply that a workflow has given. `given`: request, and value, or error and
+    cause.
+    """
     now_ms = yield Clock()
     row = _row(tenant, str(given["request"]), keys.REPLY, now_ms)
     if "error" in given:

@@ -1,8 +1,8 @@
-"""Retry an execution that has not succeeded: it goes on from where it stopped.
+"""Retry an execution that has not succeeded: it continues where it stopped.
 
-Results of earlier steps stay in the log and no step that succeeded runs again. The definition is
-the one that the execution started with. Task functions are found by name when they run, so a
-deployment that mends a task is enough. AWS calls the same operation a redrive.
+Results of earlier steps stay in the log, and a step that succeeded does not run again. The
+execution keeps its definition. Task functions are found by name when they run, so a deployment that
+corrects a task is enough. AWS calls the same operation a redrive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult, NoResult
 
 Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE"]
-#: The bound of a caller's name. ARNs of IAM and subjects of tokens are shorter.
+#: The longest name of a caller. ARNs of IAM and subjects of tokens are shorter.
 CALLER_CHARACTERS_MAX: Final = 256
 
 _HELP: Final[Mapping[Obstacle, str]] = {
@@ -38,7 +38,7 @@ _WORDS: Final[Mapping[Obstacle, str]] = {
 def obstacle(state: Execution | None) -> Obstacle | None:
     """Return the reason why a retry is impossible; None when the execution can continue.
 
-    `state` is None when the execution is accepted and no worker has begun it.
+    `state` is None when the execution was accepted and no worker has begun it.
     """
     if state is None or not state.is_ended:
         return "RUNNING"
@@ -56,12 +56,12 @@ def retry(
     *,
     by: str | None = None,
 ) -> JsonResult:
-    """Store a retry. `request`: reason?. `by`: the verified identity of the caller. Both go into
-    the history.
+    """Store a retry. `request`: reason?. `by` is the verified identity of the caller. Both are
+    recorded in the history.
 
-    Return `retry`: how many times it has been retried, this one included; `from`: the steps that
-    run again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or
-    has undone its work; HF561 (409) when another execution runs for its key.
+    Return `retry`: how often it has been retried, this one included; `from`: the steps that run
+    again. Raises RequestError HF207, HF214, HF233; HF218 (409) when it runs, has succeeded or has
+    undone its work; HF561 (409) when another execution runs for its key.
     """
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
@@ -90,7 +90,7 @@ def send_retry(
     by: str | None = None,
     reason: str | None = None,
 ) -> NoResult:
-    """Stores the request of a retry and wakes the execution. `at`: see `request_control`."""
+    """Store the request of a retry and wake the execution. `at`: see `request_control`."""
     wanted: dict[str, str | int] = {"kind": inbox.REDRIVE}
     if by is not None:
         wanted["by"] = by[:CALLER_CHARACTERS_MAX]
@@ -100,8 +100,8 @@ def send_retry(
 
 
 def _open_steps(state: Execution) -> list[str]:
-    """Return the steps that were open at the end. A Parallel or Map that only holds branches is not
-    a step.
+    """Return the steps that were open at the end. A Parallel or Map that only contains branches
+    does not count.
     """
     open_frames = [frame for frame in state.resting.values() if frame.position]
     return sorted({f.position for f in open_frames if not isinstance(f.waiting, Lanes)})

@@ -1,7 +1,8 @@
-"""Schedules, for operators and for the deployed code: create, look, pause, resume, make up, delete.
+"""Schedules, for operators and for the deployed code: create, show, pause, resume, delete, and make
+up for past times.
 
-Code declares its part of a schedule, an operator pauses it. A deploy changes the one and leaves the
-other. docs/how-to/schedule.md shows the commands.
+Code declares a schedule, and an operator pauses it. A deployment changes the declared part and
+keeps the pause. docs/how-to/schedule.md shows the commands.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def create(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     """Create a schedule. `request`: name, workflow, cron? or every? (seconds), zone?, input?,
     time_as?, overlap?, missing?, repeated?, catch_up? and jitter? (seconds), pause_on_failure?.
 
-    The same request twice is one schedule. Raises RequestError HF201, HF205, HF210, HF246, HF247.
+    If the same request is sent twice, there is one schedule. Raises RequestError HF201, HF205,
+    HF210, HF246, HF247.
     """
     name = _name(request.get("name"))
     plan = _plan(known, tenant, request)
@@ -136,12 +138,14 @@ def create(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
 
 
 def _comparable(plan: Plan) -> Plan:
-    """Encryption is randomised: two inputs with one secret are equal only when it is hidden."""
+    """Return the plan with its secrets hidden. Encryption is randomised, so two plans with the same
+    secret are equal only in this form.
+    """
     return replace(plan, input=hidden(dict(plan.input)))
 
 
 def fresh(tenant: str, name: str, plan: Plan, now_ms: int, *, is_code: bool) -> StoredSchedule:
-    """Return a schedule that has started nothing."""
+    """Return a schedule that has not started anything yet."""
     progress = Progress(next_after(plan.rule, now_ms))
     return StoredSchedule(tenant, name, plan, progress, is_code, at_ms=now_ms)
 
@@ -166,7 +170,9 @@ def delete(tenant: str, name: str) -> JsonResult:
 
 
 def pause(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """Start nothing until the resume. `request`: reason, by?. Raises RequestError HF245, HF246."""
+    """Pause a schedule: it starts nothing until the resume. `request`: reason, by?. Raises
+    RequestError HF245, HF246.
+    """
     texts = _texts(request)
 
     def paused(found: StoredSchedule, now_ms: int) -> StoredSchedule:
@@ -179,9 +185,10 @@ def pause(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """Go on with the first nominal time after now. `request`: reason, by?. Raises as `pause`.
+    """Resume a schedule from its first nominal time after now. `request`: reason, by?. Raises as
+    `pause`.
 
-    Nominal times of the pause are not made up for: `backfill` does that.
+    Nominal times during the pause are not made up for: `backfill` does that.
     """
     texts = _texts(request)
 
@@ -189,8 +196,8 @@ def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
         if not found.progress.is_paused:
             return found
         next_ms = next_after(found.plan.rule, now_ms)
-        # `open` stays: what runs still counts for the overlap rule. A failure that has paused the
-        # schedule is no longer in it.
+        # Keep `open`: executions that still run count for the overlap rule. It does not contain an
+        # execution whose failure has paused the schedule.
         progress = replace(found.progress, is_paused=False, next_ms=next_ms)
         return schedules.later(found, progress=progress, at_ms=now_ms, **texts)
 
@@ -198,8 +205,8 @@ def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
 
 
 def backfill(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
-    """Start an execution for each nominal time of a past range that has none. `request`: since,
-    until (ISO times, both included). Raises RequestError HF245, HF246, HF249.
+    """Start an execution for each nominal time in a past range for which none exists. `request`:
+    since, until (ISO times, both included). Raises RequestError HF245, HF246, HF249.
     """
     since_ms, until_ms = _instant(request, "since"), _instant(request, "until")
 
@@ -227,7 +234,8 @@ def _change(tenant: str, name: str, change: Change) -> JsonResult:
         if changed is found:
             return _shown(found)
         if (yield Replace(tables.MAIL, schedules.item_of(changed), found.rv)):
-            # After the item: without this row, the sweeper reads the schedule within an hour.
+            # Put the row after the schedule. If a crash prevents it, the sweeper reads the
+            # schedule's old row within an hour.
             yield from schedules.put_row(tenant, name, now_ms)
             return _shown(changed)
     raise ServiceFault("HF321", f"others changed the schedule {name} meanwhile", retry="now")
@@ -282,8 +290,9 @@ def _plan(known: Lookup, tenant: str, request: Mapping[str, Any]) -> Plan:
         raise _bad("`input` is no object, or `time_as` is no text", "the workflow's parameters")
     example = {**data, **({time_as: iso_time(0)} if time_as else {})}
     normal = known.types.normalise_input(tenant, workflow, example)
-    # `normalise_input` has sealed the secrets: the table never stores one in plain text. `time_as`
-    # is left out, because its value here is an example and each start sets its own nominal time.
+    # `normalise_input` has encrypted the secrets: the table never stores one in plain text. Leave
+    # out `time_as`: its value here is only an example, because each start sets its own nominal
+    # time.
     kept = {key: value for key, value in normal.items() if key != time_as}  # type: ignore[union-attr]
     return Plan(
         workflow,

@@ -1,7 +1,7 @@
-"""Pause and resume a task, a workflow or the whole stack: nothing that the scope covers begins.
+"""Pause and resume a task, a workflow or the whole stack: nothing that the pause covers begins.
 
-The pause is a setting of the stack, as a change of a limit is. It stays over deployments until it
-is resumed or has reached its end. `runtime/gates/scopes.py` says how workers find it.
+Like a change of a limit, the pause is a setting of the stack. It stays after deployments, until a
+resume or until its end. `runtime/gates/scopes.py` says how workers read it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from holdfast.runtime.gates.scopes import ALL, Scope, scope_of
 
 
 def change_pause(known: Lookup, request: Mapping[str, Any]) -> JsonResult:
-    """Pause a scope, or resume it. `request`: one of task, workflow and all (true); paused (true or
-    false), until?, reason, by?.
+    """Pause or resume a task, a workflow or the stack. `request`: one of task, workflow and all
+    (true); paused (true or false), until?, reason, by?.
 
     Return the pause as `pauses` shows it. A second pause with the same reason and end changes
     nothing. Raises RequestError HF226, HF234 (400), HF235, HF236 (409).
@@ -49,7 +49,8 @@ def change_pause(known: Lookup, request: Mapping[str, Any]) -> JsonResult:
 
 
 def pauses() -> JsonResult:
-    """Return {"pauses": [...]}: each scope that is paused, or was and still lets its queue in.
+    """Return {"pauses": [...]}: each pause that is in force, or that has ended and whose queue is
+    not empty yet.
 
     The fields: `scope` (a text), task, workflow or all; `paused`, and then `since`, `reason`, `by`?
     and `until`?; `waiting` (counted to 1,000) and `oldest`?.

@@ -3,14 +3,14 @@
 A page of `customer=C-17` takes four queries, one batch, and up to three queries for each execution
 that it finds:
 
-    4 queries   value rows of the condition that selects most sharply
+    4 queries   value rows of the condition that selects the fewest executions
     1 batch     the rows of changed attributes: the present values must meet all conditions
     3 queries   for each: its entry among those that are open, done and failed
     1 batch     the rows of later waits (`waiting_list.py`)
 
-The list says the status, so an execution that ends needs no change of its value rows. Rows of one
-value are in the order of the list, newest first. Rows between two values are in the order of the
-value, the greatest first.
+The status is in the list entry, so the value rows of an execution do not change when it ends. Rows
+of one value are in the order of the list, newest first. Rows between two values are in the order of
+the value, the greatest first.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.items import holds
 from holdfast.runtime.waiting_list import with_present_waits
 
-#: A character that sorts after the end of a key and before its continuation by a child's number.
+#: A character that sorts after the end of a key, and before the "." with which the id of a child
+#: continues it.
 _AFTER: Final = "!"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """A value row: an execution that has had the value. `place` is the key of its list entry."""
+    """A value row: the execution has, or has had, the value. `place` is the key of its list
+    entry.
+    """
 
     key: str
     place: str
@@ -80,7 +83,7 @@ def read_search_page(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[
 def _rows(
     tenant: str, wanted: ListFilter, condition: AttributeCondition
 ) -> Generator[Effect, Any, tuple[list[FoundRow], str | None]]:
-    """Return the value rows of one page and the place of the next one."""
+    """Return the value rows of one page, and where the next page begins."""
     low, high = condition.bounds()
     if condition.is_equality:
         high = f"{low}{wanted.before}"
@@ -92,7 +95,7 @@ def _rows(
             for partition in keys.search_partitions(tenant, condition.name)
         )
     )
-    # A query that has read a key below the value has read all rows of the value.
+    # A query that has read a key below the value has read all rows of that value.
     read_to = max((page.read_to for page in pages if page.read_to > low), default="")
     found = [row for page in pages for row in map(_row, page.items) if row.key > low]
     found = sorted((row for row in found if row.key >= read_to), key=_key_of, reverse=True)
@@ -127,7 +130,7 @@ def _present(
 def _entries(
     tenant: str, rows: list[FoundRow], statuses: Iterable[str], now_ms: int
 ) -> Generator[Effect, Any, list[ListEntry]]:
-    """Return the list entries of the executions. One that is in no list has none."""
+    """Return the list entries of the executions. An execution that is in no list is left out."""
     wanted = tuple(statuses)
     queries = [
         QueryList(partition, 1, f"{row.place}{_AFTER}")

@@ -1,8 +1,9 @@
-"""Skip a step: an operator gives its result, and the execution goes on after it.
+"""Skip a step: an operator gives its result, and the execution continues after it.
 
 The step is open (a task, its retry delay, a question, an event or a timer), or it has failed and
-ended its execution. The result is checked against the type that the step declares, as an answer or
-a task's own result is. docs/explanation/repair.md says what happens to a task that runs meanwhile.
+ended its execution. The result is checked against the type that the step declares, like an answer
+or the task's own result. docs/explanation/repair.md says what happens to a task that is still
+running.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast.runtime.commands.retry import obstacle
 from holdfast.runtime.effects import Clock, JsonResult
 from holdfast.runtime.storage.definitions import Definition
 
-#: `charge@3.0`: the step `charge` on the line `3.0`.
+#: `charge@3.0` is the step `charge` of the branch or iteration `3.0`.
 _ON_LINE: Final = re.compile(r"(.+)@([0-9]+\.[0-9]+)", re.DOTALL)
 _SHOWN_MAX: Final = 8
 
@@ -35,8 +36,8 @@ _SHOWN_MAX: Final = 8
 def skip(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """Store a skip. `request`: step, result?, reason, by?. `step`: the name of a state, and after
-    an `@` the line, where several lines have that step open.
+    """Store a skip. `request`: step, result?, reason, by?. `step` is the name of a state; if
+    several branches have that step open, an `@` and the branch follow.
 
     Return `execution`, `step` and `retries` (True when the execution had ended and continues).
     Raises RequestError HF211, HF215, HF216, HF217, HF234.
@@ -124,7 +125,7 @@ def _checked(
     place: tuple[TaskState | WaitState, Frame],
     request: Mapping[str, Any],
 ) -> Json:
-    """Return the result in the form of its type. Raises RequestError HF211, HF215, HF217."""
+    """Return the result converted to its type. Raises RequestError HF211, HF215, HF217."""
     step, frame = place
     value: Json = request.get("result")
     what = f"result of {frame.position}"
@@ -142,7 +143,7 @@ def _checked(
         case TaskState(kind="event"):
             _require_no_request(definition, frame)
             if not isinstance(frame.waiting, Awaiting):
-                # The wait that computed this event's name has ended, so no type is known
+                # The wait with the computed name of the event has ended, so its type is not known
                 return value
             wanted = Payload.of_event(definition, frame.waiting.event_name)
             return normalised(known.types, tenant, wanted, value, what)
@@ -152,13 +153,13 @@ def _checked(
 
 
 def _require_no_request(definition: Definition, frame: Frame) -> None:
-    """Refuse the skip of a wait for a request: its result is the id of a stored request and what is
-    asked, and a caller waits for the reply to that id. Raises RequestError HF217.
+    """Refuse the skip of a wait for a request. The result of such a wait is a stored request, and
+    its caller waits for a reply, which a skip would not give. Raises RequestError HF217.
     """
     events = definition.source_map.get("events", ())
     requests = [name for name in events if name.endswith(REQUEST_SUFFIX)]
-    # The wait of an ended execution has lost its event's name; the compiler puts it into the
-    # name of the step.
+    # The wait of an ended execution has lost the name of its event. The name of the step contains
+    # it, because the compiler makes the step's name from it.
     if any(frame.position.startswith(f"wait for {name}") for name in requests):
         raise RequestError(
             "HF217",

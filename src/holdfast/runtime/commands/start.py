@@ -1,9 +1,9 @@
 """Start an execution: claim its name, store its input, send the start message.
 
 Everything is stored before the message is sent (R12), and the sweeper sends a lost message again
-(R18). A repeated start sends the message again for as long as the execution has no log, because the
-first caller may have crashed before it stored the start. A name belongs to one execution for as
-long as its name row lives.
+(R18). A repeated start sends the message again as long as the execution has no log, because the
+first request may have crashed before it sent it. A name belongs to one execution as long as the row
+of the name exists.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from holdfast.sealed import hidden
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An accepted start. `earlier`: the state of the execution that has the name already, once it
-    has a log.
+    """An accepted start. `earlier` is the state of the execution that already has the name, if its
+    log has begun.
     """
 
     start: Start
@@ -48,7 +48,7 @@ class Accepted:
 
 
 class NameTakenError(Exception):
-    """The name belongs to an execution that has another input or another parent."""
+    """The name belongs to an execution with another input or another parent."""
 
 
 # -- the API of Holdfast ---------------------------------------------------------------------------
@@ -57,8 +57,8 @@ class NameTakenError(Exception):
 def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
     """Start a workflow. `request`: workflow, input?, name?, priority?.
 
-    The same name and input give the same execution. The answer for an execution that exists and has
-    FAILED, TIMED_OUT or is ABORTED has `started` False, its `status`, its `error` if any, and
+    The same name and input give the same execution. If that execution exists and is FAILED,
+    TIMED_OUT or ABORTED, the response has `started` False, its `status`, its `error` if any, and
     `undone` True when it cannot be retried. Raises RequestError HF201, HF205, HF210, HF212.
     """
     name = request.get("name")
@@ -87,8 +87,8 @@ def of_workflow(
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
     """Return the start of a workflow, and the input in the form of its type.
 
-    `request`: workflow, input?, name?, priority?. Stores the definition before an execution can
-    name it.
+    `request`: workflow, input?, name?, priority?. This stores the definition, before an execution
+    can refer to it.
     """
     found = yield from find_workflow(known, tenant, request.get("workflow"))
     workflow, definition = found.name, found.definition
@@ -110,11 +110,11 @@ def of_workflow(
 def accept(
     known: Lookup, tenant: str, wanted: Start, data: Json, *, has_row: bool
 ) -> Generator[Effect, Any, Accepted]:
-    """Create the execution, or find the existing one that has its name and the same input.
+    """Create the execution, or find the existing one with its name and the same input.
 
-    `has_row`: store a row of the start as well, for `start_rows`. A start without a name writes the
-    input, the row of `pending_starts` and the message. A name adds one row, and a repeated start
-    reads the log. Raises NameTakenError, RequestError HF560.
+    `has_row`: also store a row of the start, for `start_rows`. A start without a name writes the
+    input, the row of `pending_starts` and the message. A name costs one more row, and a repeated
+    start costs a read of the log. Raises NameTakenError, RequestError HF560.
     """
     start = wanted
     rule = keyed.rule_for(known, start.workflow)
@@ -124,7 +124,8 @@ def accept(
             yield from _require_free_key(known, slot, wanted)
         start = yield from claim_name(tenant, wanted, data)
         if wanted.parent is not None and start.run != wanted.run:
-            # The execution that has the name would not notify this parent of its end.
+            # The execution that has the name has another parent and would not report its end to
+            # this one.
             raise NameTakenError
         is_owner = (start.run, start.started_ms) == (wanted.run, wanted.started_ms)
         if not is_owner and wanted.parent is None:
@@ -142,7 +143,8 @@ def accept(
         stored_input = keys.starts(tenant, start.workflow, keys.start_shard(start.run))
     body = message_of(tenant, start)
     yield from pending_starts.guard(body, stored_input)
-    # A child's start is work under way: its parent waits for it.
+    # The start of a child is part of running work, for which its parent waits: it does not queue
+    # behind new starts.
     yield Send((Message(body),), "starts" if start.parent is None else "work")
     return Accepted(start)
 
@@ -150,10 +152,11 @@ def accept(
 def _take_key(
     known: Lookup, slot: keyed.KeySlot, wanted: Start, data: Json
 ) -> Generator[Effect, Any, str]:
-    """Take the key of the input for the wanted start, and return the execution that has it.
+    """Take the business key of the input for the wanted start. Return the start of the execution
+    that has the key: an earlier one if a caller that got no answer starts again with the same
+    input.
 
-    That is an earlier one when a caller without an answer starts again with the same input. Raises
-    RequestError HF560 when another execution runs for the key.
+    Raises RequestError HF560 when another execution runs for the key.
     """
     owner = yield from keyed.take(known, slot, message_of(slot.tenant, wanted), data)
     if owner.run == wanted.run:
@@ -167,8 +170,8 @@ def _take_key(
 
 
 def _require_free_key(known: Lookup, slot: keyed.KeySlot, wanted: Start) -> NoResult:
-    """Refuse a start with a new name before it takes that name: no execution would ever have it.
-    Raises RequestError HF560.
+    """Refuse a start with a new name before it takes that name. Otherwise the name would be taken,
+    but no execution would exist for it. Raises RequestError HF560.
     """
     name = keys.name(slot.tenant, wanted.workflow, str(wanted.name))
     if (yield Get(tables.MAIL, name, keys.ONLY)) is None:
@@ -224,7 +227,7 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
     if found["ih"] != item["ih"]:
         raise NameTakenError
     owner = replace(wanted, run=str(found["run"]), started_ms=int(found["t0"]))
-    # A state machine's start keeps its own definition, which belongs to the version in its origin.
+    # A start of a state machine keeps its own definition, that of the version in its origin.
     return owner if is_machine else replace(owner, definition=str(found["dh"]))
 
 

@@ -1,16 +1,17 @@
-"""The row of a start: it describes and lists an execution whose log has not begun.
+"""The row of a start: the API describes and lists an execution by it as long as no log has begun.
 
 A log begins with its first record, after the first task: seconds after the start, or hours when
-work has piled up. Until then this row answers for an execution that the Step Functions API has
-started. It stands in the table `mail`, partition `T#st#WORKFLOW#SHARD`, sorted by start time:
+many starts wait in the queue. Until then this row represents an execution that the Step Functions
+API has started. The row is in the table `mail`, partition `T#st#WORKFLOW#SHARD`, sorted by start
+time:
 
 * A description needs no index: the ARN names the machine and the run, and so the row's key.
-* A list makes one strongly consistent query of each shard for rows younger than `LISTED_MS`. Older
+* A list makes one strongly consistent query of each shard, for rows younger than `LISTED_MS`. Older
   executions are in the list index, because they were opened or have ended.
 
-A start costs one write unit more; TTL deletes the row. An input over `START_INPUT_BYTES_MAX` goes
-to a blob, which then costs less than the write units. A name row cannot do this: it is not in the
-order of time, and executions without a name have none.
+A start costs one more write unit; TTL deletes the row. An input over `START_INPUT_BYTES_MAX` is
+stored as a blob, which then costs less than the write units. The row of a name could not replace
+this row: it is not sorted by time, and executions without a name have none.
 """
 
 from __future__ import annotations
@@ -28,20 +29,24 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 from holdfast.runtime.storage.json_values import json_text
 
 #: A worker has 15 minutes for a message. By then it has opened or ended the execution, and the list
-#: index has an entry. A start message that waits longer in the queue is described, but not listed.
+#: index has an entry. A start whose message waits longer in the queue is described, but not listed.
 LISTED_MS: Final = 20 * 60_000
-#: The time for which the sweeper sends a start again that never begins.
+#: How long the sweeper sends a start again that does not begin.
 RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One accepted start. `workflow`: the engine's name, `stateMachine:NAME` for a state machine.
+    """One accepted start.
 
-    `name`: None when the caller gave none. `definition`: its hash. `origin`: the machine, version
-    and alias by ARN; None for a start through the API of Holdfast, which has no ARNs. `input`:
-    {"v": text} or {"ref": hash}; {} before it is stored. `parent`: the execution that waits for
-    the end. `priority`: from 0, the first, to 9; not stored in the row.
+    * `workflow`: the workflow's name, `stateMachine:NAME` for a state machine.
+    * `name`: None when the caller gave none.
+    * `definition`: its hash.
+    * `origin`: the ARNs of the state machine, version and alias; None for a start through the API
+      of Holdfast, which has no ARNs.
+    * `input`: {"v": text} or {"ref": hash}; {} before it is stored.
+    * `parent`: the execution that waits for the end.
+    * `priority`: from 0, the first, to 9; not stored in the row.
     """
 
     run: str
@@ -79,8 +84,8 @@ def find_start(
 
 
 def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]:
-    """Find a child's start row. Its id holds no start time, so this reads the rows of recent
-    starts.
+    """Return the start row of a child execution. Its id contains no start time, so this reads the
+    rows of recent starts.
     """
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"

@@ -1,4 +1,4 @@
-"""Stop an execution: it ends as ABORTED, after it has undone what it did unless `now` is given."""
+"""Stop an execution: it ends as ABORTED, after it has undone its work unless `now` is given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def stop(
     """Store a stop. `request`: error?, cause?, now?. With `now` the execution runs no more undo
     steps.
 
-    The answer says that the stop is stored. An execution that ends first keeps its own status.
-    Raises RequestError HF207, HF214, HF233.
+    The response says only that the stop is stored. If the execution ends first, it keeps its own
+    status. Raises RequestError HF207, HF214, HF233.
     """
     log = yield from known.require_log(tenant, identifier)
     now_ms = yield Clock(is_for_id=True)

@@ -1,7 +1,8 @@
-"""Callback tokens: a token names one attempt of one wait, and proves that Holdfast made it.
+"""Callback tokens: a token names one attempt of one wait, and proves that Holdfast created it.
 
 A token is base64url of `tenant.format.key.run.entry.attempt.expiry.mac`. It is checked before
-anything is read. An unknown, wrong, expired or foreign token gets the same answer.
+anything is read. The refusal is the same for an unknown, a wrong, an expired and a foreign token,
+so that it reveals nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from holdfast.limits import TOKEN_SECONDS_MAX
 FORMAT: Final = "1"
 TOKEN_CHARACTERS_MAX: Final = 2_048
 KEY_BYTES_MIN: Final = 32
-# A token's fields are separated by dots.
+# No dots, because dots separate the fields of a token.
 _KEY_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
@@ -38,7 +39,9 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The signing keys by id. `current` signs; every key verifies, so that a key can be rotated."""
+    """The signing keys by id. `current` signs. Every key verifies, so that tokens stay valid when
+    the key is rotated.
+    """
 
     current: str
     secrets: Mapping[str, bytes]
@@ -50,7 +53,7 @@ class SigningKeys:
 
 def parse_keys(secret: str) -> SigningKeys:
     """Parse the signing keys. `secret` is JSON {"current": id, "keys": {id: text}}, or one text: a
-    key called `1`.
+    key with the id `1`.
 
     Raises ServiceFault HF326, which quotes no key.
     """
@@ -87,25 +90,27 @@ def make_token(token: Token, keys: SigningKeys) -> str:
 
 
 def question_token(tenant: str, run: str, command: OpenQuestion, from_ms: int) -> Token:
-    """Return the right to answer the question until its deadline; without one, for the longest time
-    of a token from `from_ms` on.
+    """Return the token that allows an answer to the question until its deadline. Without a deadline
+    it is valid for the longest time of a token from `from_ms` on.
     """
     expires_ms = command.due_ms or from_ms + TOKEN_SECONDS_MAX * 1_000
     return Token(tenant, run, command.entry, command.attempt, expires_ms)
 
 
 def require_link(text: str, keys: SigningKeys, now_ms: int) -> Token:
-    """Return the claims of the token in a link. Its holder needs no identity of a tenant.
+    """Return the content of the token in a link. The person who opens the link has no identity in a
+    tenant.
 
-    Raises RequestError HF230 (403) for every token that is not of this stack and in time.
+    Raises RequestError HF230 (403) for every token that this stack did not create, or that has
+    expired.
     """
     token = _read(text, keys)
     return require_token(text, keys, token.tenant if token else "", now_ms)
 
 
 def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Token:
-    """Return the claims of a token. Raises RequestError HF230 (403) for every token that is forged,
-    another tenant's, or expired.
+    """Return the content of a token. Raises RequestError HF230 (403) for every token that is
+    forged, belongs to another tenant, or has expired.
     """
     token = _read(text, keys) if isinstance(text, str) else None
     if token is None or token.tenant != tenant or token.expires_ms <= now_ms:
@@ -119,16 +124,17 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
 
 
 def mark_of(text: str, keys: SigningKeys) -> str:
-    """Return a digest by which the same text is recognised.
+    """Return a digest by which the same text is recognised later.
 
-    The text may hold a secret. The digest is keyed, so that texts cannot be tried without the key.
+    The text may contain a secret. The digest uses a key, so that without the key texts cannot be
+    tried until one has the same digest.
     """
     return _mark(text, keys.secret)
 
 
 def is_marked(text: str, mark: str, keys: SigningKeys) -> bool:
-    """Return True when any of the keys signs the text with this mark. The mark may be older than
-    the current key.
+    """Return True when the text has this digest with any of the keys. The digest may have been made
+    before the current key.
     """
     marks = [_mark(text, secret) for secret in keys.secrets.values()]
     return any(hmac.compare_digest(mark, found) for found in marks)
@@ -143,7 +149,8 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
         return None
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        if _written(signed) != text:  # other characters and spare bits decode to the same bytes
+        # base64 accepts other texts for the same bytes: allow one text only
+        if _written(signed) != text:
             return None
         body, _, mac = signed.decode("ascii").rpartition(".")
         tenant, token_format, key, run, entry, attempt, expires = body.split(".")

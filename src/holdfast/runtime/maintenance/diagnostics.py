@@ -70,6 +70,7 @@ class Symptom(StrEnum):
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
+    POOL_UNSERVED = "it waits for a worker of a pool, and no worker that is there has its task"
     QUARANTINED = "its message was quarantined"
     PAUSED = "an operator has paused it"
     UNREADABLE_LOG = "its log, or what came for it, cannot be read"

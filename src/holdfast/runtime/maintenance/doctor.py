@@ -101,11 +101,12 @@ def _told(
 ) -> JsonResult:
     if is_repairing:
         yield from _repair_all(place, found)
-    return {**answer, "findings": [_shown(finding) for finding in found]}
+    return {**answer, "findings": [shown(finding) for finding in found]}
 
 
-def _shown(finding: Diagnosed) -> dict[str, Any]:
-    shown = {
+def shown(finding: Diagnosed) -> dict[str, Any]:
+    """Return the finding as the API does."""
+    fields = {
         "execution": finding.run,
         "name": finding.name,
         "workflow": finding.workflow,
@@ -116,7 +117,7 @@ def _shown(finding: Diagnosed) -> dict[str, Any]:
         "repair": finding.repair.value,
         "advice": finding.advice,
     }
-    return {key: value for key, value in shown.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 # -- the walk --------------------------------------------------------------------------------------

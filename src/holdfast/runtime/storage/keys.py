@@ -321,6 +321,11 @@ def activity_tasks(tenant: str, activity_name: str) -> str:
     return f"{tenant}#act#{activity_name}"
 
 
+def pool_workers(tenant: str, pool: str) -> str:
+    """The partition of the workers that have announced themselves to one pool."""
+    return f"{tenant}#pool#{pool}"
+
+
 def activity_task(due_ms: int, run: str, entry: int, attempt: int) -> str:
     return f"{due_ms:015d}#{run}#{entry}.{attempt}"
 
@@ -448,6 +453,10 @@ def schedules(tenant: str) -> str:
 
 def schedule_row(look_ms: int, tenant: str, schedule: str) -> str:
     return f"{look_ms:015d}#{tenant}#{schedule}#s"
+
+
+def reminder_row(at_ms: int, tenant: str, run: str, entry: int, attempt: int) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}#r{entry}.{attempt}"
 
 
 def due_until(at_ms: int) -> str:

@@ -1,0 +1,74 @@
+"""The commands about pools: `worker`, which a machine of the pool runs, and `pools`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from typing import Any
+
+from holdfast.cli.arguments import MODULES_HELP, slots
+from holdfast.cli.console import FINE, NEGATIVE, print_json
+from holdfast.cli.remote import client_of, now_of, remote_command
+from holdfast.local import project
+
+
+def add(commands: Any) -> None:
+    remote_command(
+        commands, "pools", show_pools, "List the pools, their workers, and how many tasks wait."
+    )
+    worker = remote_command(
+        commands, "worker", work, "Run the tasks of a pool on this machine, until SIGTERM."
+    )
+    worker.add_argument("--pool", required=True, metavar="NAME", help="of runs_on=Worker(NAME)")
+    worker.add_argument(
+        "--slots", type=slots, default=1, metavar="N", help="tasks at once; default: 1"
+    )
+    worker.add_argument(
+        "--once", action="store_true", help="run one task and end; exit status 1: none waits"
+    )
+    worker.add_argument("--modules", nargs="+", default=[], metavar="MODULE", help=MODULES_HELP)
+
+
+def show_pools(arguments: argparse.Namespace) -> int:
+    from holdfast.cli import screen  # noqa: PLC0415
+
+    client = client_of(arguments)
+    found = client.pools()
+    if arguments.json:
+        print_json(found)
+    elif found:
+        screen.put(screen.pools(found, now_of(arguments, client)))
+    else:
+        print("no workflow has a task that runs on a pool")
+    return FINE
+
+
+def work(arguments: argparse.Namespace) -> int:
+    from holdfast.local.pool_worker import PoolWorker, tell  # noqa: PLC0415
+    from holdfast.local.stack import deployment_of  # noqa: PLC0415
+    from holdfast.remote.client import Client  # noqa: PLC0415
+    from holdfast.remote.connecting import is_gateway  # noqa: PLC0415
+
+    deployment = deployment_of(project.modules_or_none(arguments.modules))
+    endpoint = arguments.endpoint
+    iam = endpoint is not None and is_gateway(endpoint)
+    client = Client(endpoint, stack=arguments.stack, iam=iam)
+    worker = PoolWorker(deployment, client, arguments.pool, slots=arguments.slots)
+    if arguments.once:
+        return FINE if worker.run_one() else NEGATIVE
+
+    def drain(*_: Any) -> None:
+        if worker.draining.is_set():
+            # A second signal: the heartbeats end with the process, and the attempts are retried.
+            os._exit(NEGATIVE)
+        tell("no more polls; the tasks in hand are finished. A second signal ends at once")
+        worker.draining.set()
+
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, drain)
+    tell(f"{worker.name} works for the pool {arguments.pool}: {', '.join(worker.tasks)}")
+    worker.run()
+    sys.stdout.flush()
+    return FINE

@@ -1,0 +1,243 @@
+"""A worker of a pool: it polls for attempts, runs them, and tells their ends.
+
+    the main thread            a thread for each attempt        a thread for its heartbeats
+    wait for a free slot
+    poll ─── attempt ────────► run the task                     each third of the heartbeat:
+    poll, or pause             │                                heartbeat ── over? ─► `cancelled`
+                               answer, until it is taken ─────► the last one
+
+Another thread announces the worker each minute, for `holdfast pools` and `doctor`.
+
+All requests go out: the machine needs no address. Rules:
+
+* A slot is free before the poll, because a poll that finds a task takes it.
+* A heartbeat is sent by this process for a task without `heartbeat=`. A task that declares one
+  sends its own with `heartbeat()`; its silence must count as a task that hangs.
+* Heartbeats go on until the answer is stored. Otherwise the API could be away for a minute while
+  the result is there, and the work would be done again.
+* An answer is sent again until the API takes it or says that the attempt is over.
+* The drain (SIGTERM) ends the polls. Attempts that run are finished and answered.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.api.runs_on import Worker
+from holdfast.api.tasks import HeartbeatMissed, InvalidResult
+from holdfast.deployment import Deployment
+from holdfast.errors import HoldfastError, RequestError, WorkflowError
+from holdfast.limits import POOL_HEARTBEAT_SECONDS
+from holdfast.remote import pools
+from holdfast.remote.client import Client
+from holdfast.remote.errors import NO_API
+from holdfast.remote.pools import Handed
+from holdfast.runtime.effects import OwnResult, TaskFailed
+from holdfast.runtime.handed_attempts import read_attempt, result_message
+from holdfast.task_runs import Outside
+
+#: The pause after a poll that found nothing: short at first, because a task that follows another
+#: one comes soon, and longer for an idle pool, because each poll is paid for.
+PAUSE_SECONDS: Final = 0.5
+PAUSE_SECONDS_MAX: Final = 5.0
+ANNOUNCE_SECONDS: Final = 60.0
+_GROWTH: Final = 1.5
+_ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
+#: Heartbeats within the longest silence, so that two of them may be lost.
+_BEATS: Final = 3
+
+
+def tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def worker_name() -> str:
+    """Return the name that histories show: the machine and the process."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The heartbeats of an attempt, as its task sends them."""
+
+    is_over: threading.Event = field(default_factory=threading.Event)
+    has_beaten: threading.Event = field(default_factory=threading.Event)
+
+    def beat(self) -> None:
+        if self.is_over.is_set():
+            raise HeartbeatMissed("the engine no longer waits for this attempt")
+        self.has_beaten.set()
+
+
+@dataclass(slots=True)
+class PoolWorker:
+    """The worker of one pool, which runs up to `slots` attempts at once."""
+
+    deployment: Deployment
+    client: Client
+    pool: str
+    slots: int = 1
+    name: str = field(default_factory=worker_name)
+    say: Callable[[str], None] = tell
+    pause: Callable[[float], None] = time.sleep
+    draining: threading.Event = field(default_factory=threading.Event)
+    tasks: tuple[str, ...] = field(init=False)
+    _ended: threading.Event = field(default_factory=threading.Event, init=False)
+    _busy: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        found = self.deployment.registry.tasks.values()
+        wanted = Worker(self.pool)
+        self.tasks = tuple(sorted(task.name for task in found if task.runs_on == wanted))
+        if not self.tasks:
+            raise WorkflowError(
+                "HF434",
+                f"no task of these modules runs on the pool {self.pool}",
+                help=f'@task(runs_on=Worker("{self.pool}")), or another --pool',
+            )
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Work until the drain, and then until every attempt in hand is answered."""
+        announcing = threading.Thread(target=self._announce_each_minute, daemon=True)
+        announcing.start()
+        try:
+            self._poll_until_drain()
+        finally:
+            self._ended.set()
+            announcing.join()
+
+    def _poll_until_drain(self) -> None:
+        free = threading.Semaphore(self.slots)
+        threads: set[threading.Thread] = set()
+        pause = PAUSE_SECONDS
+        while not self.draining.is_set():
+            if not free.acquire(timeout=PAUSE_SECONDS):
+                continue
+            handed = self._poll()
+            if handed is None:
+                free.release()
+                self.draining.wait(pause)
+                pause = min(pause * _GROWTH, PAUSE_SECONDS_MAX)
+                continue
+            pause = PAUSE_SECONDS
+            threads = {thread for thread in threads if thread.is_alive()}
+            threads.add(self._begin(handed, free))
+        for thread in threads:
+            thread.join()
+
+    def run_one(self) -> bool:
+        """Run one attempt in this thread. Return False when none waits."""
+        handed = self._poll()
+        if handed is not None:
+            self._work(handed)
+        return handed is not None
+
+    def _begin(self, handed: Handed, free: threading.Semaphore) -> threading.Thread:
+        def work() -> None:
+            try:
+                self._work(handed)
+            finally:
+                self._busy -= 1
+                free.release()
+
+        self._busy += 1
+        thread = threading.Thread(target=work, name=f"attempt of pool {self.pool}")
+        thread.start()
+        return thread
+
+    def _announce_each_minute(self) -> None:
+        since_ms = 0
+        while not self._ended.is_set():
+            since_ms = self._announce(self.slots, since_ms)
+            self._ended.wait(ANNOUNCE_SECONDS)
+        self._announce(0, since_ms)
+
+    def _announce(self, slots: int, since_ms: int) -> int:
+        told = pools.announce(
+            *(self.pool, self.name, self.tasks), slots=slots, busy=self._busy, since_ms=since_ms
+        )
+        try:
+            return self.client.perform(told)
+        except HoldfastError as error:
+            self.say(f"the pool {self.pool} was not told of this worker: {error}")
+            return since_ms
+
+    def _poll(self) -> Handed | None:
+        try:
+            return self.client.perform(pools.poll(self.pool, self.name, self.tasks))
+        except HoldfastError as error:
+            # A wrong address or a missing right is seen on the terminal; the machine's network may
+            # come back.
+            self.say(f"the poll failed: {error}")
+            return None
+
+    # -- one attempt -------------------------------------------------------------------------------
+
+    def _work(self, handed: Handed) -> None:
+        try:
+            effect = read_attempt(handed.attempt).effect
+        except HoldfastError as error:
+            # Its heartbeat lapses, and a worker of another version gets the next attempt.
+            self.say(f"an attempt cannot be run: {error}")
+            return
+        pulse, answered = Pulse(), threading.Event()
+        title = f"{effect.name}, attempt {effect.attempt} of {effect.run}"
+        self.say(f"{title}: begun")
+        seconds = (effect.heartbeat_seconds or POOL_HEARTBEAT_SECONDS) / _BEATS
+        beating = threading.Thread(
+            target=self._beat, args=(handed, seconds, pulse, answered), daemon=True
+        )
+        beating.start()
+        try:
+            outside = Outside(pulse, pulse.is_over.is_set)
+            is_taken = self._send(handed.token, self.deployment.run_task(effect, outside))
+        finally:
+            answered.set()
+            beating.join()
+        self.say(f"{title}: {'answered' if is_taken else 'the engine no longer waited for it'}")
+
+    def _send(self, token: str, result: OwnResult) -> bool:
+        """Send the result until the API takes it. Return False when the attempt is over."""
+        pause, message = PAUSE_SECONDS, result_message(result)
+        while True:
+            try:
+                return self.client.perform(pools.answer(self.pool, token, message))
+            except HoldfastError as error:
+                self.say(f"a result was not taken: {error}")
+                if _is_refused(error):
+                    # The same result would be refused for ever: the attempt ends as the engine's
+                    # own worker ends it.
+                    message = result_message(TaskFailed(InvalidResult.__name__, error.message))
+            self.pause(pause)
+            pause = min(pause * 2, _ANSWER_PAUSE_SECONDS_MAX)
+
+    def _beat(
+        self, handed: Handed, seconds: float, pulse: Pulse, answered: threading.Event
+    ) -> None:
+        while not answered.wait(seconds):
+            if handed.beats and not pulse.has_beaten.is_set():
+                continue
+            pulse.has_beaten.clear()
+            try:
+                if not self.client.perform(pools.heartbeat(self.pool, handed.token)):
+                    pulse.is_over.set()
+                    return
+            except HoldfastError as error:
+                self.say(f"a heartbeat failed: {error}")
+
+
+def _is_refused(error: HoldfastError) -> bool:
+    """Return True when the API read the answer and cannot store it. An answer of a gateway, or a
+    missing right, may be another one next time.
+    """
+    return isinstance(error, RequestError) and error.code != NO_API and error.status in {400, 413}

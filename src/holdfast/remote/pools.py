@@ -1,0 +1,65 @@
+"""The calls of a worker of a pool. docs/how-to/long-tasks.md shows the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from holdfast.errors import HoldfastError
+from holdfast.remote.operations import Call, Operation
+from holdfast.remote.values import json_bytes
+
+#: The code of an answer to an attempt that the engine no longer waits for.
+OVER: Final = "HF433"
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What the API hands to a worker: the message of an attempt (`runtime/handed_attempts.py`) and
+    the token for its answer. `beats`: the task sends its own heartbeats.
+    """
+
+    token: str
+    attempt: Mapping[str, Any]
+    beats: bool
+
+
+def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[Handed | None]:
+    """Return the attempt that this worker now has to run, or None."""
+    answer = yield _post(pool, "poll", worker=worker, tasks=list(tasks))
+    return Handed(answer["token"], answer["attempt"], answer["beats"]) if answer else None
+
+
+def announce(
+    pool: str, worker: str, tasks: Sequence[str], *, slots: int, busy: int, since_ms: int
+) -> Operation[int]:
+    """Say that the worker is there; `slots` 0: it leaves. Return since when it has been there."""
+    fields = {"worker": worker, "tasks": list(tasks), "slots": slots, "busy": busy}
+    answer = yield _post(pool, "announce", **fields, since=since_ms)
+    return int(answer.get("since", 0))
+
+
+def heartbeat(pool: str, token: str) -> Operation[bool]:
+    """Return False once the engine no longer waits for the attempt."""
+    return (yield from _unless_over(_post(pool, "heartbeat", token=token)))
+
+
+def answer(pool: str, token: str, result: Mapping[str, Any]) -> Operation[bool]:
+    """Send the message of a result. Return False when the engine no longer waits for it."""
+    return (yield from _unless_over(_post(pool, "answer", token=token, result=result)))
+
+
+def _post(pool: str, action: str, **fields: Any) -> Call:
+    return Call("POST", f"/pools/{quote(pool, safe='')}/{action}", json_bytes(fields))
+
+
+def _unless_over(call: Call) -> Operation[bool]:
+    try:
+        yield call
+    except HoldfastError as error:
+        if error.code != OVER:
+            raise
+        return False
+    return True

@@ -1,0 +1,199 @@
+"""Pools of workers: which worker has an attempt, which workers there are, and which tasks wait.
+
+A worker announces itself each minute, in one row of its pool that TTL removes. So a pool without
+workers is known from one query, although a worker that is busy for hours polls for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.asl.program import Json
+from holdfast.asl.resources import POOL
+from holdfast.core.decision import iso_time
+from holdfast.errors import HoldfastError, is_passing
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Query
+from holdfast.runtime.offers import execution_of, open_offer
+from holdfast.runtime.storage import keys, tables
+
+#: A worker that announced itself within this time works: two of its announcements may be lost.
+PRESENT_MS: Final = 3 * 60_000
+#: A task that has waited for less is not reported: a worker may be starting.
+PATIENCE_MS: Final = 2 * 60_000
+#: More waiting tasks of one pool are not counted.
+COUNTED_MAX: Final = 1_000
+#: Rows of tasks that have ended stay until a poll. After this many in a row the next one counts as
+#: open without a look.
+_LOOKED_AT_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWorkerRow:
+    """A worker as it announced itself. `tasks`: the names of the tasks that its code has."""
+
+    name: str
+    since_ms: int
+    seen_ms: int
+    slots: int
+    busy: int
+    tasks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: Item) -> PoolWorkerRow:
+        names = tuple(filter(None, str(row["tasks"]).split(",")))
+        since_ms, seen_ms = int(row["since"]), int(row["at"])
+        return cls(str(row["sk"]), since_ms, seen_ms, int(row["slots"]), int(row["busy"]), names)
+
+    def item(self, tenant: str, pool: str) -> Item:
+        return {
+            "pk": keys.pool_workers(tenant, pool),
+            "sk": self.name,
+            "since": self.since_ms,
+            "at": self.seen_ms,
+            "slots": self.slots,
+            "busy": self.busy,
+            "tasks": ",".join(self.tasks),
+            "ttl": (self.seen_ms + PRESENT_MS) // 1_000,
+        }
+
+
+def pools(known: Lookup, tenant: str) -> JsonResult:
+    """Return the pools that the deployed workflows name: how many tasks wait, since when the
+    longest has, and the workers that are there. Costs two queries for each pool.
+    """
+    now_ms = yield Clock()
+    found = []
+    for pool in pools_of(known):
+        due = yield from _due_rows(tenant, pool, now_ms)
+        workers = yield from workers_of(tenant, pool, now_ms)
+        oldest = {"oldest": iso_time(_due_ms(due[0]))} if due else {}
+        rows = [_shown(worker) for worker in workers]
+        found.append({"pool": pool, "waiting": len(due), **oldest, "workers": rows})
+    return {"pools": found}
+
+
+def pools_of(known: Lookup) -> list[str]:
+    """Return the names of the pools that the deployed workflows name."""
+    return sorted({name for one in known.workflows.values() for name in _named_in(one.asl)})
+
+
+def _named_in(value: Json) -> Iterator[str]:
+    level = [value]
+    while level:
+        part = level.pop()
+        if isinstance(part, dict):
+            resource = part.get("Resource")
+            if isinstance(resource, str) and resource.startswith(POOL):
+                yield resource.removeprefix(POOL)
+            level += part.values()
+        elif isinstance(part, list):
+            level += part
+
+
+def workers_of(tenant: str, pool: str, now_ms: int) -> Generator[Effect, Any, list[PoolWorkerRow]]:
+    """Return the workers that are there."""
+    rows = yield Query(tables.MAIL, keys.pool_workers(tenant, pool))
+    found = map(PoolWorkerRow.of, rows)
+    return [worker for worker in found if worker.seen_ms > now_ms - PRESENT_MS]
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """The longest wait of a pool for a worker that has its task."""
+
+    pool: str
+    run: str
+    name: str | None
+    workflow: str
+    state: str
+    task: str
+    since_ms: int
+
+
+def unserved(known: Lookup, tenant: str) -> Generator[Effect, Any, list[Unserved]]:
+    """Return, for each pool, the task that has waited longest, when no worker that is there has
+    it.
+    """
+    now_ms = yield Clock()
+    found = []
+    for pool in pools_of(known):
+        workers = yield from workers_of(tenant, pool, now_ms)
+        served = {task for worker in workers for task in worker.tasks}
+        found += yield from _unserved_in(tenant, pool, served, now_ms)
+    return found
+
+
+def _unserved_in(
+    tenant: str, pool: str, served: set[str], now_ms: int
+) -> Generator[Effect, Any, list[Unserved]]:
+    rows = yield from _due_rows(tenant, pool, now_ms - PATIENCE_MS)
+    for row in rows[:_LOOKED_AT_MAX]:
+        run, entry, attempt = str(row["run"]), int(row["entry"]), int(row["attempt"])
+        try:
+            execution = yield from execution_of(tenant, run)
+        except HoldfastError as error:
+            if is_passing(error):
+                raise
+            continue  # `doctor` reports the log itself
+        offer = None if execution is None else open_offer(execution, entry, attempt)
+        if execution is None or offer is None or offer.text("task") in served:
+            continue
+        frame = execution.frame_of(entry)
+        state = "" if frame is None else frame.position
+        named = (execution.name, execution.workflow, state, offer.text("task"))
+        return [Unserved(pool, run, *named, _due_ms(row))]
+    return []
+
+
+def _due_rows(tenant: str, pool: str, now_ms: int) -> Generator[Effect, Any, list[Item]]:
+    partition, until = keys.activity_tasks(tenant, pool), keys.due_until(now_ms)
+    return list((yield Query(tables.MAIL, partition, until=until, limit=COUNTED_MAX)))
+
+
+def _due_ms(row: Item) -> int:
+    return int(str(row["sk"]).partition("#")[0])
+
+
+def _shown(worker: PoolWorkerRow) -> dict[str, Any]:
+    return {
+        "worker": worker.name,
+        "since": iso_time(worker.since_ms),
+        "seen": iso_time(worker.seen_ms),
+        "slots": worker.slots,
+        "busy": worker.busy,
+        "tasks": list(worker.tasks),
+    }
+
+
+# -- one execution ---------------------------------------------------------------------------------
+
+
+def with_workers(
+    tenant: str, run: str, waits: list[dict[str, Any]]
+) -> Generator[Effect, Any, list[dict[str, Any]]]:
+    """Return the waits, each task that a worker has with the worker's name, its start and its last
+    heartbeat. Costs two reads for each of them.
+    """
+    found = list[dict[str, Any]]()
+    for wait in waits:
+        is_begun = wait["kind"] == "pool" and wait.pop("begun")
+        found.append({**wait, **((yield from _worker_of(tenant, run, wait)) if is_begun else {})})
+    return found
+
+
+def _worker_of(
+    tenant: str, run: str, wait: Mapping[str, Any]
+) -> Generator[Effect, Any, dict[str, Any]]:
+    inbox = keys.inbox(tenant, run)
+    taken = yield Get(tables.MAIL, inbox, keys.taken(wait["entry"], wait["attempt"]))
+    beat = yield Get(tables.MAIL, inbox, keys.heartbeat(wait["entry"]))
+    if taken is None:
+        return {}
+    begun_ms = int(taken["at"])
+    # The entry's item may be that of an earlier attempt.
+    beat_ms = begun_ms if beat is None else max(begun_ms, int(beat["at"]))
+    worker = str(taken.get("worker", ""))
+    return {"worker": worker, "begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}

@@ -1,0 +1,49 @@
+"""docs/how-to/groups.md: its workflow, its stack's settings and its prices."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cost import PRICES
+from holdfast.deployment import Deployment
+from holdfast.testing import World
+from tests.unit.client_kit import _compile
+from tests.unit.dsl_kit import loaded
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "groups.md").read_text(encoding="utf-8")
+PROGRAM, STACK = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+USD_PER_MILLION = {(price.service, price.what): price.usd_per_million for price in PRICES}
+
+
+def test_the_workflow_of_the_page_charges_or_is_declined(tmp_path: Path) -> None:
+    with loaded(tmp_path, PROGRAM) as page:
+        deployment = Deployment.from_modules([page.__name__], _compile)
+        assert deployment.groups == {"payments"}
+        assert page.checkout("o1") == "o1: 200 cents"
+        assert page.checkout("a long order") == "declined"
+        world = World({page.price: 5, page.charge: page.Declined("no")})
+        assert world.run(page.checkout, "o1").output == "declined"
+
+
+def test_the_stack_of_the_page_names_the_group_of_its_workflow() -> None:
+    assert '"payments": Group(' in STACK
+    assert 'flows.group("payments")' in STACK
+    compile(STACK, "groups.md", "exec")
+
+
+@pytest.mark.parametrize(("column", "seconds"), [(1, 0.1), (2, 1.0), (3, 60.0)])
+def test_the_prices_are_those_of_the_list(column: int, seconds: float) -> None:
+    run = USD_PER_MILLION["Lambda", "GB-seconds"] * 0.5 * seconds
+    call = USD_PER_MILLION["Lambda", "requests"]
+    rows: dict[str, Any] = dict(re.findall(r"^\| (in .*?) \|(.*)\|$", PAGE, re.MULTILINE))
+    found = {name: cells.split("|")[column - 1].strip() for name, cells in rows.items()}
+    assert found == {
+        "in the worker": f"${run:.2f}",
+        "in a group: the calls": f"${call:.2f}",
+        "in a group: its function": f"${run:.2f}",
+        "in a group: the worker that waits": f"${run:.2f}",
+    }

@@ -1,0 +1,78 @@
+"""Workflows whose tasks run on a pool of workers."""
+
+from __future__ import annotations
+
+from holdfast import (
+    Retry,
+    TaskError,
+    WaitTimeout,
+    Worker,
+    heartbeat,
+    hours,
+    minutes,
+    seconds,
+    task,
+    task_context,
+    workflow,
+)
+
+SEEN: list[str] = []
+
+
+class Corrupt(TaskError): ...  # noqa: N818
+
+
+@task(runs_on=Worker("gpu"), timeout=hours(6))
+def render(film: str, frames: int = 3) -> str:
+    if frames < 0:
+        raise Corrupt(film)
+    context = task_context()
+    SEEN.append(f"{context.workflow}/{context.name} attempt {context.attempt}")
+    return f"{film}, {frames} frames"
+
+
+@task(runs_on=Worker("gpu"), timeout=minutes(30), heartbeat=minutes(1))
+def convert(film: str) -> str:
+    heartbeat()
+    return film.upper()
+
+
+@task(runs_on=Worker("gpu"), timeout=hours(6), retry=Retry(max_attempts=2, interval=seconds(60)))
+def upload(film: str) -> str:
+    raise Corrupt(film)
+
+
+@task(runs_on=Worker("tape"))
+def archive(film: str) -> str:
+    return f"archived {film}"
+
+
+@workflow
+def film(name: str, frames: int) -> str:
+    try:
+        return render(name, frames=frames)
+    except Corrupt:
+        return "corrupt"
+    except WaitTimeout:
+        return "too late"
+
+
+@workflow
+def converted(name: str) -> str:
+    try:
+        return convert(name)
+    except WaitTimeout:
+        return "too late"
+
+
+@workflow
+def uploaded(name: str) -> str:
+    try:
+        return upload(name)
+    except Corrupt as error:
+        return f"corrupt {error}"
+
+
+@workflow
+def archived(name: str) -> str:
+    return archive(name)

@@ -1,0 +1,480 @@
+"""Tasks that run on a pool of workers: docs/how-to/long-tasks.md."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Batch, Client, WaitTimeout, Worker, per_minute, task, task_context
+from holdfast.api.limits import Limit
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.source import Source
+from holdfast.compiler.targets.targets import to_step_functions
+from holdfast.deployment import Deployment
+from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
+from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
+from holdfast.local.pool_worker import PoolWorker
+from holdfast.remote import pools
+from holdfast.remote.connecting import Api
+from holdfast.runtime.effects import (
+    Effect,
+    OwnResult,
+    PutIfAbsent,
+    RunTask,
+    Send,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
+from holdfast.runtime.handed_attempts import read_attempt, result_message
+from holdfast.testing import World, real
+from holdfast_simulator.invariants import check, lost
+from holdfast_simulator.world import Killed
+from tests.unit import pool_flows
+from tests.unit.client_kit import MemoryStack, _compile
+from tests.unit.dsl_kit import loaded
+from tests.unit.pool_flows import SEEN, archived, converted, film, uploaded
+
+MODULE = pool_flows.__name__
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+TASKS = ("convert", "render", "upload")
+#: A missed heartbeat, with the clocks' errors, and the second before the retry.
+LAPSE_MS = POOL_HEARTBEAT_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS + 5_000
+
+
+@dataclass(frozen=True)
+class PoolAttempt:
+    token: str
+    beats: bool
+    effect: RunTask
+
+
+class Site:
+    """A stack in memory, and a worker of its pool that works when a test says so."""
+
+    def __init__(self) -> None:
+        self.stack = MemoryStack(MODULE)
+        self.world = self.stack.world
+        self._one_at_a_time = threading.Lock()  # a worker has threads, and the stack has none
+        self.client = Client.of(Api(self.carry, "the test"))
+        self.said: list[str] = []
+        SEEN.clear()
+
+    def carry(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        with self._one_at_a_time:
+            return self.stack.carry(method, target, body)
+
+    def worker(self, pool: str = "gpu") -> PoolWorker:
+        deployment = Deployment.from_modules([MODULE], _compile)
+        return PoolWorker(deployment, self.client, pool, name="box-1", say=self.said.append)
+
+    def poll(self, tasks: tuple[str, ...] = TASKS) -> PoolAttempt | None:
+        handed = self.client.perform(pools.poll("gpu", "box-1", tasks))
+        if handed is None:
+            return None
+        return PoolAttempt(handed.token, handed.beats, read_attempt(handed.attempt).effect)
+
+    def take(self) -> PoolAttempt:
+        found = self.poll()
+        assert found is not None
+        return found
+
+    def beat(self, attempt: PoolAttempt) -> bool:
+        return self.client.perform(pools.heartbeat("gpu", attempt.token))
+
+    def succeed(self, attempt: PoolAttempt, output: Any = "reel") -> bool:
+        return self.answer(attempt, TaskSucceeded(output))
+
+    def answer(self, attempt: PoolAttempt, result: OwnResult) -> bool:
+        told = pools.answer("gpu", attempt.token, result_message(result))
+        return self.client.perform(told)
+
+    def later(self, milliseconds: int) -> None:
+        until_ms = self.world.now_ms + milliseconds
+        self.world.run(until_ms=until_ms)
+        self.world.now_ms = until_ms
+
+    def shown(self, execution: str) -> Any:
+        return self.client.describe(execution)
+
+    def types(self, execution: str) -> list[str]:
+        events = self.client.history(execution)
+        return [event["type"] for event in events if event["type"].startswith("Activity")]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    assert (check(site.world), lost(site.world)) == ([], [])
+
+
+# -- the normal case -------------------------------------------------------------------------------
+
+
+def test_a_task_of_an_hour_runs_on_the_worker_that_polls(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    attempt = site.take()
+    assert (attempt.effect.name, attempt.effect.arguments) == (
+        "render",
+        {"film": "Alien", "frames": 24},
+    )
+    for _ in range(60):
+        site.later(MINUTE_MS)
+        assert site.beat(attempt)
+    assert site.succeed(attempt)
+    shown = site.shown("f1")
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", "reel")
+    assert site.types("f1") == ["ActivityScheduled", "ActivityStarted", "ActivitySucceeded"]
+
+
+def test_the_function_runs_with_the_context_of_its_attempt(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    assert site.worker().run_one()
+    assert site.shown("f1")["output"] == "Alien, 24 frames"
+    assert SEEN == ["film/f1 attempt 1"]
+    assert not site.worker().run_one()
+
+
+def test_an_exception_is_the_error_of_the_attempt_and_is_retried_by_its_rule(site: Site) -> None:
+    site.client.start(film, "Alien", -1, name="f1")
+    assert site.worker().run_one()
+    assert site.shown("f1")["output"] == "corrupt"
+    site.client.start(uploaded, "Alien", name="u1")
+    assert site.worker().run_one()
+    assert not site.worker().run_one()  # the retry is not due yet
+    site.later(2 * MINUTE_MS)
+    assert site.worker().run_one()
+    assert site.shown("u1")["output"] == "corrupt Alien"
+
+
+def test_a_worker_leaves_the_tasks_that_its_code_lacks_to_another_one(site: Site) -> None:
+    for number in range(12):  # more than one look reads at a time
+        site.client.start(film, "Alien", 24, name=f"f{number}")
+    site.client.start(converted, "Alien", name="c1")
+    attempt = site.poll(("convert",))
+    assert attempt is not None
+    assert attempt.effect.name == "convert"
+    assert attempt.beats
+    assert site.poll(("convert",)) is None
+    assert site.succeed(attempt)
+    for _ in range(12):
+        assert site.worker().run_one()
+    assert site.shown("f11")["output"] == "Alien, 24 frames"
+
+
+def test_each_pool_has_its_own_tasks(site: Site) -> None:
+    site.client.start(archived, "Alien", name="a1")
+    assert site.poll() is None
+    assert site.worker("tape").run_one()
+    assert site.shown("a1")["output"] == "archived Alien"
+    with pytest.raises(WorkflowError, match="no task of these modules"):
+        site.worker("ftp")
+
+
+# -- what goes wrong -------------------------------------------------------------------------------
+
+
+def test_a_worker_whose_heartbeat_lapses_loses_the_attempt_to_the_next(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    lost_attempt = site.take()
+    assert site.poll() is None
+    site.later(LAPSE_MS)
+    # The heartbeat and the answer of the lost worker come too late, and change nothing.
+    assert not site.beat(lost_attempt)
+    assert not site.succeed(lost_attempt, "of the dead")
+    assert not site.answer(lost_attempt, TaskFailed("Corrupt", "of the dead"))
+    second = site.take()
+    assert (second.effect.attempt, second.effect.entry) == (2, lost_attempt.effect.entry)
+    assert site.succeed(second)
+    assert site.shown("f1")["output"] == "reel"
+    assert site.types("f1").count("ActivityTimedOut") == 1
+
+
+def test_the_fourth_lost_worker_ends_the_task(site: Site) -> None:
+    site.client.start(converted, "Alien", name="c1")
+    for number in range(1, 5):
+        assert site.take().effect.attempt == number
+        site.later(LAPSE_MS)
+    assert site.shown("c1")["output"] == "too late"
+
+
+def test_the_same_result_twice_counts_once(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    attempt = site.take()
+    site.stack.works = False
+    assert site.succeed(attempt)
+    assert site.succeed(attempt)
+    # Another result of the same attempt loses against the stored one.
+    assert not site.succeed(attempt, "another")
+    site.stack.works = True
+    site.later(1_000)
+    assert site.shown("f1")["output"] == "reel"
+    assert not site.succeed(attempt)
+    assert site.types("f1").count("ActivitySucceeded") == 1
+
+
+def test_a_result_that_cannot_be_stored_fails_the_attempt(site: Site, monkeypatch: Any) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker = site.worker()
+    worker.pause = lambda _: None
+    deep: Any = []
+    for _ in range(100):
+        deep = [deep]
+    result = TaskSucceeded(deep)
+    monkeypatch.setattr(Deployment, "run_task", lambda *_: result)
+    assert worker.run_one()
+    shown = site.shown("f1")
+    assert (shown["status"], shown["error"]) == ("FAILED", "InvalidResult")
+
+
+def test_a_task_that_asks_for_a_pause_fails_with_that_name(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    assert site.answer(site.take(), TaskThrottled(1_000, "too many"))
+    shown = site.shown("f1")
+    assert (shown["status"], shown["error"], shown["cause"]) == ("FAILED", "Throttled", "too many")
+
+
+def test_the_time_out_counts_from_the_poll_and_not_from_the_wait_for_a_worker(site: Site) -> None:
+    site.client.start(converted, "Alien", name="c1")
+    site.later(30 * HOUR_MS)
+    attempt = site.take()
+    for _ in range(30):
+        assert site.beat(attempt)
+        site.later(MINUTE_MS)
+    site.later(MINUTE_MS)
+    assert not site.beat(attempt)
+    assert site.shown("c1")["output"] == "too late"
+
+
+def test_a_stop_reaches_the_task_at_its_next_heartbeat(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    attempt = site.take()
+    assert site.beat(attempt)
+    site.client.stop("f1")
+    assert not site.beat(attempt)
+    assert site.shown("f1")["status"] == "ABORTED"
+    assert not site.succeed(attempt)
+
+
+def test_a_long_task_sees_that_it_is_cancelled(site: Site, monkeypatch: Any) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker = site.worker()
+    seen: list[bool] = []
+
+    def until_cancelled(**_: Any) -> str:
+        seen.append(task_context().cancelled)
+        site.client.stop("f1")
+        while not task_context().cancelled:
+            pass
+        seen.append(task_context().cancelled)
+        return "in vain"
+
+    render = worker.deployment.registry.tasks["render"]
+    monkeypatch.setattr(render, "function", until_cancelled)
+    monkeypatch.setattr("holdfast.local.pool_worker.POOL_HEARTBEAT_SECONDS", 0.01)
+    # As the ASL of a task without a heartbeat of its own, but quicker.
+    monkeypatch.setattr("holdfast.local.pool_worker._BEATS", 6_000)
+    assert worker.run_one()
+    assert seen == [False, True]
+    assert "no longer waited" in site.said[-1]
+
+
+def test_an_answer_is_sent_until_the_api_takes_it(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker = site.worker()
+    faults = iter([ServiceFault("HF275", "cannot be reached"), RequestError("HF272", "a gateway")])
+    paused: list[float] = []
+
+    def unsure(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        answer = site.carry(method, target, body)
+        if target.endswith("/answer") and (fault := next(faults, None)) is not None:
+            raise fault
+        return answer
+
+    worker.client = Client.of(Api(unsure, "the test"))
+    worker.pause = paused.append
+    assert worker.run_one()
+    assert paused == [0.5, 1.0]
+    assert site.shown("f1")["output"] == "Alien, 24 frames"
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("kind", [PutIfAbsent, Send])
+def test_a_poll_that_crashes_loses_no_task(site: Site, place: str, kind: type[Effect]) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    performs, killed = site.stack.site.ports.performs, False
+
+    def crash_once(effect: Effect) -> Any:
+        nonlocal killed
+        if killed or not isinstance(effect, kind):
+            return performs(effect)
+        killed = True
+        if place == "after":
+            performs(effect)
+        raise Killed
+
+    site.stack.site.ports.performs = crash_once
+    with pytest.raises(Killed):
+        site.poll()
+    assert killed
+    tries = 0
+    while (attempt := site.poll()) is None:
+        tries += 1
+        assert tries < 5, "the task is lost"
+        site.later(MINUTE_MS // 2)
+    assert site.succeed(attempt)
+    assert site.shown("f1")["output"] == "reel"
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"worker": "w", "tasks": "render"}, "HF432"),
+        ({"worker": "", "tasks": []}, "HF432"),
+        ({"worker": "w" * 81, "tasks": []}, "HF432"),
+        ({"worker": "w", "tasks": ["t"] * 501}, "HF432"),
+        ({"worker": "w", "tasks": [], "more": 1}, "HF219"),
+    ],
+)
+def test_a_malformed_poll_is_refused(site: Site, body: Any, code: str) -> None:
+    status, answer = site.stack.site.request("POST", "/pools/gpu/poll", body)
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+def test_a_forged_token_is_refused(site: Site) -> None:
+    for action in ("heartbeat", "answer"):
+        more = {"result": {"f": 1, "output": 1}} if action == "answer" else {}
+        body = {"token": "x", **more}
+        status, answer = site.stack.site.request("POST", f"/pools/gpu/{action}", body)
+        assert (status, answer["error"]["code"]) == (400, "HF432")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "x" * 81])
+def test_the_name_of_a_pool_is_short_and_plain(name: str) -> None:
+    with pytest.raises(WorkflowError) as refused:
+        Worker(name)
+    assert refused.value.code == "HF430"
+
+
+def test_a_task_of_a_pool_has_no_limits_and_no_batch() -> None:
+    for more in ({"limits": [Limit("mail", rate=per_minute(5))]}, {"batch": Batch(max=5)}):
+        with pytest.raises(HoldfastError) as refused:
+            task(runs_on=Worker("gpu"), **more)(lambda items: items)
+        assert refused.value.code == "HF431"
+
+
+def test_step_functions_has_no_pools() -> None:
+    with pytest.raises(CompileErrors, match="no pools of workers"):
+        to_step_functions(compile_workflow(film), Source.of(pool_flows))
+
+
+# -- the testing kit -------------------------------------------------------------------------------
+
+
+def test_the_kit_runs_the_task_in_line_and_compares(site: Site) -> None:
+    assert World({"render": real}).run(film, "Alien", 24).output == "Alien, 24 frames"
+    assert World({"render": pool_flows.Corrupt("x")}).run(film, "Alien", 24).output == "corrupt"
+    assert World({"upload": real}).run(uploaded, "Alien").output == "corrupt Alien"
+
+
+# -- what people see -------------------------------------------------------------------------------
+
+
+def announce(site: Site, slots: int = 2, tasks: tuple[str, ...] = TASKS) -> None:
+    told = pools.announce("gpu", "box-1", tasks, slots=slots, busy=1, since_ms=0)
+    site.client.perform(told)
+
+
+def test_show_tells_where_a_task_runs_since_when_and_its_last_heartbeat(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    (waits,) = site.shown("f1")["waits"]
+    known = ("kind", "pool", "task", "attempt", "state")
+    assert [waits[name] for name in known] == ["pool", "gpu", "render", 1, "render"]
+    assert "worker" not in waits
+    assert "token" not in waits
+    attempt = site.take()
+    begun = site.shown("f1")["waits"][0]
+    assert begun["worker"] == "box-1"
+    assert begun["begun"] == begun["heartbeat"]
+    site.later(MINUTE_MS // 2)
+    site.beat(attempt)
+    beaten = site.shown("f1")["waits"][0]
+    assert beaten["begun"] == begun["begun"]
+    assert beaten["heartbeat"] > begun["heartbeat"]
+    assert site.succeed(attempt)
+
+
+def test_pools_lists_the_workers_and_the_tasks_that_wait(site: Site) -> None:
+    announce(site)
+    site.client.start(film, "Alien", 24, name="f1")
+    gpu, tape = site.client.pools()
+    assert (gpu["pool"], gpu["waiting"], tape["pool"], tape["waiting"]) == ("gpu", 1, "tape", 0)
+    (worker,) = gpu["workers"]
+    shown = [worker[name] for name in ("worker", "slots", "busy", "tasks")]
+    assert shown == ["box-1", 2, 1, list(TASKS)]
+    assert tape["workers"] == []
+    site.later(4 * MINUTE_MS)
+    assert site.client.pools()[0]["workers"] == []
+    announce(site)
+    announce(site, slots=0)
+    assert site.client.pools()[0]["workers"] == []
+    assert site.succeed(site.take())
+
+
+def test_doctor_is_red_while_tasks_wait_and_no_worker_has_them(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    assert site.client.doctor() == []  # a worker may be starting
+    site.later(3 * MINUTE_MS)
+    (found,) = site.client.doctor()
+    assert (found["reason"], found["name"], found["state"]) == ("POOL_UNSERVED", "f1", "render")
+    assert found["says"].endswith("render, pool gpu")
+    announce(site, tasks=("convert",))
+    assert len(site.client.doctor()) == 1  # a worker is there, and has not this task
+    announce(site)
+    assert site.client.doctor() == []
+    site.later(4 * MINUTE_MS)
+    site.client.stop("f1")
+    assert site.client.doctor() == []  # nothing waits, though the row of the offer is left
+
+
+def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker = site.worker()
+    here: list[Any] = []
+
+    def drain(text: str) -> None:
+        if "answered" in text:
+            here.append(site.client.pools()[0]["workers"])
+            worker.draining.set()
+
+    worker.say = drain
+    worker.run()
+    assert [one["worker"] for one in here[0]] == ["box-1"]
+    assert site.client.pools()[0]["workers"] == []
+    assert site.shown("f1")["output"] == "Alien, 24 frames"
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "long-tasks.md"
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    with loaded(tmp_path, program) as module:
+        reel = module.Film(key="Alien", frames=2)
+        run = World({"render": real, "check_sound": real}).run(module.publish, reel)
+        assert run.output == "Alien.mp4"
+        late = World({"render": WaitTimeout("late")}).run(module.publish, reel)
+        assert late.output == "too slow"
