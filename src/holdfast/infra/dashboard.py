@@ -1,4 +1,4 @@
-"""The dashboard: the questions of an on-call, one row of widgets for each.
+"""The dashboard. One row of widgets answers each question of an engineer on call:
 
 Is work flowing?                       starts and ends, ends by workflow, queues
 What waits, for what, and how long?    lags, the oldest waits, open executions by workflow and wait
@@ -36,8 +36,8 @@ _SUM: Final = cloudwatch.Stats.SUM
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parts of a stack that the dashboard shows. `functions` and `log_groups` by the name of
-    the function.
+    """The parts of a stack that the dashboard shows. `functions` and `log_groups` are by the name
+    of the function.
     """
 
     queues: Mapping[str, sqs.IQueue]

@@ -431,7 +431,9 @@ class Processing:
         now_ms = yield Clock()
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
-            self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            found = yield from inbox.facts_for(tenant, self.state, now_ms)
+            yield from follow_ups.register_uses(self.log, found, now_ms)
+            self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
                 # A worker crashed after it removed the execution's list entry and before it wrote
                 # the record with the new entry. The pause or migration in that record may no longer
