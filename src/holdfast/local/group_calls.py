@@ -2,8 +2,8 @@
 
 An attempt and its result become JSON and are read again, so that a task finds here what it will
 find in the function of its group: its arguments in full, no key for secrets, and the limit of 6 MB.
-The process is the same, because the laptop has one user: its files, its credentials and its network
-are open to every process that `serve` could start.
+The process is that of `serve`, because the services of AWS that it emulates are in it: a task in
+another process would call AWS itself.
 """
 
 from __future__ import annotations
