@@ -208,12 +208,14 @@ METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
 METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 # The longest wait among the resting executions that the sweeper has checked in this minute.
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
-# These three are fields of log lines and no metrics of CloudWatch's.
+# How many executions of a workflow are open with one kind of wait, counted by the sweeper.
+METRIC_OPEN: Final = "OpenExecutions"
+# These four are fields of log lines and no metrics of CloudWatch's.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
-    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS}
+    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN}
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 

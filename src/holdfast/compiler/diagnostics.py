@@ -39,7 +39,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF034": "the text of an error that an expression raised",
         "HF035": "a pattern that has no exact test",
         "HF040": "an operation between types that do not go together",
-        "HF041": "the truth of a value of unknown type",
+        "HF041": "the truth of a value whose JSON does not decide it",
         "HF042": "an integer that JSON numbers cannot hold",
         "HF043": "a value that may be None",
         "HF044": "a field that does not exist",

@@ -1,9 +1,9 @@
-"""Tasks of groups on a laptop: the messages of a deployed stack, in the process of `serve`.
+"""Tasks of groups on a local machine: the messages of a deployed stack, in the process of `serve`.
 
-An attempt and its result become JSON and are read again, so that a task finds here what it will
-find in the function of its group: its arguments in full, no key for secrets, and the limit of 6 MB.
-The process is that of `serve`, because the services of AWS that it emulates are in it: a task in
-another process would call AWS itself.
+An attempt and its result are converted to JSON and back. So a task gets here what it gets in the
+function of its group: all arguments, no key for secrets, and the limit of 6 MB. It runs in the
+process of `serve`, because the services of AWS that `serve` emulates are in it: a task in another
+process would call AWS itself.
 """
 
 from __future__ import annotations

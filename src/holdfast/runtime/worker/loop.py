@@ -332,7 +332,8 @@ class Processing:
             known, tenant = self.setting.lookup(), self.log.tenant
             try:
                 yield from keyed.continue_with_key(known, tenant, self.state)
-            except RequestError:
+            except RequestError as refused:
+                yield from keyed.note_void_retry(tenant, self.state, refused)
                 return False
         return True
 
@@ -429,7 +430,9 @@ class Processing:
         now_ms = yield Clock()
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
-            self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            found = yield from inbox.facts_for(tenant, self.state, now_ms)
+            yield from follow_ups.register_uses(self.log, found, now_ms)
+            self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
                 # A worker crashed after it removed the execution's list entry and before it wrote
                 # the record with the new entry. The pause or migration in that record may no longer
