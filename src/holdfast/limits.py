@@ -110,6 +110,9 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 
 # -- The sweeper -----------------------------------------------------------------------------------
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400  # of the row of a question without a deadline
+QUESTION_REMINDERS_MAX: Final = 10  # our choice: of one question
+# During a pause with frozen timers a due reminder waits for so long, then again.
+REMINDER_FROZEN_SECONDS: Final = 3_600
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people: 4,000 new questions a second
 SEARCH_SHARDS: Final = 4  # partitions of each search attribute: 4,000 new executions a second
 DUE_SHARDS: Final = 16
@@ -122,6 +125,8 @@ SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # rows of a page: one that the sweeper itself works off in each shard
 SWEEP_PAGES_MAX: Final = 60  # further pages of a shard, for workers; a minute later come the rest
+OPEN_COUNT_MINUTES: Final = 5  # the sweeper counts open executions for the dashboard so often
+OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
 STARTS_SWEEP_PAGE: Final = 100  # rows of starts after which the sweeper stores its place
 STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
 STARTS_SWEEP_MS: Final = 15_000  # after so long a shard's other rows of starts wait for a minute

@@ -208,12 +208,14 @@ METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
 METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 # The longest wait among the resting executions that the sweeper has checked in this minute.
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
-# These three are fields of log lines and no metrics of CloudWatch's.
+# How many executions of a workflow are open with one kind of wait, counted by the sweeper.
+METRIC_OPEN: Final = "OpenExecutions"
+# These four are fields of log lines and no metrics of CloudWatch's.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
-    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS}
+    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN}
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 
@@ -226,6 +228,8 @@ FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}
 # `runtime/question_events.py` makes.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
+#: The event at the time of a reminder, if the question is still open.
+QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
 # Every route of the HTTP API, in API Gateway's own spelling of a route key.
 ROUTES: Final = (

@@ -252,6 +252,13 @@ def test_a_topic_gets_a_readable_line_for_each_question_of_its_own_stack(shop: T
             '"Question for <detail-assignee>: <detail-title> - its id is <detail-question>"'
         ),
     }
+    reminder = shop.properties("AWS::Events::Rule")["FlowsRemindersRule"]
+    assert reminder["EventPattern"]["detail-type"] == ["Holdfast Question Reminder"]
+    assert reminder["EventPattern"]["detail"] == {"stack": ["Shop-Flows"]}
+    assert reminder["Targets"][0]["InputTransformer"]["InputTemplate"] == (
+        '"Reminder, until <detail-until>, for <detail-assignee>: <detail-title> - '
+        'its id is <detail-question>"'
+    )
     worker = shop.properties("AWS::Lambda::Function")["FlowsWorkerFunctionLambda"]
     assert worker["Environment"]["Variables"][resources.ENV_QUESTION_EVENTS] == "on"
     assert worker["Environment"]["Variables"][resources.ENV_STACK] == "Shop-Flows"

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, date, datetime
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
+import botocore.session
 import pytest
 from pydantic import SecretStr
 
@@ -286,6 +288,30 @@ def test_a_list_goes_on_from_page_to_page(shop: Client, stack: MemoryStack) -> N
 def url(stack: MemoryStack) -> Iterator[Any]:
     with served(stack) as found:
         yield found
+
+
+@pytest.mark.parametrize(
+    "api", ["https://a1b2.execute-api.us-east-1.amazonaws.com", "http://a1b2.execute-api.lo:4566"]
+)
+def test_on_an_emulator_the_requests_go_to_it_and_name_the_api(
+    url: Any, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Formation:
+        meta = SimpleNamespace(region_name="us-east-1")
+
+        def describe_stacks(self, **_: Any) -> Any:
+            return {"Stacks": [{"Outputs": [{"OutputKey": "ApiUrl", "OutputValue": api}]}]}
+
+    monkeypatch.setattr(
+        botocore.session.Session, "create_client", lambda *_, **__: Formation(), raising=True
+    )
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"{url.url}/")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    assert list(Client(stack="Shop").list()) == []
+    (sent,) = url.headers
+    assert sent["Host"] == api.partition("://")[2]
+    assert "/us-east-1/execute-api/" in sent["Authorization"]
 
 
 def test_requests_share_a_connection(url: Any) -> None:

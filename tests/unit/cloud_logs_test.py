@@ -43,7 +43,10 @@ class Cloud:
         self.asked.append(request)
         second = len(self.asked)
         line = {"timestamp": f"2026-03-02T09:00:0{9 - second}Z", "message": f"line {second}"}
-        return [{"events": [{"message": json.dumps(line)}]}]
+        line["execution_id"] = EXECUTION["execution"]
+        # An emulator ignores the pattern.
+        texts = ["START RequestId: 1", json.dumps(line), '{"execution_id": "other"}', "[1]"]
+        return [{"events": [{"message": text} for text in texts]}]
 
     def _resource(self, name: str) -> dict[str, str]:
         return {

@@ -345,7 +345,7 @@ def test_a_group_without_a_function_is_named(deployment: Deployment) -> None:
 
 
 def test_a_task_that_the_function_does_not_have_fails_the_attempt(deployment: Deployment) -> None:
-    function = runs_attempt(Deployment(deployment.registry, {}))
+    function = runs_attempt(deployment.registry)
     sent: dict[str, Any] = {}
 
     def call(_: str, payload: bytes) -> tuple[bool, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
@@ -99,8 +100,7 @@ def test_a_file_that_is_there_stays_as_it_is_and_is_named(
     assert (shop / "pyproject.toml").read_text() == settings
     assert "skipped  pyproject.toml: it was there before" in printed
     assert 'modules = ["mine.flows", "shop.order"]' in printed
-    assert 'uv add "holdfast>=' in printed  # in quotes: `>` would write a file
-    assert "uv add --dev" in printed
+    assert f"uv add {ROOT} && uv add --dev" in printed
     assert "wrote    shop/order.py" in printed
 
     before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
@@ -138,31 +138,69 @@ def test_a_folder_that_cannot_be_made_is_refused(
     assert "error[HF299]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("installed_from", "source"),
-    [
-        ('{"url": "file:///tmp/a%20b/holdfast-1.whl"}', '{ path = "/tmp/a b/holdfast-1.whl" }'),
-        ('{"url": "https://host/holdfast-1.whl"}', None),
-        (None, None),
-    ],
-)
-def test_a_holdfast_that_came_from_a_file_is_taken_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed_from: str | None, source: str | None
-) -> None:
+def installed(monkeypatch: pytest.MonkeyPatch, direct_url: object) -> None:
+    """Pretend that this Holdfast was installed so: pip and uv write down each address but that of
+    an index.
+    """
+
     class Installed:
         version = "1.0"
 
         def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"
-            return installed_from
+            return None if direct_url is None else json.dumps(direct_url)
 
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Installed())
+
+
+def test_the_wheel_is_copied_into_the_project_which_other_machines_then_can_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "a b" / "holdfast-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.write_bytes(b"PK")
+    installed(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
     new_project.create(tmp_path / "shop", "order")
-    text = (tmp_path / "shop" / "pyproject.toml").read_text()
-    tomllib.loads(text)
-    assert ("[tool.uv.sources]" in text) == (source is not None)
-    if source is not None:
-        assert f"holdfast = {source}" in text
+    settings = tomllib.loads((tmp_path / "shop" / "pyproject.toml").read_text())
+    [path] = settings["tool"]["uv"]["sources"]["holdfast"].values()
+    assert path == "vendor/holdfast-1.0-py3-none-any.whl"
+    assert (tmp_path / "shop" / path).read_bytes() == b"PK"
+    assert "vendor" not in (tmp_path / "shop" / ".gitignore").read_text()
+    assert path in new_project.additions(tmp_path / "shop", "order")
+
+    wheel.unlink()
+    with pytest.raises(RequestError, match="is no longer there") as refused:
+        new_project.create(tmp_path / "other", "order")
+    assert refused.value.code == "HF296"
+
+
+@pytest.mark.parametrize(
+    ("direct_url", "source"),
+    [
+        ({"url": "https://host/holdfast-1.whl"}, {"url": "https://host/holdfast-1.whl"}),
+        (
+            {"url": "https://host/holdfast", "vcs_info": {"vcs": "git", "commit_id": "4f2"}},
+            {"git": "https://host/holdfast", "rev": "4f2"},
+        ),
+    ],
+)
+def test_an_address_that_holdfast_was_installed_from_is_that_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direct_url: object, source: object
+) -> None:
+    installed(monkeypatch, direct_url)
+    new_project.create(tmp_path / "shop", "order")
+    settings = tomllib.loads((tmp_path / "shop" / "pyproject.toml").read_text())
+    assert settings["tool"]["uv"]["sources"]["holdfast"] == source
+
+
+def test_no_project_is_made_that_would_install_the_package_of_this_name_on_pypi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(monkeypatch, None)
+    with pytest.raises(RequestError, match="on PyPI another project has its name") as refused:
+        new_project.create(tmp_path / "shop", "order")
+    assert refused.value.code == "HF295"
+    assert not (tmp_path / "shop").exists()
 
 
 def test_the_version_is_printed_and_the_package_is_a_program() -> None:

@@ -35,7 +35,7 @@ def test_a_hint_comes_back_as_it_was_and_may_be_missing() -> None:
 
 def test_a_newer_message_is_refused_with_its_code() -> None:
     with pytest.raises(NewerFormatError, match="HF301"):
-        require_readable({"f": messages.FORMAT_ARCHIVE + 1, "anything": "else"})
+        require_readable({"f": messages.FORMAT_KINDS + 1, "anything": "else"})
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from holdfast.remote import pools
 from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import (
     Effect,
+    OwnResult,
     PutIfAbsent,
     RunTask,
     Send,
@@ -35,7 +36,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     TaskThrottled,
 )
-from holdfast.runtime.handed_attempts import OwnResult, read_attempt, result_message
+from holdfast.runtime.handed_attempts import read_attempt, result_message
 from holdfast.testing import World, real
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import Killed

@@ -59,6 +59,7 @@ RUN_BY: Final = {
     "long-tasks.md": "tests/unit/pools_test.py",
     "migrate.md": "tests/unit/migration_doc_test.py",
     "schedule.md": "tests/unit/schedule_doc_test.py",
+    "emulator.md": "tests/infra/emulator_doc_test.py",
     "operate.md": "an account: compiled here only",
     "own-project.md": "tests/infra/deploy_own_test.py",
     "people.md": "tests/unit/people_doc_test.py",
@@ -70,6 +71,7 @@ RUN_BY: Final = {
     "aws-tools.md": "tests/moto/sessions_test.py",
 }
 TUTORIAL: Final = "tutorial.md"
+EMULATOR: Final = "emulator.md"
 COOKBOOK: Final = [name for name in PAGES if name.startswith("cookbook")]
 #: The names that the examples on the page of the language use.
 LANGUAGE: Final = """
@@ -249,7 +251,7 @@ def test_a_command_of_a_page_is_one(
     if words == ("test",):
         pytest.skip("the script `./holdfast` alone knows it")
     parsed: argparse.Namespace = cli.parser().parse_args(words)
-    if words[0] == "start" and page != TUTORIAL:  # its module has a test of its own
+    if words[0] == "start" and page not in {TUTORIAL, EMULATOR}:  # their module has a test
         registry = Registry.from_modules(project.modules_or_default([]))
         if parsed.workflow in REGISTERED:
             return

@@ -105,7 +105,7 @@ def test_a_message_of_newer_code_is_given_back_and_nothing_is_written() -> None:
     shop = Shop(chain(1))
     body = {
         **messages.start("default", "0" * 26, workflow="flow"),
-        "f": messages.FORMAT_ARCHIVE + 1,
+        "f": messages.FORMAT_KINDS + 1,
     }
     shop.world.services.perform(Send((Message(body),)))
     settle(shop, 30)

@@ -28,11 +28,15 @@ from holdfast.aws.faults import THROTTLED, fault
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, VaultFault
 from holdfast.limits import GROUP_PAYLOAD_BYTES_MAX
-from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    SECRET_UNAVAILABLE,
+    OwnResult,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+)
 from holdfast.runtime.handed_attempts import (
     HandedAttempt,
-    OwnResult,
     attempt_message,
     read_result,
     timed_out,

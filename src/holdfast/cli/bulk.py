@@ -1,6 +1,6 @@
-"""`holdfast bulk`: one command for each execution that a filter selects, given by the stack.
+"""`holdfast bulk`: the stack gives one command to each execution that a filter selects.
 
-Without `--yes` nothing is changed: the number of executions and a sample of them are printed.
+Without `--yes` nothing changes: the number of executions and a sample of them are printed.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def _put_dry_run(arguments: argparse.Namespace, found: Any, now: datetime) -> in
 
 
 def _follow(arguments: argparse.Namespace, client: Client, run: str) -> int:
-    """Show how far it is until it has ended. Ctrl-C ends the command, not the bulk."""
+    """Show the progress until the operation has ended. Ctrl-C ends this command, not the bulk
+    operation.
+    """
     print(f"bulk {run}; holdfast stop {run} ends it after its page", file=sys.stderr)
     try:
         while (found := client.describe(run))["status"] == "RUNNING":

@@ -1,4 +1,4 @@
-"""The command that makes a project: `init`."""
+"""The command that creates a project: `init`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def _init(arguments: argparse.Namespace) -> int:
     if folder / "pyproject.toml" in created.skipped:
         print("the project's own pyproject.toml needs these:")
         print(new_project.additions(folder, arguments.template))
+    checkout = new_project.origin().checkout
+    if checkout is not None:
+        print(
+            f"pyproject.toml names {checkout}, which other machines lack; before the first CI run:"
+        )
+        print(f"  uv build --wheel {quote(str(checkout))} --out-dir vendor && uv add vendor/*.whl")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
     print(f"next: {enter}uv run pytest && uv run holdfast serve")
     return FINE

@@ -1,4 +1,4 @@
-"""The rules that wake the functions of events and of the sweeper."""
+"""The EventBridge rules that invoke the functions of events and of the sweeper."""
 
 from __future__ import annotations
 
@@ -33,27 +33,36 @@ def wake_by_events(scope: Construct, handler: HoldfastFunction, messaging: Messa
 
 
 def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_links: bool) -> None:
-    """Send a line of text to the topic when a question of this Holdfast opens. `name` is its own:
-    other stacks of the account use the same bus.
+    """Send a line of text to the topic when a question of this Holdfast opens, and for each
+    reminder. `name` is its own: other stacks of the account use the same bus.
     """
-    fields = [events.EventField.from_path(f"$.detail.{key}") for key in ("assignee", "title")]
-    end = events.EventField.from_path(f"$.detail.{'link' if has_links else 'question'}")
-    way = "answer it at" if has_links else "its id is"
+    names = ("assignee", "title", "until", "link" if has_links else "question")
+    assignee, title, until, end = (events.EventField.from_path(f"$.detail.{key}") for key in names)
+    asked = f"{assignee}: {title} - {'answer it at' if has_links else 'its id is'} {end}"
+    opened, reminder = resources.QUESTION_DETAIL_TYPE, resources.QUESTION_REMINDER_TYPE
+    _send_lines(scope, "QuestionsRule", topic, (name, opened), f"Question for {asked}")
+    line = f"Reminder, until {until}, for {asked}"
+    _send_lines(scope, "RemindersRule", topic, (name, reminder), line)
+
+
+def _send_lines(
+    scope: Construct, construct_id: str, topic: sns.ITopic, of: tuple[str, str], line: str
+) -> None:
+    """`of`: the name of the Holdfast, and the type of the events."""
+    name, detail_type = of
     events.Rule(
         scope,
-        "QuestionsRule",
+        construct_id,
         description="Tells a topic of questions to people",
         event_pattern=events.EventPattern(
             source=[resources.QUESTION_SOURCE],
-            detail_type=[resources.QUESTION_DETAIL_TYPE],
+            detail_type=[detail_type],
             detail={"stack": [name]},
         ),
         targets=[
             targets.SnsTopic(
                 topic,
-                message=events.RuleTargetInput.from_text(
-                    f"Question for {fields[0]}: {fields[1]} - {way} {end}"
-                ),
+                message=events.RuleTargetInput.from_text(line),
                 retry_attempts=resources.EVENT_RETRY_ATTEMPTS_MAX,
                 max_event_age=Duration.seconds(resources.EVENT_RETRY_AGE_SECONDS_MAX),
             )
@@ -62,7 +71,7 @@ def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_l
 
 
 def wake_each_minute(scope: Construct, sweeper: HoldfastFunction, messaging: Messaging) -> None:
-    # A late sweep only queues up behind the next one, so a failed one is not tried again.
+    # Do not retry a failed sweep: it would run late, and the next one does its work.
     sweeper.function.configure_async_invoke(
         retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
     )

@@ -1,4 +1,6 @@
-"""Under `serve`, a question that opens is a line on the terminal, with the link to its form."""
+"""Under `serve`, a question that opens and each reminder are a line on the terminal, with the link
+to the form.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from holdfast.runtime.effects import Publish
 
 
 def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
-    """Return a performer that shows an event about a question, and then publishes each event."""
+    """Return a performer that prints an event about a question, and then publishes the event."""
 
     def perform(effect: Publish) -> None:
-        if effect.detail_type == resources.QUESTION_DETAIL_TYPE:
+        if effect.source == resources.QUESTION_SOURCE:
             sys.stderr.write(f"{line_of(effect.detail)}\n")
             sys.stderr.flush()
         publish(effect)
@@ -24,6 +26,7 @@ def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
 
 def line_of(detail: Mapping[str, Any]) -> str:
     """Return the line. A title may hold any text: no part of it controls the terminal."""
-    asked = f"question for {detail['assignee']}: {detail['title']}"
+    what = f"reminder, until {detail['until']}," if "reminder" in detail else "question"
+    asked = f"{what} for {detail['assignee']}: {detail['title']}"
     shown = "".join(one if one.isprintable() else " " for one in asked)
     return f"{shown} {detail['link']}"

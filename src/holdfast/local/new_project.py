@@ -1,6 +1,6 @@
-"""`holdfast init`: the files of a new project, from the templates beside this module.
+"""`holdfast init`: the files of a new project, from the templates in the folder of this module.
 
-A template is a text in which `@name@` and its like stand for what differs between projects.
+A template is text with placeholders such as `@name@` for the parts that differ between projects.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from shlex import quote
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -32,37 +33,47 @@ _STARTS: Final = {
     "dag": """nightly --name order-1 --input '{"day": "monday"}'""",
     "agent": """assist --name order-1 --input '{"question": "How long?"}'""",
 }
-#: A package of one of these names would hide another one from its own project.
+#: A package with one of these names would hide another package from its own project.
 _TAKEN: Final = frozenset(
     {"holdfast", "tests", "app", "test", *sys.stdlib_module_names}
     | {"aws_cdk", "boto3", "botocore", "constructs", "moto", "pydantic", "pytest"}
 )
 
 
+#: The folder of a project in which the wheel of Holdfast lies.
+_VENDOR: Final = "vendor"
+_INIT: Final = "`uvx --from holdfast-0.1.0-py3-none-any.whl holdfast init shop`"
+
+
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The files that were written, and those that were there before and stay as they are."""
+    """The files that were written, and those that already existed and were not changed."""
 
     written: tuple[Path, ...]
     skipped: tuple[Path, ...]
 
 
 def create(folder: Path, template: str) -> Created:
-    """Write the files of a project into `folder`, which may exist; no file is overwritten.
+    """Write the files of a project into `folder`, which may exist. No file is overwritten.
 
-    Raises RequestError: HF298 for a name that no package can have, HF299 when it cannot be written.
+    Raises RequestError: HF295, HF296 without a file of Holdfast, HF298 for a name that no package
+    can have, HF299 when it cannot be written.
     """
     written: list[Path] = []
     skipped: list[Path] = []
+    name, found = folder.resolve().name, origin()
+    files = {path: text.encode() for path, text in _texts(name, template, found).items()}
     try:
-        for name, text in _texts(folder.resolve().name, template).items():
+        if found.wheel is not None:
+            files[found.source["path"]] = found.wheel.read_bytes()
+        for name, content in files.items():
             path = folder / name
             if path.exists():
                 skipped.append(path)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
+            with path.open("xb") as file:
+                file.write(content)
             written.append(path)
     except OSError as error:
         raise RequestError(
@@ -74,19 +85,20 @@ def create(folder: Path, template: str) -> Created:
 
 
 def additions(folder: Path, template: str) -> str:
-    """Return what a `pyproject.toml` that was there before needs, as commands and lines.
+    """Return the commands and lines that must be added to a `pyproject.toml` that already existed.
 
-    Raises RequestError HF271 for one that cannot be read.
+    Raises RequestError HF271 for one that cannot be read; HF295, HF296.
     """
     module = f"{_package(folder.resolve().name)}.{template}"
     modules = list(dict.fromkeys([*modules_of(folder), module]))
     return (
-        f'  uv add "{_requirement()}" && uv add --dev "holdfast[infra,local,testing]" pytest\n'
+        f"  uv add {quote(origin().added)} && "
+        'uv add --dev "holdfast[infra,local,testing]" pytest\n'
         f"  [tool.holdfast]\n  modules = {json.dumps(modules)}"
     )
 
 
-def _texts(name: str, template: str) -> dict[str, str]:
+def _texts(name: str, template: str, found: Origin) -> dict[str, str]:
     package = _package(name)
     values = {
         "name": package.replace("_", "-"),
@@ -94,7 +106,7 @@ def _texts(name: str, template: str) -> dict[str, str]:
         "Stack": "".join(part.capitalize() for part in package.split("_")),
         "template": template,
         "holdfast": _requirement(),
-        "source": _source(),
+        "source": found.setting,
         "start": _STARTS[template],
     }
     project, own = _FILES / "project", _FILES / template
@@ -112,14 +124,17 @@ def _texts(name: str, template: str) -> dict[str, str]:
 
 
 def _fill(template: Traversable, values: Mapping[str, str]) -> str:
-    """Replace the names of `values` alone: `@task` and `@aws-cdk/core` are text."""
+    """Replace only the placeholders in `values`: `@task` and `@aws-cdk/core` are not
+    placeholders.
+    """
     names = re.compile(f"@({'|'.join(values)})@")
     text = names.sub(lambda found: values[found[1]], template.read_text(encoding="utf-8"))
     return text.rstrip("\n") + "\n"
 
 
 def _package(name: str) -> str:
-    # "Überblick" becomes "uberblick": an accent is a character of its own in this form.
+    # "Überblick" becomes "uberblick": in this form an accent is a character of its own, which is
+    # dropped.
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     package = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")
     is_name = package.isidentifier() and not keyword.iskeyword(package)
@@ -137,14 +152,56 @@ def _requirement() -> str:
     return f"holdfast>={importlib.metadata.version('holdfast')}"
 
 
-def _source() -> str:
-    """Return uv's source of Holdfast, if it was installed from a file: no index may have it."""
+# -- where Holdfast comes from ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What Holdfast was installed from. `source`: uv's setting for it. `added`: what `uv add` takes
+    instead. `wheel`: a wheel on this machine, which the project gets a copy of. `checkout`: a
+    folder of this machine.
+    """
+
+    source: Mapping[str, str]
+    added: str
+    wheel: Path | None = None
+    checkout: Path | None = None
+
+    @property
+    def setting(self) -> str:
+        """The lines of `pyproject.toml`: uv must not look for the name in an index."""
+        values = (f"{key} = {json.dumps(one)}" for key, one in self.source.items())
+        return f"\n[tool.uv.sources]\nholdfast = {{ {', '.join(values)} }}\n"
+
+
+def origin() -> Origin:
+    """Return what this Holdfast was installed from.
+
+    Raises RequestError HF295 when it came from an index: no index is known to have it, and the name
+    belongs to another project on PyPI. HF296 when the wheel is gone.
+    """
     text = importlib.metadata.distribution("holdfast").read_text("direct_url.json")
     if text is None:
-        return ""
+        raise RequestError(
+            "HF295",
+            "this Holdfast was not installed from a file, and on PyPI another project has its name",
+            help=f"give the wheel: {_INIT}",
+        )
     found = json.loads(text)
-    address = urlsplit(found["url"])
+    url, address = found["url"], urlsplit(found["url"])
+    if "vcs_info" in found:
+        commit = found["vcs_info"]["commit_id"]
+        return Origin({"git": url, "rev": commit}, f"git+{url}@{commit}")
     if address.scheme != "file":
-        return ""
-    path = json.dumps(url2pathname(address.path), ensure_ascii=False)
-    return f"\n[tool.uv.sources]\nholdfast = {{ path = {path} }}\n"
+        return Origin({"url": url}, f"holdfast @ {url}")
+    path = Path(url2pathname(address.path))
+    if not path.exists():
+        raise RequestError(
+            "HF296",
+            f"{path}, which Holdfast was installed from, is no longer there",
+            help=f"give the wheel again: {_INIT}",
+        )
+    if path.is_dir():
+        return Origin({"path": str(path)}, str(path), checkout=path)
+    copy = f"{_VENDOR}/{path.name}"
+    return Origin({"path": copy}, copy, wheel=path)

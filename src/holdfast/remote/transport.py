@@ -1,12 +1,13 @@
-"""Requests over HTTP on kept connections.
+"""Requests over HTTP on reused connections.
 
-A new connection to API Gateway costs a TCP and a TLS handshake, three round trips before the
-request. So an idle connection is kept and used again, with three cares:
+A new connection to API Gateway needs a TCP and a TLS handshake: three round trips before the
+request. So an idle connection is kept and used again. Three problems are handled:
 
-* The server may have closed it. A closed connection is readable, so it is looked at before its use.
-* It may break as the request is sent. A GET is then sent once more. A POST is not: the API may have
-  carried it out.
-* A process that forks (gunicorn, Celery) must not share it, so a child begins with none.
+* The server may have closed it. A closed connection is readable, so that is checked before its use.
+* It may break while the request is sent. A GET is then sent once more. A POST is not: the API may
+  have carried it out.
+* A process that forks (gunicorn, Celery) must not use it in both processes, so a child begins with
+  none.
 
 Behind a proxy every request opens its own connection, through urllib.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -27,11 +29,14 @@ from holdfast.errors import ServiceFault
 
 #: A function that sends a request (method, target, body) and returns status and body.
 Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
-#: A function of method, URL and body that returns the headers which prove the sender's identity.
+#: A function of method, URL and body. It returns the headers that prove the sender's identity.
 Sign: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
+#: A function that sends a request (method, URL, body, headers) and returns status and body.
+_Send: TypeAlias = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 
 TIMEOUT_SECONDS: Final = 35  # API Gateway itself ends a request after 30 seconds
-#: A function that Lambda has frozen for longer may hold a connection whose end it was never sent.
+#: Longer idle connections are closed. While Lambda suspends a function, the server may close a
+#: connection without the function noticing.
 IDLE_SECONDS_MAX: Final = 30
 IDLE_CONNECTIONS_MAX: Final = 10
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -41,19 +46,31 @@ def unsigned(_method: str, _url: str, _body: bytes) -> Mapping[str, str]:
     return {}
 
 
-def over_http(base: str, sign: Sign = unsigned) -> Carry:
-    """Return the carrier of requests to an API. It raises ServiceFault HF275."""
-    split = urlsplit(base)
-    send = Connections(split) if _proxy_of(split) is None else _open_through_proxy
+def over_http(
+    base: str, sign: Sign = unsigned, *, server: str = "", authorities: str | None = None
+) -> Carry:
+    """Return the carrier of requests to an API. It raises ServiceFault HF275.
+
+    `server`: an emulator of AWS that answers for the API, and knows it by the header `Host`.
+    `authorities`: a file of certificates to trust in place of those of this machine.
+    """
+    reached = server or base
+    split = urlsplit(reached)
+    context = ssl.create_default_context(cafile=authorities) if authorities else None
+    if _proxy_of(split) is None:
+        send: _Send = Connections(split, context)
+    else:
+        send = _through_proxy(context)
+    named = {"Host": urlsplit(base).netloc} if server else {}
 
     def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
-        url = base + target
-        headers = {"Content-Type": "application/json", **sign(method, url, body)}
+        signed = sign(method, base + target, body)
+        headers = {"Content-Type": "application/json", **named, **signed}
         try:
-            return send(method, url, body, headers)
+            return send(method, reached + target, body, headers)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise ServiceFault("HF275", f"{base} cannot be reached: {reason}") from None
+            raise ServiceFault("HF275", f"{reached} cannot be reached: {reason}") from None
 
     return carry
 
@@ -66,25 +83,29 @@ def _proxy_of(split: SplitResult) -> str | None:
     return urllib.request.getproxies().get(split.scheme)
 
 
-def _open_through_proxy(
-    method: str, url: str, body: bytes, headers: Mapping[str, str]
-) -> tuple[int, bytes]:
-    request = urllib.request.Request(  # noqa: S310  # `connecting` checks the scheme
-        url, data=body or None, headers=dict(headers), method=method
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
-            return int(response.status), bytes(response.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read()
+def _through_proxy(context: ssl.SSLContext | None) -> _Send:
+    def send(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        request = urllib.request.Request(  # noqa: S310  # `connecting` checks the scheme
+            url, data=body or None, headers=dict(headers), method=method
+        )
+        try:
+            with urllib.request.urlopen(  # noqa: S310
+                request, timeout=TIMEOUT_SECONDS, context=context
+            ) as response:
+                return int(response.status), bytes(response.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+    return send
 
 
 class Connections:
     """The connections to one server, for any number of threads."""
 
-    def __init__(self, server: SplitResult) -> None:
+    def __init__(self, server: SplitResult, context: ssl.SSLContext | None = None) -> None:
         self._server = server
+        self._context = context
         self._idle: list[tuple[HTTPConnection, float]] = []
         self._process = os.getpid()
 
@@ -127,13 +148,16 @@ class Connections:
         return answer
 
     def _new(self) -> HTTPConnection:
-        kind = HTTPSConnection if self._server.scheme == "https" else HTTPConnection
-        return kind(self._server.hostname or "", self._server.port, timeout=TIMEOUT_SECONDS)
+        host, port = self._server.hostname or "", self._server.port
+        if self._server.scheme == "https":
+            return HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self._context)
+        return HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
 
     def _take(self) -> HTTPConnection:
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._close()  # closes only this process's copies: the parent's connections stay open
+            # Closes only the copies in this process; the parent's connections stay open
+            self._close()
         while (kept := self._pop()) is not None:
             connection, since = kept
             if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):
@@ -143,7 +167,7 @@ class Connections:
 
     def _pop(self) -> tuple[HTTPConnection, float] | None:
         try:
-            # `pop` and `append` of a list are atomic, so threads need no lock.
+            # `pop` and `append` of a list are atomic, so no lock is needed.
             return self._idle.pop()
         except IndexError:
             return None
@@ -159,7 +183,7 @@ def _is_open(connection: HTTPConnection) -> bool:
     """Return False when the server has closed the connection, which makes it readable."""
     if connection.sock is None:
         return False
-    # Not `select`: it fails for a descriptor over 1,023, which a busy server reaches.
+    # `select` is not used: it fails for a file descriptor above 1,023, which a busy server reaches.
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return not selector.select(0)

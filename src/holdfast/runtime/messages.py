@@ -19,9 +19,9 @@ FORMAT: Final = 1
 #: The format of the start of a fork. Older code would begin the execution from its first state, so
 #: the format makes it return the message.
 FORMAT_FORK: Final = 2
-#: The format of a page of executions to archive: older code knows no such message.
-FORMAT_ARCHIVE: Final = 3
-_FORMAT_NEWEST: Final = FORMAT_ARCHIVE
+#: The format of the kinds `archive` and `remind`, which older code does not know.
+FORMAT_KINDS: Final = 3
+_FORMAT_NEWEST: Final = FORMAT_KINDS
 
 START: Final = "start"
 WAKE_TIMER: Final = "wake.timer"
@@ -38,6 +38,8 @@ SCHEDULE: Final = "schedule"
 SWEEP: Final = "sweep"
 #: A worker archives a page of ended executions. The message names no execution.
 ARCHIVE: Final = "archive"
+#: A reminder of an open question is due.
+REMIND: Final = "remind"
 #: The kinds of messages that belong to no execution. If such a message is lost, the gate, the
 #: schedule or the next sweep sends it again.
 OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
@@ -125,7 +127,14 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
 def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
     """A page of the rows of ended executions: those after one key, up to another."""
     page = sweep(shard, after, until, now_ms)
-    return {**page, FORMAT_FIELD: FORMAT_ARCHIVE, "k": ARCHIVE}
+    return {**page, FORMAT_FIELD: FORMAT_KINDS, "k": ARCHIVE}
+
+
+def remind(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+    """Return a message to remind of a question. `fields`: entry, attempt, ask (the sort key of the
+    question's row), due (its deadline), ahead (how long before the deadline, in milliseconds).
+    """
+    return {**_body(REMIND, tenant, run, None, **fields), FORMAT_FIELD: FORMAT_KINDS}
 
 
 def schedule(tenant: str, name: str, due_ms: int) -> dict[str, Any]:
@@ -256,6 +265,13 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
         "gate": _is_text,
         "own": _is_text,
         "until": _is_number,
+    },
+    REMIND: {
+        "entry": _is_number,
+        "attempt": _is_number,
+        "ask": _is_text,
+        "due": _is_number,
+        "ahead": _is_number,
     },
     RECOVER: {"held": _optional(lambda value: value is True), "from": _optional(_is_text)},
 }

@@ -1,4 +1,4 @@
-"""An event on the event bus when a question to a person opens.
+"""Events on the event bus: a question to a person opens, and a reminder before its deadline.
 
     record ─► event ─► row of the inbox
                 └─► a rule of the account ─► mail, chat, a pager
@@ -12,7 +12,7 @@ the reverse order a crash would lose the event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from holdfast import resources
 from holdfast.core.commands import OpenQuestion
 from holdfast.core.state import Awaiting
 from holdfast.limits import QUESTION_DETAILS_BYTES_MAX
-from holdfast.runtime import questions
+from holdfast.runtime import questions, reminders
 from holdfast.runtime.commands.tokens import SigningKeys, make_token, question_token
-from holdfast.runtime.effects import Effect, Publish
+from holdfast.runtime.effects import Effect, Get, Item, Publish
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import Log
 from holdfast.sealed import hidden
@@ -45,18 +46,37 @@ class QuestionEvents:
         if (yield from questions.has_row(log.tenant, log.run, command)):
             return
         detail = _detail(log, command, self)
-        yield Publish(
-            resources.QUESTION_SOURCE,
-            resources.QUESTION_DETAIL_TYPE,
-            detail,
-            resources=(),
-            at_ms=command.since_ms,
-        )
+        yield _event(resources.QUESTION_DETAIL_TYPE, detail, command.since_ms)
+        yield from reminders.put_rows(log, command)
+
+    def remind(self, log: Log, body: Mapping[str, Any]) -> Generator[Effect, Any, None]:
+        """Publish the reminder of a message, unless the question is answered or over. `log` is
+        loaded.
+        """
+        item = yield Get(tables.MAIL, questions.partition(log.tenant, log.run), str(body["ask"]))
+        command = reminders.open_question(log, body)
+        if item is None or command is None:
+            return
+        if (yield from reminders.is_moved(log, command, body)):
+            return
+        ahead_ms = int(body["ahead"])
+        detail = {**_detail(log, command, self, item), "reminder": ahead_ms // 1_000}
+        yield _event(resources.QUESTION_REMINDER_TYPE, detail, int(body["due"]) - ahead_ms)
 
 
-def _detail(log: Log, command: OpenQuestion, wanted: QuestionEvents) -> dict[str, Any]:
+def _event(detail_type: str, detail: dict[str, Any], at_ms: int) -> Publish:
+    return Publish(resources.QUESTION_SOURCE, detail_type, detail, resources=(), at_ms=at_ms)
+
+
+def _detail(
+    log: Log, command: OpenQuestion, wanted: QuestionEvents, item: Item | None = None
+) -> dict[str, Any]:
+    """Return the detail of an event. `item`: the stored row, which says who has the question now;
+    None: the question has just opened.
+    """
     assert log.state is not None
-    row = questions.question_from(questions.item_of(log.tenant, log.state, command))
+    item = questions.item_of(log.tenant, log.state, command) if item is None else item
+    row = questions.question_from(item)
     detail = {"stack": wanted.stack, **questions.shown(row)}
     details = hidden(_details_of(log, command.entry))
     if len(json_text(details).encode()) > QUESTION_DETAILS_BYTES_MAX:

@@ -49,7 +49,7 @@ from holdfast.compiler.steps.step_arguments import (
 )
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
 #: The fields of a request. Its JSON is an array with these two.
@@ -156,9 +156,27 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
     if "details" in found:
         details = require_value(expressions, found["details"])
         parts["details"] = at_border(expressions.unit, found["details"], details)
+    if "remind" in found:
+        parts["remind"] = _reminders(expressions, found)
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
     return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+
+
+def _reminders(expressions: Expressions, found: Arguments) -> TypedQuery:
+    """Return the times before the deadline, in seconds."""
+    node = found["remind"]
+    if _timeout(expressions, found) is None:
+        help_ = "timeout=days(2), and remind=hours(4) for four hours before its end"
+        message = "a reminder comes before the deadline, and this question has none"
+        raise refuse(expressions, node, "HF411", message, help_)
+    nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    if len(nodes) > QUESTION_REMINDERS_MAX:
+        message = f"a question has at most {QUESTION_REMINDERS_MAX} reminders"
+        raise refuse(expressions, node, "HF411", message, "remind=(days(1), hours(4))")
+    ahead = [require_duration(expressions, one) for one in nodes]
+    query = ArrayOf(tuple(one.query for one in ahead))
+    return TypedQuery(query, NONE, fails_of(*ahead))
 
 
 def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

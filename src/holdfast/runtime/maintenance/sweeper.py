@@ -79,7 +79,7 @@ from holdfast.runtime.effects import (
     Send,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import due_schedules, quarantine
+from holdfast.runtime.maintenance import due_reminders, due_schedules, quarantine
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
@@ -170,6 +170,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     with reading("a due row"):
         if "entry" in row:
             yield from _timer(row, now_ms)
+        elif "ask" in row:
+            yield from due_reminders.visit(row)
         elif "schedule" in row:
             yield from due_schedules.visit(row, now_ms)
         else:
@@ -365,6 +367,10 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     except HoldfastError as error:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
+    if body["k"] == messages.REMIND:
+        # A worker could not publish the reminder. The execution itself waits without fault.
+        yield Send((Message(body),), queue="single")
+        return
     if body["k"] in messages.OF_NO_EXECUTION:
         # Not sent again: the next attempt that joins the queue of a gate starts new tick messages,
         # and the row of a schedule leads to its next message.

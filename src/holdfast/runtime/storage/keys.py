@@ -455,6 +455,10 @@ def schedule_row(look_ms: int, tenant: str, schedule: str) -> str:
     return f"{look_ms:015d}#{tenant}#{schedule}#s"
 
 
+def reminder_row(at_ms: int, tenant: str, run: str, entry: int, attempt: int) -> str:
+    return f"{at_ms:015d}#{tenant}#{run}#r{entry}.{attempt}"
+
+
 def due_until(at_ms: int) -> str:
     """Return the greatest sort key of a row that is due by `at_ms`."""
     # "$" is the character after "#", so this is greater than each key of that time

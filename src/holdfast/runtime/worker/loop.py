@@ -117,6 +117,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _sweep(setting, delivery))
         if delivery.body["k"] == messages.ARCHIVE:
             return (yield from _archive(setting, delivery))
+        if delivery.body["k"] == messages.REMIND:
+            return (yield from _remind(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # A newer release has written this log. This code cannot read it, so it must not append to
@@ -171,6 +173,16 @@ def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
 
     yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
+    return True
+
+
+def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Remind of an open question. A stack that publishes no events about questions has none."""
+    wanted, body = setting.question_events, delivery.body
+    if wanted is not None:
+        log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
+        yield from log.load()
+        yield from wanted.remind(log, body)
     return True
 
 
@@ -322,7 +334,8 @@ class Processing:
             known, tenant = self.setting.lookup(), self.log.tenant
             try:
                 yield from keyed.continue_with_key(known, tenant, self.state)
-            except RequestError:
+            except RequestError as refused:
+                yield from keyed.note_void_retry(tenant, self.state, refused)
                 return False
         return True
 
@@ -421,7 +434,9 @@ class Processing:
         now_ms = yield Clock()
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
-            self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            found = yield from inbox.facts_for(tenant, self.state, now_ms)
+            yield from follow_ups.register_uses(self.log, found, now_ms)
+            self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
                 # A worker crashed after it removed the execution's list entry and before it wrote
                 # the record with the new entry. The pause or migration in that record may no longer
