@@ -70,7 +70,9 @@ POOL_HEARTBEAT_SECONDS: Final = 60
 CLAIM_GRACE_MS: Final = 5_000
 # a retry that runs this long after its due time takes a lease; before OVERDUE_SECONDS
 CLAIM_LATE_MS: Final = 30_000
-INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60
+INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60  # a Lambda function ends after 15 minutes
+#: The same under `serve`, where no function ends.
+LOCAL_TIMEOUT_SECONDS_MAX: Final = 24 * 3_600
 # an execution older than this is opened: it gets a watchdog row and a list entry
 FIRST_HOLD_MS: Final = 5_000
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
