@@ -61,6 +61,7 @@ from holdfast.api.surface import (
     task,
     task_context,
     timeout,
+    wait_for_condition,
     wait_for_event,
     workflow,
 )
@@ -146,6 +147,7 @@ __all__ = [
     "task",
     "task_context",
     "timeout",
+    "wait_for_condition",
     "wait_for_event",
     "workflow",
 ]

@@ -73,8 +73,10 @@ CLAIM_GRACE_MS: Final = 5_000
 # an attempt of a retry that runs this long after its due time takes a lease; it must be less than
 # OVERDUE_SECONDS, or the sweeper would report the attempt as overdue
 CLAIM_LATE_MS: Final = 30_000
-INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60
-# an older execution gets a watchdog row and a list entry
+INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60  # a Lambda function ends after 15 minutes
+#: The same under `serve`, where no function ends.
+LOCAL_TIMEOUT_SECONDS_MAX: Final = 24 * 3_600
+# an execution older than this is opened: it gets a watchdog row and a list entry
 FIRST_HOLD_MS: Final = 5_000
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # commits in a row that another worker's record refuses; each is followed by a load of the log

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
@@ -128,19 +128,25 @@ class _Source:
 
 
 class Pump:
-    def __init__(self, cloud: Cloud, handlers: Handlers) -> None:
+    """`worker_seconds`: the time of one invocation of a worker; by default that of AWS."""
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        handlers: Handlers,
+        worker_seconds: int = resources.WORKER.timeout_seconds,
+    ) -> None:
         self._cloud = cloud
         self._clock = cloud.clock
         self._sweeper = handlers.sweeper
         names = cloud.names
+        worker = replace(resources.WORKER, timeout_seconds=worker_seconds)
         self._sources = (
-            _Source(
-                names.work_queue_url, resources.WORK.batch_size, resources.WORKER, handlers.worker
-            ),
+            _Source(names.work_queue_url, resources.WORK.batch_size, worker, handlers.worker),
             _Source(
                 names.single_queue_url,
                 resources.SINGLE.batch_size,
-                resources.WORKER_SINGLE,
+                replace(resources.WORKER_SINGLE, timeout_seconds=worker_seconds),
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
@@ -148,7 +154,7 @@ class Pump:
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
-                resources.WORKER,
+                worker,
                 handlers.worker,
                 is_starts=True,
             ),

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.template import is_expression
-from holdfast.migration.version import TASK, Version
+from holdfast.migration.version import Version, named_task
 
 _NUMBERED: Final = re.compile(r"(.+?)(?: \((\d+)\))?", re.DOTALL)
 _CONTENTS: Final = ("Type", "Resource", "Arguments", "Items", "Seconds", "Timestamp", "Output")
@@ -170,9 +170,9 @@ class _Contents:
                 for name, to in self.variables.items():
                     value = re.sub(rf"\${re.escape(name)}(?!\w)", f"$\0{to}", value)
                 return value.replace("$\0", "$")
-            case str() if value.startswith(TASK):
-                task = value.removeprefix(TASK)
-                return TASK + self.tasks.get(task, task)
+            case str() if named_task(value)[0]:
+                kind, task = named_task(value)
+                return kind + self.tasks.get(task, task)
             case dict():
                 return {key: self.renamed(item) for key, item in value.items()}
             case list():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.core.state import (
@@ -31,6 +32,15 @@ def position_of(state: Execution, version: Version) -> Position:
     ]
     others = {line for line in lines if line not in root}
     return Position(state.definition, (*root, *sorted(others, key=_order)), _unready(state))
+
+
+def position_of_fork(begun: Execution, version: Version) -> Position:
+    """Return where a fork stands that begins in this state: at a step that runs from its beginning.
+    `version`: the definition of the origin.
+    """
+    (frame,) = begun.frames.values()
+    line = replace(_line(begun, frame, version), standing="again")
+    return Position(begun.definition, (line,), "")
 
 
 def _order(line: Line) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from holdfast.asl.resources import POOL
+from holdfast.asl.resources import POOL, is_polled
 from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
@@ -292,6 +292,9 @@ def _kind_of(place: Place) -> str:
 def _kind_of_call(resource: str, task: str) -> str:
     if resource.startswith(POOL):
         return f"a task of the pool {resource.removeprefix(POOL)}"
+    if is_polled(resource):
+        # The steps after a task that is not polled would have to expect its null.
+        return "a task that is called until it returns a value"
     return "a task" if task else f"a call of {resource}"
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POOL
+from holdfast.asl.resources import POLL, POOL
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -241,4 +241,12 @@ def task_of(state: StateJson) -> str:
     resource = str(state.get("Resource", ""))
     if resource.startswith(POOL):
         return str(state["Arguments"]["task"])
-    return resource.removeprefix(TASK) if resource.startswith(TASK) else ""
+    return named_task(resource)[1]
+
+
+def named_task(resource: str) -> tuple[str, str]:
+    """Return the beginning of a task's resource and the name of its function; "" for another
+    resource.
+    """
+    found = next((one for one in (TASK, POLL) if resource.startswith(one)), "")
+    return found, resource.removeprefix(found) if found else ""

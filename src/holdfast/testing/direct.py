@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.harness import ContinueAsNew, harness
-from holdfast.api.tasks import Retry, Task, Workflow
-from holdfast.asl.program import Retrier
-from holdfast.core.retry import delay_ms
+from holdfast.api.tasks import Polling, Retry, Task, Workflow
+from holdfast.asl.program import PollRule, Retrier
+from holdfast.core.retry import delay_ms, poll_delay_ms
 from holdfast.testing.ends import End, RunTimedOut, end_of_error
 from holdfast.testing.line import ControlLine, Group, current_line
 from holdfast.testing.lines import ControlLines
@@ -148,7 +148,9 @@ class _Direct:
         plain = to_json(arguments)
         self.timeline.script.tasks[task.name] = task
         begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
-        for attempt in range(1, _attempts_max(task.retry) + 1):
+        attempt, failures, polls = 0, 0, 0
+        while True:
+            attempt += 1
             place = WaitingPlace(
                 path=line.path,
                 owner=None,
@@ -165,12 +167,16 @@ class _Direct:
             error = RunTimedOut("") if answer is None else answer.error
             if error is None:
                 assert answer is not None
-                return task.boundary.parse_result(answer.output, SEALS)
-            delay = _retry_delay_ms(task.retry, error, attempt)
+                if task.polling is None or answer.output is not None:
+                    return task.boundary.parse_result(answer.output, SEALS)
+                polls += 1
+                begins_ms = self.timeline.now_ms + poll_delay_ms(_rule_of(task.polling), polls)
+                continue
+            failures, polls = failures + 1, 0
+            delay = _retry_delay_ms(task.retry, error, failures)
             if delay is None:
                 raise error
             begins_ms = self.timeline.now_ms + delay
-        raise AssertionError("the last attempt has no delay")
 
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
@@ -327,8 +333,9 @@ def _dumped(workflow: Workflow[..., Any], result: Any) -> JsonValue:
         raise ScriptError(f"{workflow.name} returned what does not fit: {misfit}") from None
 
 
-def _attempts_max(retry: Retry | None) -> int:
-    return 1 if retry is None else retry.max_attempts
+def _rule_of(polling: Polling) -> PollRule:
+    seconds, most = (int(one.total_seconds()) for one in (polling.every, polling.most))
+    return PollRule(seconds, polling.backoff, most)
 
 
 def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:
