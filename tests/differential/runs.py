@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from holdfast.api.surface import Workflow
 from holdfast.compiler.diagnostics import CompileErrors
@@ -30,6 +30,8 @@ from tests.differential.programs import HEADER, program
 _numbers = itertools.count()
 
 INPUTS: dict[str, list[Any]] = {
+    "who": ["ann"],
+    "rounds": [0, 1, 2],
     "n": [1, 0, 7, -2],
     "m": [2, 1, -3],
     "b": [True, False],
@@ -127,6 +129,12 @@ class DrawnWorld(World):
         return None if place.subject.boundary.returns_nothing else self._choices.below(9) - 2
 
     def _payload(self, type_: Any) -> Any:
+        if get_origin(type_) is tuple:  # a request: its id, and the data
+            return [f"request-{self._calls}", self._payload(get_args(type_)[1])]
+        if type_ is shop.Line:
+            return self._choices.pick(INPUTS["line"])
+        if type_ == shop.Card | shop.Transfer:
+            return self._choices.pick(INPUTS["pay"])
         if type_ is int:
             return self._choices.below(5)
         if type_ is bool:
