@@ -281,7 +281,7 @@ def run_use(deployed: Deployment, tenant: str, token: str) -> TaskResult:
     )
 
 
-def test_what_one_tenant_has_sealed_no_other_opens(seen: list[str]) -> None:
+def test_a_value_that_one_tenant_has_sealed_is_closed_to_all_others(seen: list[str]) -> None:
     deployed = Bank(LocalVault()).deployed
     sealed = LocalVault().seal("acme", "open sesame")
     assert run_use(deployed, "acme", sealed) == TaskSucceeded(0)
