@@ -143,7 +143,7 @@ def test_a_worker_imports_no_large_module_of_the_standard_library() -> None:
     assert ran.stdout.strip() == "[]"
 
 
-SERVED: Final = """
+SERVED = """
 import sys
 from holdfast.local import serve, stack, wall
 foreign = lambda: sorted(set(sys.modules) & {"boto3", "botocore", "moto", "urllib3"})
