@@ -42,6 +42,19 @@ def parse_sealed(text: str) -> Sealed | None:
     return Sealed(found["key"], bytes_, int(found["size"]))
 
 
+def holds_sealed(value: Any) -> bool:
+    """Return True when a text of the JSON is a sealed secret."""
+    match value:
+        case str():
+            return parse_sealed(value) is not None
+        case dict():
+            return any(map(holds_sealed, value.values()))
+        case list():
+            return any(map(holds_sealed, value))
+        case _:
+            return False
+
+
 def hidden(value: Any) -> Any:
     """Return the JSON with `<secret 43 bytes>` for each secret, also where one is part of
     a text.
