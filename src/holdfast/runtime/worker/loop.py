@@ -394,7 +394,8 @@ class Processing:
         """
         from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
 
-        forked = yield from forking.read(self.log, self.errand.started(None), request)
+        started, programs = self.errand.started(None), self.setting.programs
+        forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
             self.log.tenant, forked.started.workflow, forked.input, now_ms
