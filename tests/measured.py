@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.aws.telemetry import LABEL_FIELDS, Metrics
 from holdfast.limits import DUE_SHARDS
+from holdfast.runtime.commands.counts import measure_open
 from holdfast.runtime.effects import Measure, Put, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
@@ -152,6 +153,16 @@ def a_damaged_row() -> Measured:
     return shop
 
 
+def open_orders() -> Measured:
+    shop = Measured(machine({"it": wait_for("paid")}))
+    for name in ("o1", "o2"):
+        shop.start(name=name)
+        shop.world.now_ms += 1_000
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.world.call(measure_open("default"))
+    return shop
+
+
 def measured_at_a_limit() -> list[Measure]:
     measured: list[Measure] = []
     uses = {"charge": (LimitUse(_AT_ONCE),)}
@@ -167,6 +178,6 @@ def measured_at_a_limit() -> list[Measure]:
 def everything() -> list[Line]:
     """Return the lines of worlds that together write every metric."""
     worlds = (a_failed_order, a_timer, a_lost_worker, a_lost_race, a_stuck_order)
-    repaired = (a_repaired_order, a_quarantined_order, a_damaged_row)
+    repaired = (a_repaired_order, a_quarantined_order, a_damaged_row, open_orders)
     shops = [make() for make in (*worlds, *repaired)]
     return [line for shop in shops for line in shop.lines] + lines_of(measured_at_a_limit())

@@ -1,21 +1,20 @@
 """One deployment: the user's modules, their compiled definitions, and how to run their tasks.
 
-It wires the authoring side (`dsl`) to the engine (`runtime`); Lambda functions and the laptop build
-the same one. Nothing is compiled in Lambda: definitions are read from the files beside the modules.
+It connects the code for authors (`api`, `compiler`) with the engine (`runtime`). Lambda functions
+and local stacks create the same deployment. Nothing is compiled in Lambda: definitions are read
+from files next to the modules.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from holdfast.api import payloads
 from holdfast.api.boundary import Misfit, normalise_payload, schema_of
@@ -24,19 +23,14 @@ from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.runs_on import Lambda
 from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
-from holdfast.api.surface import InvalidResult, Task, TaskContext, TaskError, Workflow, running_task
-from holdfast.api.tasks import Beats, HeartbeatMissed, Pulse
-from holdfast.api.throttling import retry_after
-from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
-from holdfast.asl import error_names
+from holdfast.api.surface import Task, Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.core.schedules import Rule
-from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
-from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
-from holdfast.runtime.child_workflows import SECRET_UNAVAILABLE, Workflows
+from holdfast.errors import GoneTypeError, RequestError, WorkflowError
+from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.effects import OwnResult, RunTask
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import (
     BatchRule,
@@ -48,24 +42,18 @@ from holdfast.runtime.gates.rules import (
 )
 from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.storage.json_values import plain_text, printable
 from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.task_runs import Outside, packages_of, run_attempt
 
 if TYPE_CHECKING:
     from holdfast.runtime.commands.api import Front
-
-#: The logger of tasks. `serve` and the worker function show its lines; other programs must
-#: configure `logging`.
-_logger: Final = logging.getLogger("holdfast.tasks")
-_logger.addHandler(logging.NullHandler())
-_LOGGED_CHARACTERS_MAX: Final = 1_000
 
 #: A function that returns the ASL and the map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
 
 
 def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    """Reads `<workflow>.asl.json` and `<workflow>.map.json` beside the module."""
+    """Read `<workflow>.asl.json` and `<workflow>.map.json` from the folder of the module."""
     module_file = sys.modules[workflow.function.__module__].__file__
     assert module_file is not None
     found = []
@@ -81,20 +69,10 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
     return found[0], found[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """The engine as an attempt sees it that runs in another process. `pulse` takes the attempt's
-    heartbeats; `is_over` returns True once the engine no longer waits for the attempt.
-    """
-
-    pulse: Beats | None
-    is_over: Callable[[], bool]
-
-
 @dataclass(frozen=True)
 class Deployment:
-    """`vault` seals the secrets of its tenants. `takes_sealed`: the data may hold secrets that are
-    sealed already, because it comes from workflows.
+    """A deployment. `vault` encrypts the secrets of its tenants. `takes_sealed`: the data comes
+    from workflows, so its secrets may already be encrypted.
     """
 
     registry: Registry
@@ -117,7 +95,7 @@ class Deployment:
 
     @property
     def secrets(self) -> dict[str, tuple[str, ...]]:
-        """The values of each workflow that are or hold secrets."""
+        """The values of each workflow that are secrets or contain one."""
         found = self.definitions.items()
         return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
@@ -178,7 +156,7 @@ class Deployment:
         return modules.get(task, found.function.__module__)
 
     def runs_on_function(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs on a function of its own; None when it runs
+        """Return the task if this attempt runs on a Lambda function of its own; None when it runs
         here.
         """
         if not self._has_functions or effect.kind != "task":
@@ -192,7 +170,7 @@ class Deployment:
         return any(isinstance(task.runs_on, Lambda) for task in tasks)
 
     def in_group(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs in the function of its group; None when it runs
+        """Return the task if this attempt runs in the function of its group; None when it runs
         here.
         """
         if not self.groups or effect.kind != "task":
@@ -205,85 +183,14 @@ class Deployment:
         """The groups of the tasks."""
         return frozenset(self.registry.modules_of_groups())
 
-    def run_task(
-        self, effect: RunTask, outside: Outside | None = None
-    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
-        """Run the task that the workflow calls. `outside`: see `run`."""
-        return self.run(self._task(effect.name, effect.workflow), effect, outside)
-
-    def run(
-        self, task: Task[..., Any], effect: RunTask, outside: Outside | None = None
-    ) -> TaskSucceeded | TaskFailed | TaskThrottled:
-        """Runs user code. Whatever it raises becomes the error of the attempt.
-
-        Error: the exception's class name. Cause: its text. The idempotency key is that of the
-        entry, so every attempt and every repetition of one step has the same. `outside`: how the
-        attempt and the engine hear of each other when the engine is in another process.
-        """
-        seals = Seals(self.vault, effect.tenant)
-        context = context_of(effect)
-        if outside is not None:
-            context = replace(context, is_over=outside.is_over)
-        try:
-            pulse = _pulse_of(effect) if outside is None else outside.pulse
-            with running_task(context, pulse):
-                # A copy, so that a task that changes its arguments does not change the state.
-                arguments = json.loads(json.dumps(effect.arguments))
-                if effect.is_batch:
-                    found = task.call_batch_json(arguments, seals)
-                    return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
-                output = task.call_json(arguments, seals)
-                if pulse is not None:
-                    pulse.beat()
-        except KeyboardInterrupt:
-            raise  # the user pressed Ctrl-C, so the task has not failed
-        except VaultFault as fault:
-            return TaskFailed(SECRET_UNAVAILABLE, fault.message)
-        except HeartbeatMissed as missed:
-            return TaskFailed(error_names.HEARTBEAT_TIMEOUT, str(missed))
-        except BaseException as error:  # noqa: BLE001  # user code may raise anything
-            # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
-            with running_task(context):
-                return self._failure(error, task, seals)
-        try:
-            plain_text(output, f"the result of {effect.name}")
-        except RequestError as error:
-            # A value that cannot be stored would fail every delivery of the message.
-            return TaskFailed(InvalidResult.__name__, error.message)
-        except ValueError:
-            return TaskFailed(
-                InvalidResult.__name__, "the result holds a number of too many digits"
-            )
-        return TaskSucceeded(output)
-
-    def _failure(
-        self, error: BaseException, task: Task[..., Any], seals: Seals
-    ) -> TaskFailed | TaskThrottled:
-        secrets = secrets_near(error)
-
-        def shown(text: str) -> str:
-            return printable(seals.scrubbed(text, secrets))
-
-        cause = shown(error_text(error))[:CAUSE_CHARACTERS_MAX]
-        frames = traceback_of(error, self._packages)
-        traceback = None if frames is None else shown(frames)
-        pause = retry_after(error, task.limits, datetime.now(UTC))
-        if pause is not None:
-            return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause, traceback)
-        name = printable(error_name(error))[:ERROR_CHARACTERS_MAX]
-        _logger.warning(
-            "the attempt failed: %s: %s",
-            name,
-            cause[:_LOGGED_CHARACTERS_MAX],
-            extra={"exception_name": name, "exception": traceback or ""},
-        )
-        return TaskFailed(name, cause, traceback)
+    def run_task(self, effect: RunTask, outside: Outside | None = None) -> OwnResult:
+        """Run the task that the workflow calls. `outside`: see `run_attempt`."""
+        task = self._task(effect.name, effect.workflow)
+        return run_attempt(task, effect, self.vault, self._packages, outside)
 
     @cached_property
     def _packages(self) -> frozenset[str]:
-        """The top-level packages of the author."""
-        tasks = self.registry.tasks.values()
-        return frozenset(task.function.__module__.partition(".")[0] for task in tasks)
+        return packages_of(self.registry.tasks.values())
 
     # -- types (runtime.commands.api.Types) --------------------------------------------------------
 
@@ -319,18 +226,6 @@ class Deployment:
                 raise RequestError(
                     "HF211", f"the result does not fit what {name} returns: {misfit}"
                 ) from None
-
-
-def context_of(effect: RunTask) -> TaskContext:
-    """Return the context of an attempt. Every attempt of one step has the same idempotency key."""
-    return TaskContext(
-        execution=effect.run,
-        name=effect.run_name,
-        workflow=effect.workflow,
-        task=effect.name,
-        attempt=effect.attempt,
-        idempotency_key=f"{effect.run}.{effect.entry}",
-    )
 
 
 def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:
@@ -372,20 +267,6 @@ def _breaker_of(trip: Trip) -> Breaker:
     return Breaker(trip.failures, int(trip.within / millisecond), int(trip.hold / millisecond))
 
 
-def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
-    """Return the JSON form of one item of a batch's result."""
-    if not isinstance(found, TaskError):
-        try:
-            plain_text(found, f"a result of {name}")
-        except (RequestError, ValueError) as error:
-            return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
-        return {"output": found}
-    return {
-        "error": printable(error_name(found))[:ERROR_CHARACTERS_MAX],
-        "cause": printable(seals.scrubbed(error_text(found)))[:CAUSE_CHARACTERS_MAX],
-    }
-
-
 def _uses_of(declared: DeclaredLimits) -> dict[str, tuple[LimitUse, ...]]:
     return {name: tuple(map(_use_of, limits)) for name, limits in declared.items()}
 
@@ -401,8 +282,3 @@ def _use_of(limit: Limit) -> LimitUse:
         trip=None if limit.trip is None else _breaker_of(limit.trip),
     )
     return LimitUse(rule, key=limit.key, fair=limit.fair)
-
-
-def _pulse_of(effect: RunTask) -> Pulse | None:
-    seconds = effect.heartbeat_seconds
-    return None if seconds is None else Pulse(seconds, time.monotonic)

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from typing import Final
 
+from tests.differential import everyday
 from tests.differential.choices import Choices
 
 #: Type -> literals; the first one is the simplest.
@@ -49,6 +50,7 @@ PARAMETERS: Final = {
     "day": "date",
     "grace": "timedelta",
     "pay": "Card | Transfer",
+    **everyday.PARAMETERS,
 }
 ELEMENTS: Final = {
     "list[int]": "int",
@@ -279,6 +281,8 @@ PATTERNS: Final = {
         "order.model_copy()",
     ],
 }
+for _type, _more in everyday.PATTERNS.items():
+    PATTERNS[_type] += _more
 TYPES: Final = list(LITERALS)
 #: `<type>`, `<type.>`, and `<source::body>`: the rest of a comprehension over a list.
 _TYPE: Final = r"[A-Za-z]\w*(?:\[[\w\[\], ]+\])?(?: \| None)?"

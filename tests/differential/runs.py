@@ -23,7 +23,7 @@ from holdfast.testing.compiled import program_of
 from holdfast.testing.outcomes import Outcome
 from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script
-from tests.differential import shop
+from tests.differential import everyday, shop
 from tests.differential.choices import Choices
 from tests.differential.programs import HEADER, program
 
@@ -70,6 +70,7 @@ INPUTS: dict[str, list[Any]] = {
     "day": ["2026-01-02"],
     "grace": ["PT1H", "P1DT5S", "PT0S", "-PT10S"],
     "pay": [{"kind": "card", "digits": "42"}, {"kind": "transfer", "iban": "a"}],
+    **everyday.INPUTS,
 }
 #: Results of tasks with other types than those above.
 _RESULTS: dict[str, list[Any]] = {

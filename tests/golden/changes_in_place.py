@@ -2,6 +2,10 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from typing import Any
+
+from typing_extensions import TypedDict
+
 from holdfast import task, workflow
 from tests.golden.shop import Line, Order
 
@@ -49,3 +53,25 @@ def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int
     order.lines.sort(key=lambda line: line.sku)
     names.sort()
     return len(rest)
+
+
+class Item(TypedDict):
+    sku: str
+    qty: int
+
+
+@workflow
+def typed(n: int, name: str, key: str, data: dict[str, Any]) -> str:
+    a = Item(name)
+    b = Item(sku=name)
+    c: Item = {"sku": name, "qty": name}
+    d: Item = {"sku": name, "qty": n, "price": 3}
+    e: Item = {key: name, "qty": n}
+    f = {**Item(sku=name, qty=n)}
+    item = Item(sku=name, qty=n)
+    item["qty"] = name
+    item["price"] = n
+    item["qtyy"] = 2
+    g = item["qtty"]
+    i = f"{data['x']}"
+    return g

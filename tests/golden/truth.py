@@ -2,14 +2,18 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from decimal import Decimal
+
 from holdfast import workflow
 from tests.golden.shop import anything
 
 
 @workflow
-def flow(extra: dict) -> str:
-    if extra["x"]:
+def flow(extra: dict[str, Decimal], price: Decimal, raw: bytes) -> str:
+    if price:
         return "x"
-    if not anything():
+    if anything():
         return "y"
+    if not raw:
+        return "v"
     return "z" if extra.get("y") else "w"

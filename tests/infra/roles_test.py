@@ -74,7 +74,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
     },
     "Sweeper": {
         "dynamodb:GetItem": {EXECUTIONS, MAIL},
-        "dynamodb:Query": {EXECUTIONS, MAIL},
+        "dynamodb:Query": {EXECUTIONS, f"{EXECUTIONS}/index/list", MAIL},
         "dynamodb:UpdateItem": {EXECUTIONS, MAIL},
         "dynamodb:PutItem": {MAIL},
         "dynamodb:DeleteItem": {MAIL},

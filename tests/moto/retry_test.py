@@ -19,7 +19,8 @@ pytestmark = pytest.mark.xdist_group("retry")
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:contract_payment"
 EXECUTION = MACHINE.replace("stateMachine", "execution")
-FAILED_MAX = 130
+#: How many executions fail. The slow run has more than a page of a listing.
+FAILED = (30, pytest.param(130, marks=pytest.mark.slow))
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +65,13 @@ def test_the_command_line_says_that_a_name_has_failed_and_retries_it(shell: Shel
     assert "the bank is back" in shell.printed.replace("\n", " ")
 
 
-def test_boto3_redrives_every_execution_of_a_workflow_that_failed(url: str, shell: Shell) -> None:
+@pytest.mark.parametrize("failed", FAILED)
+def test_boto3_redrives_every_execution_of_a_workflow_that_failed(
+    url: str, shell: Shell, failed: int
+) -> None:
     contracts.break_down()
     states = holdfast.client(url)
-    names = [f"outage-{number}" for number in range(FAILED_MAX)]
+    names = [f"outage-{number}" for number in range(failed)]
     for name in names:
         given = json.dumps({"contract": name})
         states.start_execution(stateMachineArn=MACHINE, name=name, input=given)
@@ -79,8 +83,8 @@ def test_boto3_redrives_every_execution_of_a_workflow_that_failed(url: str, shel
         states.redrive_execution(executionArn=arn)
 
     until(states, arns, "SUCCEEDED")
-    assert contracts.CALLS == {"reserve": FAILED_MAX, "charge": 2 * FAILED_MAX}
-    assert shell.json("show", "outage-129")["retries"] == 1
+    assert {"reserve": failed, "charge": 2 * failed} == contracts.CALLS
+    assert shell.json("show", names[-1])["retries"] == 1
     with pytest.raises(states.exceptions.ExecutionNotRedrivable):
         states.redrive_execution(executionArn=arns[0])
     listed = states.get_paginator("list_executions").paginate(stateMachineArn=MACHINE)

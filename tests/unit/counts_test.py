@@ -373,10 +373,11 @@ def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path(
     assert sum(reads for _, reads, _ in found) <= 0.6 * sum(writes for writes, _, _ in found)
 
 
-def test_a_sweep_over_ten_thousand_parked_executions_reads_the_one_that_is_overdue() -> None:
+@pytest.mark.parametrize("parked", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_sweep_over_parked_executions_reads_the_one_that_is_overdue(parked: int) -> None:
     """In each shard: one query for due rows. For the overdue one: its log, and its inbox."""
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 20 * DAY, "End": True}}))
-    for number in range(10_000):
+    for number in range(parked):
         shop.world.call(
             shop.front.start(shop.tenant, {"workflow": "flow"}, number.to_bytes(8, "big"))
         )

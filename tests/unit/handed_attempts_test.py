@@ -9,10 +9,9 @@ import pytest
 
 from holdfast.errors import HoldfastError, NewerFormatError, RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.effects import OwnResult, RunTask, TaskFailed, TaskSucceeded, TaskThrottled
 from holdfast.runtime.handed_attempts import (
     HandedAttempt,
-    OwnResult,
     attempt_message,
     read_attempt,
     read_result,

@@ -87,7 +87,11 @@ def test_a_module_of_workflows_with_models_brings_pydantic_alone() -> None:
 
 
 #: The modules of ours that a cold start imports, at most. Each costs about a millisecond of CPU.
-MODULES_MAX = {"functions.worker.app": 161, "holdfast.aws.http": 166}
+MODULES_MAX = {
+    "functions.worker.app": 162,
+    "functions.group.app": 57,
+    "holdfast.aws.http": 167,
+}
 #: What a worker imports only when an event needs it.
 RARE = {
     "holdfast.integrations",
@@ -105,6 +109,14 @@ def test_a_worker_imports_few_modules_and_no_other_package_than_boto3() -> None:
     assert len(ours) <= MODULES_MAX["functions.worker.app"]
     assert ours & RARE == set()
     assert foreign <= BOTO
+
+
+def test_the_function_of_a_group_imports_nothing_of_the_log() -> None:
+    ours, foreign = _brought_by("functions.group.app")
+
+    assert len(ours) <= MODULES_MAX["functions.group.app"]
+    assert not {"holdfast.runtime.storage.log", "holdfast.deployment"} & ours
+    assert foreign == set()
 
 
 FIRST_CALL = """

@@ -166,6 +166,14 @@ def test_a_late_retry_is_void_when_another_execution_has_the_key(
     pass_time(stack, 1_000)
     found = {one["execution"]: one["status"] for one in client.list(workflow="account")}
     assert found == {run: "ABORTED", other: "RUNNING"}
+    told = client.describe(run)["void_retry"]
+    assert told == f"[HF561] execution {other} runs for the key 'c1' of account"
+    client.stop(other)
+    pass_time(stack, 1_000)
+    client.retry(run)
+    pass_time(stack, 1_000)
+    client.stop(run)
+    assert "void_retry" not in client.describe(run)
 
 
 def test_a_retried_execution_keeps_the_rows_of_its_key(stack: MemoryStack, client: Client) -> None:

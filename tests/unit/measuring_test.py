@@ -10,10 +10,11 @@ import pytest
 from holdfast import resources
 from holdfast.aws.telemetry import Metrics
 from holdfast.runtime.effects import Labels, Measure, TaskFailed
+from holdfast_simulator.world import START_MS
 from tests import measured
 from tests.builders import call, machine
 from tests.measured import HOUR_MS, Measured, lines_of
-from tests.unit.host_kit import site
+from tests.unit.host_kit import Context, Site, site
 
 
 def metrics_of(line: dict[str, Any]) -> dict[str, list[list[str]]]:
@@ -128,3 +129,16 @@ def test_an_invocation_writes_one_line_for_an_execution_at_its_end(
         "SchedulerLagSeconds",
     }
     assert len(lines[0]) < 600  # docs/how-to/operate.md has the price of a line
+
+
+def test_open_executions_are_counted_by_workflow_and_kind_of_wait_every_five_minutes() -> None:
+    shop = measured.open_orders()
+    assert shop.rows(resources.METRIC_OPEN) == [(2, "flow", "event")]
+    found, counted = Site(shop), list[int]()
+    for minute in range(12):
+        shop.measured.clear()
+        shop.world.now_ms = START_MS + minute * 60_000
+        found.host.sweeper(Context())
+        if any(measure.name == resources.METRIC_OPEN for measure in shop.measured):
+            counted.append(minute)
+    assert counted == [0, 5, 10]

@@ -55,7 +55,7 @@ def test_an_async_task_knows_its_attempt() -> None:
 
 
 def outcome(monkeypatch: pytest.MonkeyPatch, steps: list[float], heartbeat: int | None) -> object:
-    monkeypatch.setattr("holdfast.deployment.time.monotonic", Clock(steps=steps))
+    monkeypatch.setattr("holdfast.task_runs.time.monotonic", Clock(steps=steps))
     deployment = Deployment(Registry({beats.name: beats}, {}), {})
     effect = RunTask(
         beats.name, "task", {}, "t", "e1", None, "flow", 1, 1, 0, heartbeat_seconds=heartbeat

@@ -330,21 +330,25 @@ class Minute:
                 self._revive(queue, host)
 
     def _due_shards(self) -> list[int]:
-        now_ms = self._simulation.now_ms
-        until = keys.due_until(now_ms + SWEEP_MS)
-        perform = self._simulation.services.perform
+        until = keys.due_until(self._simulation.now_ms + SWEEP_MS)
+        services = self._simulation.services
+        partitions = {shard: keys.due_partition(shard) for shard in range(DUE_SHARDS)}
         return [
             shard
-            for shard in range(DUE_SHARDS)
-            if perform(Query(tables.MAIL, keys.due_partition(shard), until=until, limit=1))
+            for shard, partition in partitions.items()
+            if services.has_partition(tables.MAIL, partition)
+            and services.perform(Query(tables.MAIL, partition, until=until, limit=1))
         ]
 
     def _start_shards(self) -> list[int]:
         """Return the shards with a row of a start that has not ended and was not read."""
-        perform = self._simulation.services.perform
+        services = self._simulation.services
+        perform = services.perform
         until = keys.due_until(self._simulation.now_ms - FIRST_MS)
         found = []
         for shard in range(STARTS_DUE_SHARDS):
+            if not services.has_partition(tables.MAIL, keys.pending_starts(shard)):
+                continue
             read = perform(Get(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard)))
             after = None if read is None else str(read["to"])
             partition = keys.pending_starts(shard)

@@ -202,6 +202,14 @@ class Services:
     def has(self, table: TableName, pk: str, sk: int | str) -> bool:
         return self._tables[table].get(pk, sk) is not None
 
+    def has_partition(self, table: TableName, pk: str) -> bool:
+        """Return True when a row of the partition is stored."""
+        return self._tables[table].has_partition(pk)
+
+    def partition(self, table: TableName, pk: str) -> Sequence[Item]:
+        """Return the stored rows of the partition, by key. It is no effect and costs no unit."""
+        return self._tables[table].partition(pk)
+
     def blobs(self) -> dict[str, bytes]:
         return dict(self._blobs)
 

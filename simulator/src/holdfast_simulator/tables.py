@@ -81,6 +81,13 @@ class MemoryTable:
         self.remove(item)
         self.gone.append(item)
 
+    def has_partition(self, pk: str) -> bool:
+        return pk in self._keys
+
+    def partition(self, pk: str) -> list[Item]:
+        keys = self._keys.get(pk)
+        return [] if keys is None else [self._items[pk][key] for key in keys]
+
     def query(self, effect: Query) -> list[Item]:
         keys = self._keys.get(effect.pk, [])
         low = 0 if effect.after is None else bisect_right(keys, effect.after)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, Literal, TypeAlias
@@ -32,6 +32,7 @@ from holdfast.runtime.effects import (
     Deadline,
     Effect,
     Handler,
+    Item,
     QueueName,
     RunTask,
     SetVisibility,
@@ -153,12 +154,15 @@ class SimulatorWorld:
         self._last_sweep_ms = self.now_ms
         try:
             for shard in range(DUE_SHARDS):
-                self._sweep_shard(sweeper.sweep, shard)
+                if self._due(shard):
+                    self._sweep_shard(sweeper.sweep, shard)
             for shard in range(STARTS_DUE_SHARDS):
-                self._sweep_shard(lost_starts.sweep, shard)
+                if self._starts(shard):
+                    self._sweep_shard(lost_starts.sweep, shard)
             if self.setting.archives:
                 for shard in range(DUE_SHARDS):
-                    self._sweep_shard(due_archives.sweep, shard)
+                    if self._archives(shard):
+                        self._sweep_shard(due_archives.sweep, shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
                     self._revive(letter)
@@ -217,16 +221,10 @@ class SimulatorWorld:
 
     def _sweep_ms(self) -> int | None:
         """The next full minute at which a sweep finds anything; the others are left out."""
-        looks = [
-            int(str(item["sk"]).partition("#")[0])
-            for item in self.services.items(tables.MAIL)
-            if str(item["pk"]).startswith("~due#")
-        ]
-        looks += [
-            int(str(item["sk"]).partition("#")[0]) + SWEEP_AHEAD_SECONDS * 1_000
-            for item in self.services.items(tables.MAIL)
-            if str(item["pk"]).startswith("~archive#")
-        ]
+        shards = range(DUE_SHARDS)
+        looks = _earliest(self._due(shard) for shard in shards)
+        archives = _earliest(self._archives(shard) for shard in shards)
+        looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in archives]
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in self._lost_start_ms()]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:
             looks.append(self.now_ms)
@@ -240,19 +238,37 @@ class SimulatorWorld:
         """When the sweeper reads the rows of starts that have no log. Those that have one lead to
         nothing as a rule, and a sweep for them would only move the clock.
         """
-        begun = {str(item["pk"]) for item in self.services.items(tables.EXECUTIONS)}
-        read = {
-            str(item["sk"]): str(item["to"])
-            for item in self.services.items(tables.MAIL)
-            if item["pk"] == keys.STARTS_READ
-        }
         return [
-            int(str(item["sk"])[:15]) + FIRST_MS
-            for item in self.services.items(tables.MAIL)
-            if str(item["pk"]).startswith("~start#")
-            and keys.execution(str(item["t"]), str(item["run"])) not in begun
-            and str(item["sk"]) > read.get(f"{int(str(item['pk'])[7:]):02d}", "")
+            int(str(row["sk"])[:15]) + FIRST_MS
+            for shard in range(STARTS_DUE_SHARDS)
+            for row in self._starts(shard)
+            if str(row["sk"]) > self._starts_read(shard)
+            and not self.services.has_partition(tables.EXECUTIONS, _log_of(row))
         ]
+
+    def _due(self, shard: int) -> Sequence[Item]:
+        return self.services.partition(tables.MAIL, keys.due_partition(shard))
+
+    def _archives(self, shard: int) -> Sequence[Item]:
+        return self.services.partition(tables.MAIL, keys.archive_partition(shard))
+
+    def _starts(self, shard: int) -> Sequence[Item]:
+        return self.services.partition(tables.MAIL, keys.pending_starts(shard))
+
+    def _starts_read(self, shard: int) -> str:
+        """Return the sort key up to which the sweeper has read the shard."""
+        sort = keys.starts_read(shard)
+        rows = self.services.partition(tables.MAIL, keys.STARTS_READ)
+        return next((str(row["to"]) for row in rows if row["sk"] == sort), "")
+
+
+def _earliest(partitions: Iterable[Sequence[Item]]) -> list[int]:
+    """Return the time of the first row of each partition: the rows are in the order of time."""
+    return [int(str(rows[0]["sk"]).partition("#")[0]) for rows in partitions if rows]
+
+
+def _log_of(start: Item) -> str:
+    return keys.execution(str(start["t"]), str(start["run"]))
 
 
 # -- hooks -----------------------------------------------------------------------------------------

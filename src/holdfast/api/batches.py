@@ -4,7 +4,8 @@
     def send(mails: list[Mail]) -> list[str | TaskError]: ...
 
 A workflow calls `send(mail)` with one item and gets one result. The engine collects the items of
-all executions of a tenant: up to `max` of them, or those of `wait`. docs/how-to/limits.md shows it.
+all executions of a tenant: up to `max` of them, or those that arrive within `wait`.
+docs/how-to/limits.md shows it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _WAIT_MAX: Final = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """At most `max` items in one call; the first of them waits for at most `wait`."""
+    """A batch has at most `max` items. The first item waits for at most `wait` before the call."""
 
     max: int = 100
     wait: timedelta = timedelta(seconds=5)
@@ -40,11 +41,11 @@ class Batch:
 
 
 def of_one(function: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
-    """Return the function of one item: what a workflow calls, a test runs, and the compiler
-    reads.
+    """Return the function for one item: a workflow calls it, a test runs it, and the compiler reads
+    it.
 
-    `error` is the class of errors that may stand among the results. Raises WorkflowError HF069: the
-    function does not take one list and return one.
+    `error` is the class of errors that the list of results may contain. Raises WorkflowError HF069
+    when the function does not take one list and return one.
     """
     hints = typing.get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
@@ -67,7 +68,7 @@ def of_one(function: Callable[..., Any], error: type[BaseException]) -> Callable
         return found
 
     made: Any = functools.update_wrapper(one, function)
-    # else `inspect` would read the wrapped function's annotations instead of these
+    # Without this `inspect` would read the annotations of the wrapped function
     del made.__wrapped__
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameter = inspect.Parameter(name, kind, annotation=item)

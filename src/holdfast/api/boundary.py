@@ -1,10 +1,9 @@
-"""The conversion of Python values to JSON and back: a function's annotations, read once, by
-pydantic.
+"""The conversion of Python values to JSON and back, by a function's annotations, with pydantic.
 
-pydantic is imported when the first value crosses, not when the module of a workflow is imported.
-Messages name fields and what was expected; they never contain a value that was sent. A `SecretStr`
-is a sealed text in JSON: `seals` makes it and opens it (`sealing.py`). An operation that the vault
-lacks raises VaultFault.
+The annotations are read once. pydantic is imported when the first value is converted, not when the
+module of a workflow is imported. Messages name fields and what was expected; they never contain a
+value. In JSON a `SecretStr` is an encrypted text: `seals` encrypts and decrypts it (`sealing.py`).
+If the vault cannot do that, VaultFault is raised.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
-#: pydantic quotes the author's own text for these, and that text may contain the value.
+#: For these errors pydantic quotes text that the author wrote, which may contain the value.
 _MESSAGES_BY_AUTHOR = frozenset({"value_error", "assertion_error"})
 _PROBLEMS_SHOWN_MAX = 5
 
 
 class Misfit(Exception):  # noqa: N818
-    """A value does not fit its annotation; `problems` lists each place and the expected type."""
+    """A value does not fit its annotation. `problems` lists each place and the expected type."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -40,7 +39,7 @@ class Misfit(Exception):  # noqa: N818
 
 
 class NoJson(Misfit):
-    """A value fits its annotation, and JSON has no form for it."""
+    """A value fits its annotation, but cannot be written as JSON."""
 
 
 #: Types whose values are their own JSON. A cold start need not import pydantic for them.
@@ -49,12 +48,13 @@ _WHOLE_MAX: Final = 2**53
 
 
 class _Form:
-    """The meaning of an annotation: how a value looks in Python and in JSON."""
+    """The meaning of an annotation: how its values look in Python and in JSON."""
 
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
         self._plain = next((kind for kind in _PLAIN if annotation is kind), None)
-        # An annotation that cannot be read is refused here, before the first value.
+        # Read the schema now, so that an annotation that cannot be read is refused before the first
+        # value.
         self._has_secrets = self._plain is None and schema_has_secrets(self._adapter.core_schema)
 
     @functools.cached_property
@@ -88,11 +88,13 @@ class _Form:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of what `parse` takes."""
+        """Return the JSON schema of the values that `parse` accepts."""
         return self._adapter.json_schema()
 
     def parse(self, value: object, where: str, seals: Seals) -> tuple[Any, list[str]]:
-        """Return the Python value and the problems. With any problem the value must not be used."""
+        """Return the Python value and the problems. If there is a problem, the value must not be
+        used.
+        """
         if self._is_plain(value):
             return value, []
         from pydantic import ValidationError  # noqa: PLC0415
@@ -111,7 +113,7 @@ class _Form:
             seals.opened(value)
 
     def restore(self, value: JsonValue, seals: Seals) -> Any:
-        """The Python value of what `dump` gave."""
+        """Return the Python value of a result of `dump`."""
         if self._is_plain(value):
             return value
         return self._adapter.validate_python(seals.opened(value) if self._has_secrets else value)
@@ -126,7 +128,7 @@ class _Form:
             # Test the value itself too: without an annotation pydantic turns NaN into None.
             is_finite = _is_finite(value) and _is_finite(dumped)
         except (RecursionError, TypeError, ValueError):
-            # An object of unknown kind, bytes that are not text, or a value inside itself.
+            # An object of unknown type, bytes that are no text, or a value inside itself.
             # pydantic's own message may quote the value, so it is replaced.
             raise NoJson([f"{where}: a value that JSON has no form for"]) from None
         if not is_finite:
@@ -134,8 +136,8 @@ class _Form:
         return self._sealed(dumped, value, where, seals) if self._has_secrets else dumped
 
     def _sealed(self, dumped: JsonValue, value: object, where: str, seals: Seals) -> JsonValue:
-        """Return the JSON of a value with its secrets sealed. pydantic hides a secret in JSON and
-        keeps it in Python, so both forms are needed.
+        """Return the JSON of a value with its secrets encrypted. pydantic hides a secret in JSON
+        and keeps it in Python, so both forms are needed.
         """
         try:
             sealed: JsonValue = seals.merged(dumped, self._adapter.dump_python(value))
@@ -161,9 +163,9 @@ class Boundary:
     def parse_arguments(
         self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
     ) -> dict[str, Any]:
-        """The Python values for the JSON `arguments`; raises Misfit.
+        """Return the Python values for the JSON `arguments`. Raises Misfit.
 
-        A parameter that was left out keeps its default and does not appear in the answer.
+        A parameter that was left out is not in the result and keeps its default.
         """
         problems = [f"{name}: unknown" for name in arguments if name not in self._parameters]
         values: dict[str, Any] = {}
@@ -179,7 +181,7 @@ class Boundary:
         return values
 
     def open_secrets(self, arguments: Mapping[str, JsonValue], seals: Seals) -> None:
-        """Open the secrets among the arguments, so that `seals` knows them. Raises ValueError,
+        """Decrypt the secrets among the arguments, so that `seals` knows them. Raises ValueError,
         VaultFault.
         """
         for name, form in self._parameters.items():
@@ -195,29 +197,29 @@ class Boundary:
         return {name: form.dump(values[name], name, seals) for name, form in forms}
 
     def normalise_argument(self, name: str, value: object) -> JsonValue:
-        """The JSON of a value for one parameter, with every field present; raises Misfit."""
+        """Return the JSON of a value for one parameter, with every field present. Raises Misfit."""
         return self._parameters[name].dump(self.parse_argument(name, value), name, NO_SEALS)
 
     def parse_argument(self, name: str, value: object) -> Any:
-        """The Python value of one parameter; raises Misfit."""
+        """Return the Python value of one parameter. Raises Misfit."""
         parsed, problems = self._parameters[name].parse(value, name, NO_SEALS)
         if problems:
             raise Misfit(problems)
         return parsed
 
     def default_arguments(self, seals: Seals = NO_SEALS) -> dict[str, JsonValue]:
-        """The JSON of the parameters that a call may leave out; raises Misfit."""
+        """Return the JSON of the parameters that a call may leave out. Raises Misfit."""
         return {
             name: self._parameters[name].dump(value, name, seals)
             for name, value in self._defaults.items()
         }
 
     def dump_result(self, result: object, seals: Seals = NO_SEALS) -> JsonValue:
-        """The JSON of a returned value; raises Misfit."""
+        """Return the JSON of a returned value. Raises Misfit."""
         return _normalised(self._result, result, "result", seals)
 
     def parse_result(self, result: JsonValue, seals: Seals = NO_SEALS) -> Any:
-        """The Python value of what `dump_result` gave."""
+        """Return the Python value of a result of `dump_result`."""
         return self._result.restore(result, seals)
 
     @property
@@ -230,9 +232,10 @@ _form: Callable[[Any], _Form] = functools.cache(_Form)
 
 
 def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
-    """An event's or answer's JSON with every field present; raises Misfit.
+    """Return the JSON of an event or answer with every field present. Raises Misfit.
 
-    For a bool pydantic also takes "yes", "off" and 1. A decision must not rest on such a guess.
+    For a bool pydantic would also accept "yes", "off" and 1. Here only true and false are accepted,
+    because a decision must not depend on a guess.
     """
     if payload is bool and not isinstance(value, bool):
         raise Misfit(["data: expected true or false"])
@@ -240,12 +243,12 @@ def normalise_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -
 
 
 def schema_of(payload: Any) -> dict[str, Any]:
-    """The JSON schema of an event or an answer."""
+    """Return the JSON schema of an event or an answer."""
     return _form(payload).schema
 
 
 def parse_payload(payload: Any, value: JsonValue, seals: Seals = NO_SEALS) -> Any:
-    """The Python value of what `normalise_payload` gave."""
+    """Return the Python value of a result of `normalise_payload`."""
     return _form(payload).restore(value, seals)
 
 

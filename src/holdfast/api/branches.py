@@ -277,8 +277,8 @@ def each(
 
 
 def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
-    """Run branch n after the branches `after[n]`, all before it, have ended; other branches run
-    concurrently.
+    """Run branch n when the branches `after[n]`, which come before it in the list, have ended.
+    Branches that do not wait for each other run concurrently.
     """
     stand_in = harness.get()
     if stand_in is not None:
@@ -314,8 +314,8 @@ def _run(
 def _one_by_one(
     branches: Sequence[Callable[[], Any]], needed: int | None, tolerated: int
 ) -> list[Any]:
-    """Run the branches of a direct run without a harness: one begins when the one before
-    has ended.
+    """Run the branches in a direct run without a harness: each begins when the one before has
+    ended.
     """
     results: list[Any] = [None] * len(branches)
     succeeded = failed = 0

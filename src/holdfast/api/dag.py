@@ -1,4 +1,4 @@
-"""Workflows for people who think in graphs: steps, and what each of them depends on.
+"""Workflows as graphs: steps, and what each step depends on.
 
     nightly = dag(
         "nightly",
@@ -6,8 +6,8 @@
         step("clean", clean, depends_on=["extract"]),
     )
 
-A parameter of a task that is called like a step it depends on gets that step's result; any other
-is a field of the input. `arguments` may say otherwise.
+If a parameter of a task has the name of a step on which its step depends, it gets the result of
+that step. Any other parameter is a field of the input. `arguments` can change that.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def step(
     depends_on: list[str] | tuple[str, ...] = (),
     arguments: Mapping[str, object] | None = None,
 ) -> Step:
-    """Make a step that runs `task` when all steps of `depends_on` have succeeded; they may be
+    """Return a step that runs `task` when all steps in `depends_on` have succeeded. These may be
     defined later.
 
-    `arguments` by the names of parameters: values, and `from_step` and `from_input` in them.
+    `arguments` gives values by the names of parameters; `from_step` and `from_input` can be used in
+    them.
     """
-    # Without a type checker a caller may give one id; its letters must not become ids.
+    # Without a type checker a caller may pass one id as text. Its letters must not become ids.
     names = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
     written = _calling(sys._getframe(1))  # noqa: SLF001
     return Step(id, task, names, MappingProxyType(dict(arguments or {})), written)
@@ -68,12 +69,12 @@ def dag(
     timeout: timedelta | None = None,
     search: SearchAttributes = NO_SEARCH,
 ) -> Dag:
-    """Make a workflow of `steps`, at the top level of a module. `timeout` bounds the whole
-    execution. `search` names fields of the input by which executions are found.
+    """Return a workflow of `steps`. Call it at the top level of a module. `timeout` limits the
+    whole execution. `search` names fields of the input by which executions are found.
 
     All errors of a graph are reported together, when it is compiled or first called.
     """
-    # The collection of workflows by name runs before the check that refuses the name
+    # Refuse the name here: modules collect their workflows by name before the graph is checked
     if not isinstance(name, str):
         message = f"the name of a graph is {type(name).__name__}, expected a text"
         raise WorkflowError("HF057", message, help='dag("nightly", step(…))')
@@ -90,17 +91,17 @@ def _calling(frame: FrameType) -> InPython:
 
 
 class Dag(GraphModel, Workflow[..., Any]):
-    """A workflow that is a graph. Its input: what its tasks need and no step gives.
+    """A workflow that is a graph. Its input has the values that its tasks need and no step gives.
 
-    Its result is that of the step on which no other depends; are there several, an object of
-    their results by id.
+    Its result is that of the step on which no other step depends. If there are several such steps,
+    it is an object with their results by id.
     """
 
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
         # Workflow's own constructor is not called: it reads annotations, which may name objects
-        # that the module defines later.
+        # that the module defines only later.
         GraphModel.__init__(self, name, steps, timeout, written)
         self.__module__ = written.module
         self.function = _Function(self)
@@ -117,14 +118,14 @@ class Dag(GraphModel, Workflow[..., Any]):
         *,
         file: str = "",
     ) -> Dag:
-        """A graph from `{"workflow_id", "steps": [{"id", "type", "depends_on"}]}`.
+        """Return a graph from `{"workflow_id", "steps": [{"id", "type", "depends_on"}]}`.
 
         The format: docs/reference/dag.md.
 
         `type` is the name of one of `tasks`, or a kind of step: `service_call` and `notification`
-        run the task that is called like the step, `human_approval` asks a person, and a
-        `StepType` among `tasks` adds a kind. `file` is what refusals call the document. Raises
-        CompileErrors with all that is wrong.
+        run the task that has the name of the step, `human_approval` asks a person, and a `StepType`
+        in `tasks` adds a kind. `file` is the name of the document in refusals. Raises CompileErrors
+        with all errors.
         """
         from holdfast.compiler.graphs.documents import read_graph  # noqa: PLC0415 - only who reads JSON needs it
 
@@ -133,15 +134,15 @@ class Dag(GraphModel, Workflow[..., Any]):
 
     @cached_property
     def inputs(self) -> Mapping[str, Input]:
-        """The fields of the input, as the parameters that they fill are declared."""
+        """Return the fields of the input, with the types of the parameters that get them."""
         from holdfast.compiler.graphs.inputs import inputs_of  # noqa: PLC0415 - see `plan`
 
         return inputs_of(self)
 
     @cached_property
     def plan(self) -> Plan:
-        """The order of the steps. Raises CompileErrors with everything that is refused."""
-        # A module that only defines a graph needs no compiler.
+        """Return the order of the steps. Raises CompileErrors with all refusals."""
+        # Imported here: a module that only defines a graph does not need the compiler.
         from holdfast.compiler.graphs.checks import check_dag  # noqa: PLC0415
         from holdfast.compiler.graphs.plan import arrange  # noqa: PLC0415
 
@@ -151,8 +152,8 @@ class Dag(GraphModel, Workflow[..., Any]):
 
 
 class _Function:
-    """The stand-in for a workflow's function: parameters, annotations, and a run in plain
-    Python.
+    """Replaces the function of a workflow: it has parameters and annotations, and runs the graph in
+    plain Python.
     """
 
     def __init__(self, graph: Dag) -> None:
@@ -202,7 +203,7 @@ class _Function:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run as plain Python; side by side where a harness can do that."""
+    """A run in plain Python. Steps run concurrently if the harness can do that."""
 
     graph: Dag
     given: Mapping[str, Any]

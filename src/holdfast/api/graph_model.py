@@ -1,7 +1,7 @@
-"""A graph of steps as data: the steps, what each depends on, and what fills its parameters.
+"""A graph of steps as data: the steps, what each depends on, and the values of its parameters.
 
-`dag.py` makes workflows of it; the compiler reads it. This module imports neither, so that the two
-do not import each other.
+`dag.py` makes workflows from it, and the compiler reads it. This module imports neither of them, so
+that the two do not import each other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def from_input(field: str) -> FromInput:
 
 @dataclass(frozen=True, slots=True)
 class InPython:
-    """The call that wrote something: an instruction of a module's code."""
+    """The call in Python that created a part of a graph: an instruction in a module's code."""
 
     module: str
     code: CodeType
@@ -53,7 +53,9 @@ class InPython:
 
 @dataclass(frozen=True, slots=True)
 class InJson:
-    """A place of a document, such as `/steps[2]`; `module` is where it was read."""
+    """A place in a document, such as `/steps[2]`. `module` is the module that has read the
+    document.
+    """
 
     module: str
     file: str
@@ -66,9 +68,9 @@ WrittenAt: TypeAlias = InPython | InJson
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a graph, made by `step`.
+    """One step of a graph, as `step` returns it.
 
-    A compensation depends on the one step that it takes back.
+    A compensation depends on the one step whose work it undoes.
     """
 
     id: str
@@ -82,7 +84,7 @@ class Step:
 class GraphModel:
     """The steps of a graph, in the order in which they were written.
 
-    `compensations` are apart: they run only when the graph does not succeed.
+    `compensations` are stored separately: they run only when the graph does not succeed.
     """
 
     def __init__(
@@ -91,20 +93,22 @@ class GraphModel:
         self.name = name
         self.timeout = timeout
         found = tuple(steps)
-        # The check of the graph refuses what is no step
+        # Accept any object here: the check of the graph refuses what is no step
         self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
         self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
         self.written = written
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """The number of each step. `check_dag` refuses a value that is not an id."""
+        """Return the number of each step. `check_dag` refuses an id that is no text."""
         numbered = enumerate(self.steps)
         return {one.id: number for number, one in numbered if isinstance(one.id, str)}
 
     @cached_property
     def sources(self) -> tuple[Mapping[str, Any], ...]:
-        """The value of each parameter, by step; `FromStep` and `FromInput` stand in the values."""
+        """Return for each step the values of its parameters, which may contain `FromStep` and
+        `FromInput`.
+        """
         return tuple(map(sources_of, self.steps))
 
     def compensations_of(self, number: int) -> list[Step]:
@@ -114,13 +118,13 @@ class GraphModel:
 
     @cached_property
     def finals(self) -> tuple[int, ...]:
-        """The steps on which no other depends."""
+        """Return the steps on which no other step depends."""
         awaited = {id_ for one in self.steps for id_ in one.depends_on}
         return tuple(number for number, one in enumerate(self.steps) if one.id not in awaited)
 
 
 def sources_of(one: Step) -> Mapping[str, Any]:
-    """Return the source of each parameter; empty if `one.task` is not a task, which `check_dag`
+    """Return the source of each parameter; {} if `one.task` is no task, which `check_dag`
     refuses.
     """
     if not isinstance(one.task, Task):
@@ -132,8 +136,9 @@ def sources_of(one: Step) -> Mapping[str, Any]:
     return found
 
 
-# `references_in` and `filled` walk the arguments of a step: lists, tuples and dicts with references
-# inside. Both must know the same containers, or a reference would be listed and never replaced.
+# `references_in` and `filled` search the arguments of a step: lists, tuples and dicts with
+# references inside. Both must handle the same containers. Otherwise a reference would be listed and
+# never replaced.
 
 
 def references_in(tree: Any) -> list[FromStep | FromInput]:
@@ -169,7 +174,9 @@ _signature_of: Final = lru_cache(maxsize=1024)(inspect.signature)
 
 
 def hints_of(task: Task[..., Any]) -> dict[str, Any]:
-    """The annotations of its parameters, and `return`; nothing when one cannot be read."""
+    """Return the annotations of the task's parameters, and of `return`; {} when one cannot be
+    read.
+    """
     return _hints_of(task.function)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.api.runs_on import Lambda, RunsOn
 from holdfast.errors import WorkflowError
 
-#: The name becomes part of names of resources and of an environment variable's text.
+#: A group's name becomes part of the names of AWS resources and of an environment variable.
 _GROUP: Final = re.compile(r"(?=.{1,20}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
 
 

@@ -1,4 +1,4 @@
-"""The harness takes the engine's place while a workflow function runs as plain Python."""
+"""The harness replaces the engine while a workflow function runs as plain Python, as in a test."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ TIME_OUT_TOO_SHORT: Final = "a time-out is at least a second"
 
 
 def time_out_seconds(duration: timedelta) -> float:
-    """Return the longest duration of a wait or block in seconds. Raises ValueError below a
-    second.
-    """
+    """Return the time limit of a wait or block in seconds. Raises ValueError below a second."""
     if duration < timedelta(seconds=1):
         raise ValueError(TIME_OUT_TOO_SHORT)
     return duration.total_seconds()
 
 
 class Cancelled(BaseException):
-    """Raised by a harness in a cancelled line of control that waits; no `except` sees it."""
+    """Raised by a harness in a cancelled branch where it waits. It is a BaseException, so that the
+    workflow's `except Exception` does not catch it.
+    """
 
 
 class ContinueAsNew(BaseException):
-    """Raised by `again`: the workflow goes on as new with these arguments. No `except` sees it."""
+    """Raised by `again`: the workflow continues as new with these arguments. It is a BaseException,
+    so that the workflow's `except Exception` does not catch it.
+    """
 
     def __init__(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         super().__init__("the workflow goes on as new")
@@ -38,13 +40,13 @@ class ContinueAsNew(BaseException):
 
 
 class Harness(Protocol):
-    """The replacement for tasks, time and other people while a workflow function runs directly."""
+    """Replaces tasks, time and other people while a workflow function runs directly."""
 
     def run_task(self, task: Task[..., Any], arguments: dict[str, Any], /) -> Any:
-        """The value that `task` returns for these Python values, by parameter name."""
+        """Return the value that `task` returns for these Python values, by parameter name."""
 
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
-        """The value that the child execution returns; raises its error."""
+        """Return the value that the child execution returns, or raise its error."""
 
     def wait(
         self,
@@ -56,9 +58,10 @@ class Harness(Protocol):
         arguments: Mapping[str, Any],
         timeout_seconds: float | None,
     ) -> Any:
-        """A `payload`: the event called `name`, or the answer to the question titled `name`.
+        """Return a `payload`: the event with this `name`, or the answer to the question with the
+        title `name`.
 
-        `arguments` holds `key` of an event, `assignee` and `details` of a question.
+        `arguments` has the `key` of an event, or `assignee` and `details` of a question.
         """
 
     def sleep(self, seconds: float, /) -> None:
@@ -73,16 +76,16 @@ class Harness(Protocol):
         """Reply to the request of this id, or reject it with the error."""
 
     def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
-        """Start an execution that nothing waits for, and return its id."""
+        """Start an execution for which nothing waits, and return its id."""
 
     def stop(self, execution: str, /) -> None:
         """Stop an execution that was started."""
 
     def publish(self, name: str, value: object, /) -> None:
-        """Take note of a value that is readable from outside."""
+        """Record a value that the workflow publishes."""
 
     def note(self, attributes: Mapping[str, object], /) -> None:
-        """Take note of changed search attributes."""
+        """Record changed search attributes."""
 
     def run_branches(
         self,
@@ -94,15 +97,17 @@ class Harness(Protocol):
         tolerated: int,
         after: Sequence[Sequence[int]] = (),
     ) -> list[Any]:
-        """The results side by side; None for a branch that failed or was cancelled.
+        """Run the branches concurrently. Return their results; None for a branch that failed or was
+        cancelled.
 
-        `concurrency` 0: no bound. `needed` successes end it (None: all must end); more failures
-        than `tolerated` fail it. Branch n begins when the branches `after[n]`, all before it, have
-        ended; given with neither a bound nor `needed` nor `tolerated`.
+        With `concurrency` 0 all may run at once. The call ends when `needed` branches have
+        succeeded (None: when all have ended). It fails when more than `tolerated` fail. Branch n
+        begins when the branches `after[n]`, which come before it, have ended; with `after` none of
+        the other three is given.
         """
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:
-        """Raise BlockTimeout when the block is not over in time."""
+        """Raise BlockTimeout when the block does not end in time."""
 
     def shielded(self) -> AbstractContextManager[None]: ...
 

@@ -10,15 +10,15 @@ from typing import Any, Literal, TypeAlias
 from holdfast.errors import WorkflowError
 from holdfast.limits import REQUEST_SUFFIX
 
-#: The fate of events that an ended execution has not used: the next execution gets them, or they
-#: are dropped.
+#: What happens to events that an ended execution has not used: the next execution gets them, or
+#: they are dropped.
 Unread: TypeAlias = Literal["next", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """`parameter` holds the business key. `starts_on`: the event that starts an execution when none
-    runs for the key; None when only a caller starts one.
+    """The declaration of a keyed workflow. `parameter` has the business key. `starts_on` is the
+    event that starts an execution when none runs for the key; None when only a caller starts one.
     """
 
     parameter: str
@@ -54,7 +54,7 @@ def keyed_of(
 
 
 def _require_defaults(workflow: str, parameters: Mapping[str, Any], key: str) -> None:
-    """An event gives the key and nothing else."""
+    """Refuse a parameter without a default, because an event gives only the key."""
     for name, parameter in parameters.items():
         if name != key and parameter.default is inspect.Parameter.empty:
             found = f"is started by an event, which does not give {name!r}"

@@ -2,7 +2,7 @@
 
     handler = lambda_handler(charge)
 
-The import is light: pydantic comes with the first call.
+The import is quick: pydantic is imported at the first call.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 
 
 def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
-    """Return `handler(event, context)`: the event holds the arguments by name; returns the result.
+    """Return `handler(event, context)`. The event has the arguments by name; the handler returns
+    the result.
 
     Raises the task's own errors, InvalidArguments and InvalidResult: the state machine sees the
-    class's name as the error. For a caller other than a compiled definition,
-    `task_context()` has the request for its execution.
+    name of the class as the error. If another caller than a compiled definition invokes the
+    function, the execution in `task_context()` is the id of the Lambda request.
     """
 
     def handler(event: Mapping[str, Any], context: Any) -> Any:
@@ -73,6 +74,6 @@ def _context(name: str, context: Any) -> TaskContext:
 
 
 def _called(context: Any) -> Mapping[str, Any] | None:
-    """The facts about the state machine in the client context."""
+    """Return the data about the state machine in the client context; None without it."""
     custom = getattr(getattr(context, "client_context", None), "custom", None)
     return custom.get("holdfast") if isinstance(custom, dict) else None

@@ -2,11 +2,11 @@
 
     whole = math.ceil(order.weight)         log.info("order %s is paid", order.id)
 
-Each is a step like a call of a `@pure` function, under the name of its module and function. The
-list holds functions that give the same result for the same arguments, and take and return JSON
+Each is a step like a call of a `@pure` function, with the name of its module and function. The list
+has functions that give the same result for the same arguments, and that take and return JSON
 values. So `re.match`, which returns an object, and `random.random` are not in it.
 
-`holdfast.log` writes one line of a logger. Its arguments in the history are the note.
+`holdfast.log` writes one line of a logger. The history has its arguments.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 @functools.cache
 def library_task(name: str) -> Pure[..., Any] | None:
-    """The step of this name; None when the list has none."""
+    """Return the step with this name; None when the list does not have it."""
     if name == LOG:
         step: Pure[..., Any] = Pure(_log, name=LOG)
         return step
@@ -97,7 +97,7 @@ def library_task(name: str) -> Pure[..., Any] | None:
 
 
 def task_of(function: object) -> Pure[..., Any] | None:
-    """The step that calls a function of the library; None when the list does not have it."""
+    """Return the step that calls a function of the library; None when the list does not have it."""
     if not callable(function) or isinstance(function, type):
         return None
     name = _name_of(function)

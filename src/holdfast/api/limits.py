@@ -1,7 +1,8 @@
-"""Limits: how fast, and how many at once, a stack calls what its tasks depend on.
+"""Limits: how often, and how many at once, a stack calls the services that its tasks depend on.
 
-A limit belongs to the stack. All executions of all workflows whose tasks name it share it, on every
-worker. docs/how-to/limits.md shows its use, docs/explanation/flow-control.md how it works.
+A limit belongs to the stack. It applies to all executions of all workflows whose tasks name it, on
+every worker together. docs/how-to/limits.md shows its use, docs/explanation/flow-control.md how it
+works.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from holdfast.errors import WorkflowError
 
 _ACTION: Final = re.compile(r"(aws-sdk:)?[a-z0-9-]+(:[A-Za-z0-9]+)?")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-#: A gate's tick comes once a second and gives out at most 400 tokens of a rate. A limit has at most
-#: 64 gates.
+#: Once a second each gate of a limit gives out at most 400 starts of a rate, and a limit has at
+#: most 64 gates. This leaves a reserve.
 _PER_SECOND_MAX: Final = 12_800.0
 _CONCURRENCY_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400
@@ -26,7 +27,7 @@ _FAILURES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate: `count` starts in `seconds`, evenly spread."""
+    """A rate: `count` starts in `seconds`, spread evenly."""
 
     count: float
     seconds: float
@@ -49,11 +50,11 @@ def per_hour(count: float) -> Rate:
 
 
 class Throttled(Exception):  # noqa: N818  # named for what the dependency said
-    """Raised by a task: the dependency asked to be called later.
+    """A task raises it when its dependency asks to be called later.
 
-    The limits of the task begin nothing for `retry_after` and are slower after it, until they have
-    found the speed that the dependency takes. The attempt waits and counts no retry. In a task
-    without limits it is an error like any other.
+    The limits of the task then begin nothing for `retry_after`. After that they are slower, until
+    they have found the speed that the dependency accepts. The attempt waits, and no retry is
+    counted. In a task without limits it is an error like any other.
     """
 
     def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
@@ -64,8 +65,8 @@ class Throttled(Exception):  # noqa: N818  # named for what the dependency said
 @dataclass(frozen=True, slots=True)
 class Trip:
     """A circuit breaker: after `failures` failed attempts within `within`, nothing begins for
-    `hold`. Then a few attempts probe, and the limit regains its speed within a minute, or trips
-    again. A success resets the count.
+    `hold`. Then a few attempts are tried. If they succeed, the limit regains its speed within a
+    minute; otherwise nothing begins for `hold` again. A success resets the count.
     """
 
     failures: int = 5
@@ -83,12 +84,14 @@ class Trip:
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound on the attempts of tasks: `rate` of starts, or `concurrency` of attempts at once.
+    """A bound on the attempts of tasks: a `rate` of starts, or a `concurrency` of attempts at once.
 
-    `burst`: starts that a limit allows at once after a pause; by default one second's. `by`: the
-    task parameter whose every value has a limit of its own. `fair`: the parameter whose values take
-    turns, `weights` how many turns a value has (one, where none is given). `trip`: a circuit
-    breaker. `throttled_by`: errors of the dependency's client that mean the same as `Throttled`.
+    * `burst`: starts that are possible at once after a pause; by default those of one second.
+    * `by`: a task parameter; each of its values has a limit of its own.
+    * `fair`: a parameter whose values take turns. `weights`: how many turns a value has (default:
+      one).
+    * `trip`: a circuit breaker.
+    * `throttled_by`: errors of the dependency's client that mean the same as `Throttled`.
     """
 
     name: str
@@ -133,13 +136,13 @@ class Limit:
 
     @property
     def starts_at_once(self) -> int:
-        """The burst, or by default the starts of one second."""
+        """Return the burst, which by default is the number of starts in one second."""
         if self.burst is not None:
             return self.burst
         return 1 if self.rate is None else max(1, int(self.rate.per_second))
 
     def __str__(self) -> str:
-        """bank 20/s, burst 40; customer 1 at once for each customer_id."""
+        """Return a text such as: bank 20/s, burst 40; customer 1 at once for each customer_id."""
         if self.rate is not None:
             bound = f"{self.rate.per_second:g}/s, burst {self.starts_at_once}"
         else:
@@ -154,7 +157,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLimits:
-    """The limits of the calls of one AWS service, or of one of its actions; see `limit_service`."""
+    """The limits on the calls of one AWS service, or of one of its actions; see `limit_service`."""
 
     action: str
     limits: tuple[Limit, ...]
@@ -163,10 +166,10 @@ class ServiceLimits:
 def limit_service(action: str, *limits: Limit) -> ServiceLimits:
     """Limit the Task states that call a service, or one of its actions.
 
-    Stands at the top of a module of the deployment. `action` is the end of the state's Resource, or
-    its beginning for all actions of the service: `aws-sdk:dynamodb`. `by` and `fair` name fields of
-    the state's Arguments. A call that the service throttles waits, and counts no retry. Raises
-    WorkflowError HF067.
+    Call it at the top of a module of the deployment. `action` is the end of the state's Resource,
+    or the beginning of that end for all actions of the service: `aws-sdk:dynamodb`. `by` and `fair`
+    name fields of the state's Arguments. A call that the service throttles waits, and no retry is
+    counted. Raises WorkflowError HF067.
     """
     if not _ACTION.fullmatch(action):
         raise WorkflowError(

@@ -1,6 +1,6 @@
-"""The types of events and answers, which the engine finds again by their names.
+"""The types of events and answers. The engine finds them again by their names.
 
-A reference is the text of the type with the module before each class: `shop:Payment`,
+A reference is the text of the type, with the module before each class: `shop:Payment`,
 `list[shop:Payment]`, `dict[str, builtins:int]`, `shop:Payment | shop:Refusal`.
 """
 
@@ -41,7 +41,7 @@ def can_be_named(found: Any) -> bool:
 
 
 def union_of(members: Iterable[Any]) -> Any:
-    """Return `A | B` for two types or more, and a type itself for one."""
+    """Return `A | B` for two or more types, and the type itself for one."""
     return functools.reduce(operator.or_, members)
 
 
@@ -68,7 +68,7 @@ def reference_of(payload: Any) -> str:
 
 
 def resolve(reference: str) -> Any:
-    """The type of a reference; imports its module. Raises GoneTypeError."""
+    """Return the type of a reference, and import its module. Raises GoneTypeError."""
     members = _members(reference)
     if len(members) > 1:
         return union_of(map(resolve, members))
@@ -112,10 +112,11 @@ def display(reference: str) -> str:
 
 @contextmanager
 def validating(code: str, what: str) -> Iterator[None]:
-    """The author's own validators may raise anything, with a secret in its text: only its kind is
-    shown.
+    """Replace an error of the author's own validators, which may raise any exception with a secret
+    in its text: only its class is shown.
 
-    Else it would go round with each delivery of a message, or into the log of a door.
+    Otherwise the error would be raised again at each delivery of a message, or its text would be
+    logged.
     """
     try:
         yield

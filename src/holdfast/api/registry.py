@@ -25,10 +25,10 @@ DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All tasks and workflows by their names.
+    """All tasks and workflows of a deployment, by their names.
 
-    Tasks of several modules may have one name: a workflow calls the one that its source names.
-    `tasks` has the first of them, and `namesakes` all of them, by module and name. `step_types`:
+    Tasks of several modules may have the same name; a workflow calls the one that its source names.
+    `tasks` has the first of them, and `namesakes` all of them, by module and name. `step_types` are
     the kinds of steps that the modules register.
     """
 
@@ -39,8 +39,8 @@ class Registry:
     step_types: tuple[StepType, ...] = ()
 
     def task(self, name: str, module: str = "") -> Task[..., Any] | None:
-        """Return the task of this name, of the modules or of Python's library. `module` decides
-        between tasks of one name.
+        """Return the task with this name, from the modules or from Python's library. `module`
+        decides between several tasks with the name.
         """
         return self.namesakes.get((module, name)) or self.tasks.get(name) or library_task(name)
 
@@ -71,9 +71,10 @@ class Registry:
         return {group: tuple(sorted(modules)) for group, modules in sorted(found.items())}
 
     def limits(self) -> tuple[DeclaredLimits, DeclaredLimits]:
-        """Return the limits of the tasks and services, and those of the workflows, that have some.
+        """Return the limits of the tasks and services, and those of the workflows.
 
-        Raises WorkflowError HF068: two limits of one name differ, and the stack has only one.
+        Raises WorkflowError HF068 when two different limits have the same name: the stack has one
+        limit for each name.
         """
         of_task = {name: task.limits for name, task in self.tasks.items() if task.limits}
         of_task |= self.services
@@ -119,11 +120,11 @@ class Registry:
         workflows: Mapping[str, str],
         task_modules: Mapping[str, str],
     ) -> None:
-        """Check that the modules have every task and workflow that `name` calls, as its map lists
-        them. `task_modules`: the modules of tasks that are not in the workflow's own.
+        """Check that the modules have every task and workflow that `name` calls, according to its
+        map. `task_modules` gives the modules of tasks that are not in the workflow's own module.
 
-        Raises WorkflowError HF103 when one is in none of the modules: the execution would wait for
-        that function for ever.
+        Raises WorkflowError HF103 when one is missing: the execution would wait for that function
+        for ever.
         """
         for task in tasks:
             module = task_modules.get(task, self.workflows[name].function.__module__)
@@ -155,7 +156,9 @@ def _import(name: str) -> ModuleType:
 
 
 def _help_for(name: str) -> str:
-    """Return the help for a missing module. Many users give a file name first."""
+    """Return the help for a missing module. Many users give the name of a file instead of a
+    module.
+    """
     is_file = name.endswith(".py") or "/" in name
     module = name.removesuffix(".py").strip("./").replace("/", ".")
     if is_file and module:
@@ -168,14 +171,15 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            # A service's action has no function here: the engine calls it by its state.
+            # The action of a service has no function here: the engine calls the service.
             if isinstance(value, kind) and not isinstance(value, ServiceCall):
                 found.append(value)
     return found
 
 
 def _by_name(declared: Iterable[D]) -> dict[str, D]:
-    """Return the first of each name. Raises WorkflowError HF071 when another function has it, too.
+    """Return the first object with each name. Raises WorkflowError HF071 when another function has
+    the name, too.
 
     `task.options(...)` is the same function with other settings, not a second task.
     """
@@ -193,10 +197,10 @@ def _by_name(declared: Iterable[D]) -> dict[str, D]:
 
 
 def _namesakes(tasks: Iterable[Task[..., Any]]) -> dict[tuple[str, str], Task[..., Any]]:
-    """Return the tasks that share their name with a task of another module.
+    """Return the tasks that have the same name as a task of another module.
 
-    A limit or a batch is one for each name, so such a task needs a name of its own: `_by_name`
-    refuses it.
+    Limits and batches are by name, so a task with one of these must have a name of its own:
+    `_by_name` refuses it otherwise.
     """
     modules: dict[str, set[str]] = {}
     bound: set[str] = set()
@@ -216,7 +220,7 @@ def _key(task: Task[..., Any]) -> tuple[str, str]:
 
 
 def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:
-    """An event belongs to one execution, so it starts one workflow."""
+    """Refuse two workflows that the same event starts: an event belongs to one execution."""
     started: dict[str, str] = {}
     for name, workflow in workflows.items():
         event = None if workflow.keyed is None else workflow.keyed.starts_on

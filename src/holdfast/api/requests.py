@@ -1,4 +1,4 @@
-"""Requests: a caller asks a running execution, and gets its reply."""
+"""Requests: a caller asks a running execution and gets its reply."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Request(Protocol[T_co]):
-    """One request. `id` identifies it, `data` is what the caller asks."""
+    """One request. `id` identifies it; `data` is what the caller has sent."""
 
     @property
     def id(self) -> str: ...
     @property
     def data(self) -> T_co: ...
     def reply(self, value: object, /) -> None:
-        """Give the caller this result. It is the last thing that the block does."""
+        """Send this result to the caller. It must be the last statement of the block."""
 
 
 class Received(Generic[T_co]):
     """The block `with receive(…) as request:`. An error in it rejects the request, and the workflow
-    goes on behind the block.
+    continues after the block.
     """
 
     def __init__(
@@ -62,5 +62,5 @@ class Received(Generic[T_co]):
         return True
 
 
-#: The ways in which a request stands, as the API says it.
+#: The status of a request in the API.
 RequestStatus = Literal["OPEN", "ANSWERED", "REJECTED"]

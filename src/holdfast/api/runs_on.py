@@ -32,7 +32,7 @@ _EMPTY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """A Lambda function by its ARN, also that of a version or an alias."""
+    """A Lambda function by its ARN, which may also name a version or an alias."""
 
     arn: str
 
@@ -87,9 +87,9 @@ def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_m
 
 
 def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:
-    """Return a function with the same signature that refuses calls outside an engine.
+    """Return a function with the same signature that refuses calls outside of an engine.
 
-    Raises WorkflowError HF189 when `function` has code, which would never run.
+    Raises WorkflowError HF189 when `function` has code, because that code would never run.
     """
     name = function.__name__
     if not _is_empty(function):

@@ -1,4 +1,4 @@
-"""`Schedule`: when a workflow is started by itself. docs/how-to/schedule.md shows its use."""
+"""`Schedule`: when a workflow starts without a caller. docs/how-to/schedule.md shows its use."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ _YEAR: Final = timedelta(days=365)
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Starts the workflow by `cron` in the time zone `zone`, or each `every` since the epoch.
+    """Starts the workflow by `cron` in the time zone `zone`, or once in each period `every` since
+    1970.
 
-    `input`: the arguments of every execution; `time_as`: the parameter that gets the nominal time,
-    as text like 2026-03-29T07:00:00Z. `overlap`: what happens when an execution still runs.
-    `missing` and `repeated`: what daylight saving time does to a local time. `catch_up`: how old a
-    nominal time may be that was not started in time. `jitter`: starts are spread over this time;
-    each nominal time has always the same place in it. `pause_on_failure`: a failed execution pauses
-    the schedule.
+    A nominal time is a time at which the schedule should start an execution.
+
+    * `input`: the arguments of every execution.
+    * `time_as`: the parameter that gets the nominal time, as text like 2026-03-29T07:00:00Z.
+    * `overlap`: what happens when an execution still runs.
+    * `missing`, `repeated`: what daylight saving time does to a local time.
+    * `catch_up`: how old a nominal time may be that was not started in time.
+    * `jitter`: starts are spread over this time; each nominal time has always the same place in it.
+    * `pause_on_failure`: a failed execution pauses the schedule.
     """
 
     cron: str | None = None

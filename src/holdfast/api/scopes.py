@@ -1,4 +1,4 @@
-"""Parts of a workflow with a rule of their own: undone on error, bounded in time, not cancelled."""
+"""Blocks of a workflow with rules of their own: undone on error, limited in time, not cancelled."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Step = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
 
 
 class Undo(Protocol):
-    """The registration of tasks that undo finished work."""
+    """Registers tasks that undo finished work."""
 
     def __call__(self, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Register one undo step. Values are copied now: a later change of a list does not reach
-        the undo step.
+        """Register one undo step. The values are copied now: if a list changes later, the undo step
+        does not change.
         """
 
 
@@ -66,8 +66,8 @@ def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
 def timeout(duration: timedelta, /) -> Iterator[None]:
     """Raise BlockTimeout when the block does not end in time; its open work is cancelled.
 
-    A direct run without a harness has no clock and bounds nothing. Raises ValueError for less than
-    a second.
+    A direct run without a harness has no clock, so there is no limit. Raises ValueError for less
+    than a second.
     """
     seconds, stand_in = time_out_seconds(duration), harness.get()
     with contextlib.nullcontext() if stand_in is None else stand_in.timeout(seconds):
@@ -76,7 +76,7 @@ def timeout(duration: timedelta, /) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """Finish the body before the execution or branch can be stopped or can time out."""
+    """Let the body finish before the execution or branch is stopped or times out."""
     stand_in = harness.get()
     with contextlib.nullcontext() if stand_in is None else stand_in.shielded():
         yield

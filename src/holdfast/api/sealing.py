@@ -1,8 +1,9 @@
-"""The sealing of a `SecretStr` into a text, and its opening.
+"""Sealing (encrypting a `SecretStr` to a text) and opening (decrypting it).
 
 Rules of this file:
-* A secret is in clear in the memory of the function that uses it, and nowhere else.
-* What is opened in a call is sealed again as it was: passing a secret on costs nothing.
+* A secret is in clear text only in the memory of the function that uses it.
+* A secret that was opened in a call is sealed to the same text again, so passing a secret on costs
+  no encryption.
 * Nothing is encrypted here. The caller passes a `Vault`, which encrypts.
 """
 
@@ -16,19 +17,19 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: The key of a secret that a `HandedVault` has marked.
+#: Instead of a key's name, in a new secret from a process that has no key (`HandedVault`).
 _HANDED: Final = "handed"
-#: Shorter secrets are not removed from texts, in which they occur by chance.
+#: Shorter secrets are not removed from texts, because such texts occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
 class Vault(Protocol):
-    """The sealing of secrets into text that can be stored. No tenant can open a secret of
-    another.
+    """Encrypts secrets to text that can be stored, and decrypts them. No tenant can decrypt a
+    secret of another tenant.
     """
 
     def seal(self, tenant: str, text: str) -> str:
-        """Return `sealed.Sealed.text`; `text` has 1 to 4,096 bytes. Raises VaultFault."""
+        """Return `sealed.Sealed.text`. `text` must have 1 to 4,096 bytes. Raises VaultFault."""
 
     def open(self, tenant: str, sealed: Sealed) -> str:
         """Return the secret. Raises VaultFault."""
@@ -58,10 +59,10 @@ NO_VAULT: Final = NoVault()
 
 
 class LocalVault:
-    """A vault for a laptop and for tests: it hides a secret from a text search, but gives no
-    protection.
+    """A vault for a local machine and for tests. It hides a secret from a text search, but does not
+    protect it.
 
-    The same secret gives the same text.
+    The same secret always gives the same text.
     """
 
     _KEY: Final = "local"
@@ -86,8 +87,8 @@ class LocalVault:
 class HandedVault:
     """The vault of a process that runs one attempt for the engine and has no key.
 
-    The engine hands over the secrets among the arguments. A new secret in the result travels back
-    marked, and not encrypted; the engine seals it with `sealed_again` before it stores the result.
+    The engine passes the secrets in the arguments to it. A new secret in the result is only marked
+    and not encrypted; the engine encrypts it with `sealed_again` before it stores the result.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -107,7 +108,7 @@ class HandedVault:
 
 
 def sealed_again(value: Any, seals: Seals) -> Any:
-    """Return the JSON with the new secrets of a `HandedVault` sealed. Raises ValueError,
+    """Return the JSON with the new secrets of a `HandedVault` encrypted. Raises ValueError,
     VaultFault.
     """
     match value:
@@ -130,7 +131,7 @@ def _mixed(tenant: str, data: bytes) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    # Import here: importing a workflow's module does not need it.
+    # Imported here, because importing a workflow's module does not need it.
     from hashlib import sha256  # noqa: PLC0415
 
     return sha256(data).digest()
@@ -138,7 +139,9 @@ def _digest(data: bytes) -> bytes:
 
 @dataclass
 class Seals:
-    """The secrets of one call, for one tenant. `may_open` False: the values come from outside."""
+    """The secrets of one call, for one tenant. `may_open` is False for values from outside: a
+    sealed text in them must not be decrypted.
+    """
 
     vault: Vault
     tenant: str
@@ -146,7 +149,7 @@ class Seals:
     _sealed: dict[str, str] = field(default_factory=dict)
 
     def seal(self, text: str) -> str:
-        """Return the text to keep; an empty one hides nothing. Raises ValueError when it is too
+        """Return the encrypted text; an empty text stays empty. Raises ValueError when it is too
         long, VaultFault.
         """
         if len(text.encode()) > SECRET_BYTES_MAX:
@@ -156,7 +159,7 @@ class Seals:
         return self._sealed.get(text, "")
 
     def opened(self, value: Any) -> Any:
-        """Return the JSON with a `SecretStr` for each sealed text. Raises ValueError,
+        """Return the JSON with a `SecretStr` for each encrypted text. Raises ValueError,
         VaultFault.
         """
         match value:
@@ -180,12 +183,12 @@ class Seals:
         return SecretStr(text)
 
     def handed(self) -> dict[str, str]:
-        """Return the secrets of this call by their sealed texts, for a `HandedVault`."""
+        """Return the secrets of this call by their encrypted texts, for a `HandedVault`."""
         return {sealed: text for text, sealed in self._sealed.items()}
 
     def scrubbed(self, text: str, others: Iterable[str] = ()) -> str:
-        """Return `text` without the secrets of this call, and without `others`: an exception may
-        quote one.
+        """Return `text` without the secrets of this call, and without `others`: the text of an
+        exception may contain one.
         """
         for secret in sorted({*self._sealed, *others}, key=len, reverse=True):
             if len(secret) >= _SCRUBBED_CHARACTERS_MIN:
@@ -193,10 +196,10 @@ class Seals:
         return text
 
     def merged(self, plain: Any, python: Any) -> Any:
-        """Return `plain` with a sealed text for each `SecretStr` in `python`: a value dumped in two
-        modes.
+        """Return `plain` with an encrypted text for each `SecretStr` in `python`. Both are dumps of
+        the same value.
 
-        Raises ValueError where the two have other shapes around a secret, VaultFault.
+        Raises ValueError when the two differ in their structure around a secret, VaultFault.
         """
         match plain, python:
             case str(), _ if is_secret(python):
@@ -218,7 +221,7 @@ _NO_PLACE: Final = "a secret stands where none can be kept: give it a field, or 
 
 
 class _Nowhere:
-    """The seals of values that are written in clear text: a definition, and runs on AWS Step
+    """The seals of values that are written in clear text: in a definition, and in runs on AWS Step
     Functions.
     """
 

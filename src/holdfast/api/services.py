@@ -23,7 +23,9 @@ HTTP_TARGET: Final = "http:invoke"
 
 
 class _AnyArguments(Boundary):
-    """Any arguments by name, because the compiler has checked them, and a JSON object back."""
+    """Accepts any arguments by name, because the compiler has checked them, and returns a JSON
+    object.
+    """
 
     def parse_arguments(
         self,
@@ -46,14 +48,16 @@ def _call(**arguments: Any) -> dict[str, Any]:
 
 
 class ServiceCall(Task[..., dict[str, Any]]):
-    """An action of a service. Its arguments and its result have the names of Step Functions."""
+    """An action of a service. Its arguments and its result have the names that Step Functions
+    uses.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(_call, name=name)
         self.boundary = _AnyArguments(_call)
 
     def perform(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call the service in a test; the engine calls it by its state."""
+        """Call the service in a test. In the engine the action is a state of its own."""
         stand_in = harness.get()
         if stand_in is None:
             return _call(**arguments)
@@ -62,7 +66,9 @@ class ServiceCall(Task[..., dict[str, Any]]):
 
 
 class AwsCall(ServiceCall):
-    """`aws.s3.put_object`: parameters by name, as in boto3."""
+    """An action of an AWS service, such as `aws.s3.put_object`, with parameters by name as in
+    boto3.
+    """
 
     def __init__(self, service: str, action: str) -> None:
         super().__init__(f"aws.{service}.{action}")
@@ -74,7 +80,9 @@ class AwsCall(ServiceCall):
 
 
 class AwsService:
-    """One service. Its attributes are its actions, named as the methods of boto3's client."""
+    """One service. Its attributes are its actions, with the names of the methods of boto3's
+    client.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -83,7 +91,7 @@ class AwsService:
         if action.startswith("_"):
             raise AttributeError(action)
         made = AwsCall(self._name, action)
-        # The compiler compares tasks by identity.
+        # Store it: the compiler compares tasks by identity.
         setattr(self, action, made)
         return made
 
@@ -94,7 +102,7 @@ def service_of(name: str) -> AwsService:
 
 
 class HttpCall(ServiceCall):
-    """`http.post`: a request to an HTTPS endpoint."""
+    """An action of `http`, such as `http.post`: a request to an HTTPS endpoint."""
 
     def __init__(self, method: str) -> None:
         super().__init__(f"http.{method.lower()}")
@@ -119,14 +127,14 @@ class HttpCall(ServiceCall):
         return self.perform(self.request(parts, connection))
 
     def request(self, parts: Mapping[str, Any], connection: Any) -> dict[str, Any]:
-        """Return the arguments of the state from those of the call; `connection` None: none."""
+        """Return the arguments of the state from those of the call. `connection` may be None."""
         found = {HTTP_FIELDS[name]: value for name, value in parts.items()}
         authentication = {} if connection is None else {"ConnectionArn": connection}
         extra = {"Authentication": authentication} if authentication else {}
         return {"Method": self.method, **found, **extra}
 
 
-#: The field of the state for each parameter of a call.
+#: For each parameter of a call the field of the state.
 HTTP_FIELDS: Final[Mapping[str, str]] = {
     "url": "ApiEndpoint",
     "json": "RequestBody",
@@ -137,5 +145,7 @@ HTTP_FIELDS: Final[Mapping[str, str]] = {
 
 @cache
 def error_class(name: str) -> type[TaskError]:
-    """The class of a service's error, to name it in `except`: `S3.NoSuchKeyException`."""
+    """Return the class of a service's error, such as `S3.NoSuchKeyException`, for use in
+    `except`.
+    """
     return type(name, (TaskError,), {"__doc__": f"The error {name} of a service."})

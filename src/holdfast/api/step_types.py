@@ -1,10 +1,10 @@
-"""The kinds of steps that a graph's document may name in `type`, beside the names of tasks.
+"""The kinds of steps that the document of a graph may name in `type`, apart from the names of
+tasks.
 
-service_call, notification   the task that is called like the step's id
-compensation                 the task that is called like the step's id; it takes back the step that
-                             it depends on, if the graph does not succeed
-human_approval               a question to a role; a refusal fails the graph
-any other                    a kind that the project registers with `@step_type("…")`
+service_call, notification   the task with the name of the step's id compensation
+the task with the name of the step's id; it undoes the step on which it depends, if the graph does
+not succeed human_approval               a question to a role; a refusal fails the graph any other
+a kind that the project registers with `@step_type("…")`
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class StepType:
 
 
 def step_type(name: str) -> Callable[[Task[..., Any]], StepType]:
-    """Register a task for all steps of a kind. Stands above `@task`.
+    """Register a task for all steps of a kind. Write it above `@task`.
 
-    A parameter `step` of the task gets the step of the document as an object, with fields of the
-    project's own; the others are filled as those of every step.
+    The parameter `step` of the task gets the step of the document as an object, which may have
+    fields of the project's own. The other parameters are filled as in every step.
     """
 
     def register(task: Task[..., Any]) -> StepType:
@@ -55,7 +55,7 @@ class Approval:
 
 
 class Rejected(TaskError):  # noqa: N818  # the word of the business
-    """A person has refused a `human_approval`; the text is the note."""
+    """A person has refused a `human_approval`. The text is the person's note."""
 
 
 class HumanApproval(Task[..., Any]):
@@ -75,7 +75,7 @@ class HumanApproval(Task[..., Any]):
         self.title = title
         self.assignee = assignee
         self.notify = notify
-        #: The time to answer the question. A task's own time-out bounds a worker instead.
+        #: The time limit of the answer. It is not the task's own time-out, which limits a worker.
         self.answer_within = timeout
 
         def approve() -> Approval:
@@ -87,7 +87,7 @@ class HumanApproval(Task[..., Any]):
         super().__init__(approve, name=step_id)
 
     def __call__(self) -> Approval:
-        """Ask, in a branch of its own: compiled, question and outcome are one state."""
+        """Ask in a branch of its own, so that question and outcome become one state."""
 
         def ask_one() -> Approval:
             if self.notify is not None:

@@ -1,15 +1,15 @@
-"""The names for writing workflows. Outside the engine they are plain Python.
+"""The names for writing workflows. Outside of the engine they are plain Python.
 
-A workflow function is never run by the engine: the compiler reads its source. It does run when a
-test calls it directly, and then tasks are called, branches run in order, and `compensating` undoes
-in reverse order. Time and other people are not there, so a `harness` may stand in for them.
+The engine never runs a workflow function: the compiler reads its source. The function does run when
+a test calls it directly. Then tasks are called, branches run in order, and `compensating` undoes in
+reverse order. Time and other people are missing in such a run, so a `harness` may replace them.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, NoReturn, ParamSpec, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
@@ -82,6 +82,7 @@ __all__ = [
     "task",
     "task_context",
     "timeout",
+    "wait_for_condition",
     "wait_for_event",
     "workflow",
 ]
@@ -94,7 +95,7 @@ P = ParamSpec("P")
 
 
 def sleep(duration: timedelta, /) -> None:
-    """Pause the workflow for the duration; it costs nothing meanwhile. Zero or less does not wait.
+    """Pause the workflow for the duration, which costs nothing. Zero or less does not wait.
 
     A direct run without a harness has no clock and continues at once.
     """
@@ -106,9 +107,9 @@ def sleep(duration: timedelta, /) -> None:
 def sleep_until(moment: datetime, /) -> None:
     """Pause the workflow until `moment`; a moment in the past does not wait.
 
-    Raises ValueError when `moment` has no time zone: on an engine an error of an expression, which
-    undo steps and `except Exception` see. With pydantic's `AwareDatetime` it is refused before the
-    run begins.
+    Raises ValueError when `moment` has no time zone. In the engine that is an error of an
+    expression, which undo steps and `except Exception` handle. With pydantic's `AwareDatetime` such
+    a value is refused before the run begins.
     """
     if moment.utcoffset() is None:
         raise ValueError("sleep_until() takes a datetime with a time zone")
@@ -128,15 +129,38 @@ def wait_for_event(
 def wait_for_event(
     name: str, payload: Any, /, *, key: str | None = None, timeout: timedelta | None = None
 ) -> Any:
-    """Wait for the event `name` whose business key is `key`; raises WaitTimeout.
+    """Wait for the event `name` with the business key `key`. Raises WaitTimeout.
 
     `payload` may be a union, `AddItem | Checkout`: annotate the result with it, because mypy does
-    not infer it. A time-out below a second is a ValueError.
+    not infer it. Raises ValueError for a time-out below a second.
     """
     arrived = _require_harness("wait_for_event", name).wait(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
     )
     return arrived
+
+
+def wait_for_condition(
+    task: Task[P, T | None],
+    /,
+    *,
+    every: timedelta,
+    backoff: float = 1.0,
+    most: timedelta | None = None,
+) -> Task[P, T]:
+    """Return `task` in the form that is called until it returns something other than None.
+
+        shipment = wait_for_condition(check_carrier, every=minutes(5), backoff=2.0)(order_id)
+
+    The first call is at once, the next after `every`, and each further one `backoff` times later,
+    at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
+    WorkflowError HF370.
+    """
+    # Only the compiler and tests call this: a worker needs no module for it.
+    from holdfast.api.polling import polled  # noqa: PLC0415
+
+    waiting: Any = polled(task, every, backoff, most)
+    return cast("Task[P, T]", waiting)
 
 
 @overload
@@ -171,7 +195,7 @@ def ask(
     timeout: timedelta | None = None,
     remind: timedelta | tuple[timedelta, ...] | None = None,
 ) -> Any:
-    """Wait for a person's answer; raises WaitTimeout. A time-out below a second: ValueError.
+    """Wait for a person's answer. Raises WaitTimeout, and ValueError for a time-out below a second.
 
     `answer` may be a union, as the payload of `wait_for_event`. `remind`: how long before the
     deadline an open question is announced once more; a tuple for several times.
@@ -203,17 +227,19 @@ def receive(
     name: str, payload: Any, /, *, key: str, timeout: timedelta | None = None
 ) -> Received[Any]:
     """Wait for a request, and reply to it: `with receive("total", Currency, key=cart_id) as
-    request:`. Each way through the block ends with `request.reply(…)` or an error, which rejects
-    the request; the workflow then goes on behind the block. Raises WaitTimeout.
+    request:`.
+
+    Each way through the block must end with `request.reply(…)` or an error, which rejects the
+    request. The workflow then continues after the block. Raises WaitTimeout.
     """
     return Received(_require_harness("receive", name), name, payload, key, timeout)
 
 
 def send(name: str, data: object, /, *, key: str) -> None:
-    """Send the event `name` to what waits for it under this business key, now or later.
+    """Send the event `name` to executions that wait for it with this business key, now or later.
 
-    It is sent once, whatever crashes. Data that does not fit the type that workflows declare for
-    the event raises InvalidArguments.
+    It is sent once, even if a worker crashes. Data that does not fit the type that workflows
+    declare for the event raises InvalidArguments.
     """
     _require_harness("send", name).send(name, data, key=key)
 
@@ -221,37 +247,37 @@ def send(name: str, data: object, /, *, key: str) -> None:
 def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:
     """Start an execution of a workflow without waiting for it, and return its id.
 
-    The execution is started once, whatever crashes, and continues when the calling execution ends
-    or is stopped.
+    It is started once, even if a worker crashes. It continues when the calling execution ends or is
+    stopped.
     """
     stand_in = _require_harness("start", workflow.name)
     return stand_in.start(workflow, workflow.bind(*args, **kwargs))
 
 
 def stop(execution: str, /) -> None:
-    """Stop an execution that `start` has begun: it undoes what it has to, and is ABORTED.
+    """Stop an execution that `start` has begun: it undoes its work and ends as ABORTED.
 
-    Nothing happens to one that has ended. It does not wait for the end. An id of no execution
+    If it has already ended, nothing happens. This does not wait for the end. An id of no execution
     raises InvalidArguments.
     """
     _require_harness("stop", execution).stop(execution)
 
 
 def again(*args: Any, **kwargs: Any) -> NoReturn:
-    """Go on as new: `return again(items)` begins the workflow again with these arguments.
+    """Continue as new: `return again(items)` begins the workflow again with these arguments.
 
     It stays the same execution: its id and name, the events that it has used, its published values
-    and its timeout are kept. Variables are dropped, and the newest definition runs. Called by
-    itself, a function with `again` raises ContinueAsNew.
+    and its time-out are kept. Variables are dropped, and the newest definition runs. In a direct
+    call of the function `again` raises ContinueAsNew.
     """
     raise ContinueAsNew(args, kwargs)
 
 
 def publish(name: str, value: object, /) -> None:
-    """Make the value readable while the execution runs, and after it: `holdfast show`, the API
+    """Let others read the value, while the execution runs and after it: `holdfast show`, the API
     and the client show the newest value of each name.
 
-    A reader does not wake the execution. A direct run without a harness has no reader.
+    Reading does not wake the execution. In a direct run without a harness this does nothing.
     """
     stand_in = harness.get()
     if stand_in is not None:
@@ -261,8 +287,8 @@ def publish(name: str, value: object, /) -> None:
 def note(**attributes: object) -> None:
     """Change search attributes: `note(stage="packed")`. None removes one.
 
-    The workflow declares them in `@workflow(search={…})`. A direct run without a harness has no
-    index.
+    The workflow declares them in `@workflow(search={…})`. In a direct run without a harness this
+    does nothing.
     """
     stand_in = harness.get()
     if stand_in is not None:

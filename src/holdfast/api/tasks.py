@@ -1,4 +1,4 @@
-"""Tasks and workflows, their errors and settings, and what surrounds a running task."""
+"""Tasks and workflows, their errors and settings, and the context of a running task."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
-#: By name: the path of a field of the input, or the type of a value that `note` sets.
+#: For each name the path of a field of the input, or the type of a value that `note` sets.
 SearchAttributes: TypeAlias = Mapping[str, str | type]
 NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
@@ -42,7 +42,8 @@ R = TypeVar("R")
 Item = TypeVar("Item")
 
 
-# Errors that cross the task boundary: the class name is the ASL error name, str() is the Cause.
+# Errors that a task passes to its workflow: the class name is the error name in ASL, str() is the
+# Cause.
 
 
 class TaskError(Exception):
@@ -50,18 +51,18 @@ class TaskError(Exception):
 
 
 class WaitTimeout(TaskError):  # noqa: N818
-    """An event, a human task or a task was not answered in time (`States.Timeout`)."""
+    """An event, a person or a task did not answer in time (`States.Timeout`)."""
 
 
 class HeartbeatMissed(Exception):  # noqa: N818
-    """A task was silent for longer than its `heartbeat`.
+    """A task gave no heartbeat for longer than its `heartbeat` allows.
 
-    A workflow sees `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
+    A workflow gets `States.HeartbeatTimeout`, which `except WaitTimeout` catches.
     """
 
 
 class BlockTimeout(WaitTimeout):
-    """A `with timeout(…)` block was not over in time."""
+    """A `with timeout(…)` block did not end in time."""
 
 
 class InvalidArguments(TaskError):  # noqa: N818
@@ -73,7 +74,7 @@ class InvalidResult(TaskError):  # noqa: N818
 
 
 class GroupFailed(TaskError):  # noqa: N818
-    """The function of a task's group crashed, could not be called, or gave no result."""
+    """The Lambda function of a task's group crashed, could not be called, or gave no result."""
 
 
 class CompensationFailed(TaskError):  # noqa: N818
@@ -89,7 +90,9 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """The running attempt. `attempt` counts from 1; all attempts have one `idempotency_key`."""
+    """The running attempt. `attempt` counts from 1. All attempts of a call have the same
+    `idempotency_key`.
+    """
 
     execution: str
     name: str | None
@@ -109,7 +112,9 @@ class TaskContext:
 
     @property
     def correlation_id(self) -> str:
-        """The id of the outermost parent execution: a workflow and all that it calls share it."""
+        """Return the id of the outermost parent execution: it is the same in a workflow and in all
+        that it calls.
+        """
         from holdfast.trace_ids import root_of  # noqa: PLC0415
 
         return root_of(self.execution)
@@ -129,7 +134,7 @@ _running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
 
 
 def task_context() -> TaskContext:
-    """The attempt that is running; outside an engine one whose execution is `local`."""
+    """Return the attempt that is running; outside of an engine one whose execution is `local`."""
     return _running.get()
 
 
@@ -141,7 +146,7 @@ class Beats(Protocol):
 
 
 class Pulse:
-    """The signs of life of one attempt, which must come at least every `seconds`."""
+    """The heartbeats of one attempt. They must come at least every `seconds`."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -150,8 +155,8 @@ class Pulse:
         self._longest = 0.0
 
     def beat(self) -> None:
-        """Record a heartbeat. Raises HeartbeatMissed when the attempt was silent for too long and
-        must end.
+        """Record a heartbeat. Raises HeartbeatMissed when the last one is too old, so that the
+        attempt must end.
         """
         now = self._clock()
         self._longest = max(self._longest, now - self._last)
@@ -165,7 +170,7 @@ _pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 
 
 def heartbeat() -> None:
-    """Say that the running task is alive; for a task that declares `@task(heartbeat=…)`.
+    """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
     Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
     retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
@@ -196,8 +201,8 @@ def running_task(context: TaskContext, pulse: Beats | None = None) -> Iterator[N
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A retry rule: `max_attempts` tries in all, the first included, on the errors `on` (empty: on
-    all).
+    """A retry rule: at most `max_attempts` attempts, the first included, on the errors in `on`
+    (empty: on all).
     """
 
     max_attempts: int = 3
@@ -221,8 +226,21 @@ def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
     return WorkflowError("HF061", f"Retry({field}=...) is {found}", help=f"give {expected}")
 
 
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Whole seconds between two calls of a polled task: `every` at first, then each time `backoff`
+    times longer, at most `most`.
+    """
+
+    every: timedelta
+    backoff: float
+    most: timedelta
+
+
 class _Declared(Generic[P, R]):
-    """A named function and, on first use, the JSON form of its parameters and result."""
+    """A named function, with the JSON form of its parameters and result, which is computed at the
+    first use.
+    """
 
     def __init__(self, function: Callable[P, R], name: str | None) -> None:
         functools.update_wrapper(cast(Any, self), function)
@@ -238,7 +256,9 @@ class _Declared(Generic[P, R]):
 
 
 def _run_to_its_end(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """An `async def` task has an event loop of its own for each attempt."""
+    """Return a function that runs an `async def` to its end. Each attempt has an event loop of its
+    own.
+    """
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -253,6 +273,8 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
+    #: The task is called until it returns a value; set by `wait_for_condition`.
+    polling: Polling | None = None
 
     def __init__(
         self,
@@ -283,7 +305,8 @@ class Task(_Declared[P, R]):
         super().__init__(function, name)
         self.group = group
         if group is not None:
-            # Most tasks have none, and each module lengthens a cold start.
+            # Imported here because most tasks have no group: each module that is imported makes the
+            # start of a Lambda function slower.
             from holdfast.api.groups import require_group  # noqa: PLC0415
 
             require_group(group, self.name, runs_on)
@@ -306,7 +329,10 @@ class Task(_Declared[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
         if stand_in is None:
-            return self.function(*args, **kwargs)
+            found = self.function(*args, **kwargs)
+            if found is None and self.polling is not None:
+                raise _unmet(self.name)
+            return found
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
         result: R = stand_in.run_task(self, dict(bound.arguments))
@@ -320,7 +346,9 @@ class Task(_Declared[P, R]):
         retry: Retry | None = None,
         label: str | None = None,
     ) -> Task[P, R]:
-        """Return the same task with other settings for one call; `label` names its state."""
+        """Return the same task with other settings for one call. `label` gives the name of its
+        state.
+        """
         changed = copy.copy(self)
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
@@ -331,10 +359,10 @@ class Task(_Declared[P, R]):
     def call_batch_json(
         self, inputs: Sequence[Mapping[str, JsonValue]], seals: Seals = NO_SEALS
     ) -> list[Any]:
-        """Calls the function of a batch with the items of `inputs`, in their order.
+        """Call the function of a batch with the items of `inputs`, in their order.
 
-        Return, for each input, its result as JSON or its own exception. Raises VaultFault, or
-        whatever the function raises.
+        Return, for each input, its result as JSON or its own exception. Raises VaultFault, and any
+        exception of the function.
         """
         assert self.batch_function is not None
         found: list[Any] = []
@@ -345,7 +373,8 @@ class Task(_Declared[P, R]):
                 item = InvalidArguments(f"{self.name}({misfit})")
             found.append(item)
         items = [item for item in found if not isinstance(item, InvalidArguments)]
-        # The annotations were just checked; P cannot say so.
+        # `P` cannot express that the items have the right type; their annotations were just
+        # checked.
         function: Callable[..., Any] = self.batch_function
         results = list(function(items)) if items else []
         if len(results) != len(items):
@@ -373,7 +402,7 @@ class Task(_Declared[P, R]):
             values = self.boundary.parse_arguments(arguments, seals)
         except Misfit as misfit:
             raise InvalidArguments(f"{self.name}({misfit})") from None
-        # The annotations were just checked by name; P cannot say so.
+        # `P` cannot express that the arguments are right; they were just checked by name.
         function: Callable[..., R] = self.function
         result = function(**values)
         try:
@@ -382,8 +411,18 @@ class Task(_Declared[P, R]):
             raise InvalidResult(f"{self.name}: {misfit}") from None
 
 
+def _unmet(name: str) -> WorkflowError:
+    return WorkflowError(
+        "HF080",
+        f"{name} returned None, and outside an engine no time passes until the next call",
+        help="holdfast.testing has a clock: World(…).run(workflow, …)",
+    )
+
+
 class Pure(Task[P, R]):
-    """A quick function without I/O that the engine runs inline, without a retry."""
+    """A quick function without I/O. The engine runs it in the same step as its caller, without a
+    retry.
+    """
 
     is_pure = True
 
@@ -392,9 +431,9 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # Class attributes, because a graph has them too and does not call this constructor.
+    # Class attributes, because a graph is a workflow, too, and does not call this constructor.
     schedule: Schedule | None = None
-    # For the executions of the version before this one (`holdfast migrate`).
+    # Hints for executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
     search: SearchAttributes = NO_SEARCH
@@ -420,7 +459,8 @@ class Workflow(_Declared[P, R]):
         self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         if search:
-            # Most workflows have none, and each module lengthens a cold start.
+            # Imported here because most workflows have no search attributes: each module that is
+            # imported makes the start of a Lambda function slower.
             from holdfast.api.searching import require_search  # noqa: PLC0415
 
             self.search = require_search(self.name, search)
@@ -433,8 +473,8 @@ class Workflow(_Declared[P, R]):
             require_startable(self.name, parameters, schedule)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Start a child execution, inside another workflow. Its error is raised here by
-        its name.
+        """Start a child execution, in the body of another workflow. An error of the child is raised
+        here with its name.
         """
         stand_in = harness.get()
         if stand_in is None:
@@ -449,11 +489,11 @@ class Workflow(_Declared[P, R]):
         return dict(bound.arguments)
 
     def default_arguments(self) -> dict[str, JsonValue]:
-        """The defaults of omitted parameters, as JSON. Raises the errors of pydantic."""
+        """Return the defaults of omitted parameters, as JSON. Raises the errors of pydantic."""
         return self.boundary.default_arguments()
 
     def normalise_input(self, value: JsonValue, seals: Seals = NO_SEALS) -> JsonValue:
-        """The input with every parameter and field present.
+        """Return the input with every parameter and field present.
 
         Raises RequestError HF210, VaultFault.
         """
@@ -476,7 +516,7 @@ class Workflow(_Declared[P, R]):
 
 
 class MakesTask(Protocol):
-    """`@task(…)`: an `async def` gives a task of what it returns in the end."""
+    """The decorator `@task(…)`. From an `async def` it makes a task of the final result."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R]: ...
@@ -548,7 +588,8 @@ def task(
     runs_on: RunsOn | None = None,
     group: str | None = None,
 ) -> Any:
-    """A durable step: may do I/O, is retried by `retry` (none named: not at all).
+    """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
+    retried.
 
     `limits`: all of them must let an attempt begin. `batch`: the function gets a list of the items
     of many executions and returns a list of their results. `idempotent` declares that running it
@@ -610,19 +651,19 @@ def workflow(
     starts_on: str | None = None,
     unread: Unread = "next",
 ) -> Any:
-    """A durable workflow: a module-level function in the language of docs/reference/language.md.
+    """Declare a durable workflow: a module-level function in the language of
+    docs/reference/language.md.
 
-    `limits` bound how many executions run at once, or how many begin in a time; others wait.
-    `schedule` starts executions by itself. For `holdfast migrate`: `renamed` gives variables and
-    steps of the version before this one their present names, `assumed_done` names new steps that
-    executions past them need not run.
-    `schedule` starts executions by itself. `search` names the attributes by which executions are
-    found: `{"customer": "order.customer_id", "stage": str}`, a field of the input, or a type that
-    `note` gives a value.
-
-    `key` names a parameter: at most one execution runs for
-    each value of it. `starts_on` names the event that starts one when none runs; events that an
-    ended execution has not used go to the next one, or with `unread="drop"` to none.
+    * `limits`: how many executions may run at once, or begin in a time; others wait.
+    * `schedule`: starts executions without a caller.
+    * `renamed`: for `holdfast migrate`, gives variables and steps of the version before this one
+      their present names. `assumed_done`: new steps that executions beyond them need not run.
+    * `search`: the attributes by which executions are found: `{"customer": "order.customer_id",
+      "stage": str}`, a field of the input, or the type of a value that `note` sets.
+    * `key`: a parameter; at most one execution runs for each of its values.
+    * `starts_on`: the event that starts an execution when none runs for its key.
+    * `unread`: events that an ended execution has not used go to the next one, or with "drop" to
+      none.
     """
     make = functools.partial(
         Workflow,

@@ -1,4 +1,6 @@
-"""Errors by which a dependency says that it is called too often, whatever client raised them."""
+"""Recognises the errors with which a dependency says that it is called too often, from any
+client.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,22 @@ from typing import Any, Final
 from holdfast.api.limits import Limit, Throttled
 from holdfast.limits import AWS_THROTTLING_CODES
 
-#: The pause when the answer names none.
+#: The pause when the response does not say how long to wait.
 PAUSE_DEFAULT: Final = timedelta(seconds=1)
 _PAUSE_MAX: Final = timedelta(hours=1)
 _TOO_MANY: Final = frozenset({429, 503})
 
 
 def retry_after(error: BaseException, limits: Sequence[Limit], now: datetime) -> timedelta | None:
-    """Return the pause that a dependency asks for; None when the error says something else.
+    """Return the pause that a dependency asks for; None for any other error.
 
-    `now`: the time with its zone.
+    `now` is the time with its zone.
 
-    Known are `Throttled`, the classes in `throttled_by` of the task's limits, botocore's errors
-    with a throttling code, and errors of HTTP clients with status 429 or 503. `requests` and
-    `httpx` have the status in `response`, `urllib` in `code`, `aiohttp` in `status`. Without limits
-    only `Throttled` is known: every other error then belongs to the task's Retry and Catch.
+    These errors are recognised: `Throttled`, the classes in `throttled_by` of the task's limits,
+    botocore's errors with a throttling code, and errors of HTTP clients with status 429 or 503.
+    `requests` and `httpx` have the status in `response`, `urllib` in `code`, `aiohttp` in `status`.
+    Without limits only `Throttled` is recognised: every other error then belongs to the task's
+    Retry and Catch.
     """
     if isinstance(error, Throttled):
         return error.retry_after
@@ -44,7 +47,7 @@ def retry_after(error: BaseException, limits: Sequence[Limit], now: datetime) ->
 
 
 def _pause(headers: Any, now: datetime) -> timedelta:
-    """Return the pause that the header Retry-After names, in seconds or as a date (RFC 9110)."""
+    """Return the pause in the header Retry-After, which is in seconds or a date (RFC 9110)."""
     text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
     if text.strip().isdecimal():
         return min(timedelta(seconds=int(text[:9])), _PAUSE_MAX)

@@ -1,4 +1,4 @@
-"""A choice of tasks by name: the tools that a model, or a caller, may ask for.
+"""A choice of tasks by name: the tools that a language model, or a caller, may select.
 
     TOOLS = choice(get_weather, get_price)
 
@@ -7,9 +7,9 @@
         call = ask_model(question)
         result = TOOLS[call.name](**call.arguments)
 
-In a state machine it is a Choice over Tasks: each has its own types, retries and time-outs. A name
-that is not there is a KeyError, an error of the expression; arguments that do not fit the task's
-annotations are InvalidArguments, as for any task.
+In a state machine it is a Choice over Tasks, each with its own types, retries and time-outs. An
+unknown name is a KeyError, an error of the expression. Arguments that do not fit the annotations of
+the task are InvalidArguments, as for any task.
 """
 
 from __future__ import annotations
@@ -66,5 +66,5 @@ def _call(task: Task[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 def choice(*tasks: Task[..., Any]) -> Tools:
-    """Tasks of which a workflow calls one by its name: `TOOLS[name](**arguments)`."""
+    """Return tasks of which a workflow calls one by its name: `TOOLS[name](**arguments)`."""
     return Tools(tasks)

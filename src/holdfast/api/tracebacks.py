@@ -1,12 +1,12 @@
-"""The traceback of a task's exception as text: the frames of the author's own modules.
+"""The traceback of a task's exception as text, with the frames of the author's own modules.
 
 Rules of this file:
-* Frames of Holdfast never appear. Frames of libraries take one line for each run of them.
-* The text names files by module, not by machine: the same failure has the same text everywhere, so
-  the log stores it once for all attempts.
-* It holds lines of source code and no values, except the texts of other exceptions in the chain.
-  The caller hides secrets in it.
-* Its size is bounded, whatever an exception refers to.
+* Frames of Holdfast never appear. Consecutive frames of libraries take one line together.
+* The text names files by module, not by the folders of a machine. So the same failure has the same
+  text everywhere, and the log stores it once for all attempts.
+* It contains lines of source code and no values, except in the texts of other exceptions in the
+  chain. The caller removes secrets from it.
+* Its size is limited, whatever an exception refers to.
 
 Example:
 
@@ -32,9 +32,9 @@ _OURS: Final = "holdfast"
 _FRAMES_MAX: Final = 12
 _LINE_CHARACTERS_MAX: Final = 160
 _TEXT_CHARACTERS_MAX: Final = 300
-#: Exceptions of one chain that are shown, and exceptions of one group.
+#: The most exceptions of one chain, and the most exceptions of one group, that are shown.
 _CHAINED_MAX: Final = 3
-#: A recursion without end has as many frames as Python allows; the first ones show its way in.
+#: An endless recursion has as many frames as Python allows. The first ones show how it began.
 _WALKED_MAX: Final = 2_000
 _DIRECT: Final = "The above exception was the direct cause of the following exception:"
 _DURING: Final = "During handling of the above exception, another exception occurred:"
@@ -50,7 +50,7 @@ class _Place(NamedTuple):
 
 
 def traceback_of(error: BaseException, packages: AbstractSet[str]) -> str | None:
-    """Return the frames of the exception, and its causes with theirs. None: no frame is the
+    """Return the frames of the exception, and those of its causes. None when no frame is the
     author's.
 
     `packages` are the author's top-level packages.
@@ -65,14 +65,14 @@ def traceback_of(error: BaseException, packages: AbstractSet[str]) -> str | None
         text = f"{_shown(places[id(cause)])}\n{_headline(cause)}\n\n{joint}\n\n{text}"
     text = text.strip("\n")
     if len(text) > TRACEBACK_CHARACTERS_MAX:
-        # The innermost frames are at the end.
+        # Cut at the beginning: the innermost frames are at the end.
         _, _, kept = text[4 - TRACEBACK_CHARACTERS_MAX :].partition("\n")
         text = f"...\n{kept}"
     return text
 
 
 def secrets_near(error: BaseException) -> set[str]:
-    """Return the secrets that variables of the exception's frames hold: its text may quote one."""
+    """Return the secrets in the variables of the exception's frames: its text may contain one."""
     found = set()
     for one in _all(error):
         trace = one.__traceback__
@@ -91,7 +91,7 @@ def error_name(error: BaseException) -> str:
 def error_text(error: BaseException) -> str:
     """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
-        # Make it a plain `str`: a user's subclass could run its own code when the text is cut.
+        # Convert to a plain `str`: a user's subclass could run its own code when the text is cut.
         return str.__str__(str(error))
     except KeyboardInterrupt:
         raise
@@ -128,7 +128,7 @@ def _places(error: BaseException, packages: AbstractSet[str]) -> list[_Place]:
 
 
 def _walk(error: BaseException, packages: AbstractSet[str]) -> Iterator[_Place | None]:
-    """Yield the frames, the outermost first; None for one of Holdfast."""
+    """Yield the frames, the outermost first; None for a frame of Holdfast."""
     trace = error.__traceback__
     while trace is not None:
         code, variables = trace.tb_frame.f_code, trace.tb_frame.f_globals
@@ -155,7 +155,7 @@ def _file_of(path: str, module: str) -> str:
 
 
 def _shown(places: list[_Place]) -> str:
-    """Return one paragraph; of many frames only the innermost ones."""
+    """Return one paragraph. With many frames it has only the innermost ones."""
     lines = []
     runs = groupby(places, key=lambda place: place.source is not None)
     for is_own, run in runs:

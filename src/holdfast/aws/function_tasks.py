@@ -18,10 +18,11 @@ from holdfast.api.lambdas import client_context
 from holdfast.api.runs_on import Lambda
 from holdfast.api.tasks import InvalidArguments, InvalidResult, Task
 from holdfast.aws.tasks import Elsewhere, TaskPerformer
-from holdfast.deployment import Deployment, context_of
+from holdfast.deployment import Deployment
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.runtime.storage.json_values import plain_text
+from holdfast.task_runs import context_of
 
 
 def elsewhere_of(deployment: Deployment) -> Elsewhere:

@@ -10,17 +10,16 @@ import functools
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from holdfast import resources
 from holdfast.api.registry import Registry
 from holdfast.api.sealing import HandedVault
 from holdfast.api.tasks import GroupFailed, InvalidResult
-from holdfast.deployment import Deployment
 from holdfast.limits import GROUP_PAYLOAD_BYTES_MAX
-from holdfast.runtime.effects import TaskFailed
-from holdfast.runtime.handed_attempts import OwnResult, read_attempt, result_message
+from holdfast.runtime.effects import OwnResult, TaskFailed
+from holdfast.runtime.handed_attempts import read_attempt, result_message
+from holdfast.task_runs import packages_of, run_attempt
 
 RunsAttempt: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -36,24 +35,24 @@ def _runs_attempt() -> RunsAttempt:
     # Before the author's modules: a Powertools Logger in them looks for handlers as it is made.
     log_to_cloudwatch(os.environ)
     modules = os.environ[resources.ENV_MODULES].split(",")
-    return runs_attempt(Deployment(Registry.from_modules(modules), {}))
+    return runs_attempt(Registry.from_modules(modules))
 
 
-def runs_attempt(deployment: Deployment) -> RunsAttempt:
-    """Return the function that runs one attempt of a task of the deployment.
-
-    Raises the errors of `read_attempt`.
+def runs_attempt(registry: Registry) -> RunsAttempt:
+    """Return the function that runs one attempt of a task. It raises the errors of
+    `read_attempt`.
     """
+    packages = packages_of(registry.tasks.values())
 
     def run(message: Mapping[str, Any]) -> dict[str, Any]:
         attempt = read_attempt(message)
         name = attempt.effect.name
-        task = deployment.registry.task(name, attempt.module)
+        task = registry.task(name, attempt.module)
         if task is None:
             cause = f"the modules of the group have no task {name}: deploy again"
             return result_message(TaskFailed(GroupFailed.__name__, cause))
-        own = replace(deployment, vault=HandedVault(attempt.secrets))
-        return _bounded(own.run(task, attempt.effect), name)
+        vault = HandedVault(attempt.secrets)
+        return _bounded(run_attempt(task, attempt.effect, vault, packages), name)
 
     return run
 

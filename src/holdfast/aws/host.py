@@ -29,6 +29,7 @@ from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     DEAD_LETTER_BATCHES_MAX,
     DUE_SHARDS,
+    OPEN_COUNT_MINUTES,
     PAYLOAD_BYTES_MAX,
     STARTS_DUE_SHARDS,
     VISIBILITY_EXTENSION_SECONDS,
@@ -290,7 +291,18 @@ class Host:
         if self.setting.archives:
             shards = range(DUE_SHARDS)
             self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
+        if now_ms // 60_000 % OPEN_COUNT_MINUTES == 0:
+            self._count_open()
         self.metrics.flush(now_ms)
+
+    def _count_open(self) -> None:
+        """Count the open executions for the dashboard."""
+        from holdfast.runtime.commands.counts import measure_open  # noqa: PLC0415
+
+        try:
+            self.perform(measure_open(TENANT_DEFAULT))
+        except Exception as error:  # noqa: BLE001  # nothing else must wait for it
+            self._refuse("the open executions were not counted", error)
 
     def _deploy_schedules(self) -> None:
         """Make the stored schedules equal to those that this code declares. The sweeper runs the

@@ -1,7 +1,8 @@
-"""The command line. Exit codes: 0 fine, 1 a negative answer, 2 wrong usage or no API reached, 130
-interrupted. docs/reference/command-line.md explains them.
+"""The command line. Exit codes: 0 success, 1 a negative answer, 2 wrong usage or the API was not
+reached, 130 interrupted. docs/reference/command-line.md explains them.
 
-Each module has the commands of one concern: `add` declares them, the function of each runs it.
+Each module has the commands about one subject: `add` declares them, and a function for each runs
+it.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from holdfast.cli.parsing import Parser
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.local import project
 
-#: HTTP statuses by which the API says no to a request that was well formed.
+#: The HTTP statuses with which the API refuses a valid request.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
-#: What the client raises when an execution has ended badly, has rejected a request, or is not done
-#: in time.
+#: The errors of the client when an execution has failed, has rejected a request, or is not done in
+#: time.
 NEGATIVE_CODES: Final = frozenset({"HF288", "HF289", "HF564", "HF565"})
 #: The modules of commands, in the order in which `holdfast --help` lists them.
 _COMMANDS: Final = (
@@ -76,7 +77,7 @@ _COMMANDS: Final = (
 def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that knows no Unicode gets escapes, not a failure.
+            # A terminal without Unicode gets escapes; without this the command would fail.
             stream.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
@@ -85,7 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe, as `| head` does. The interpreter must not flush to it.
+        # The reader of the pipe has closed it, as `| head` does. Redirect stdout, because the
+        # interpreter would fail when it flushes to the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 EXECUTION_HELP: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
 MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
-#: A number as `--rate` takes it.
+#: The form of a number for `--rate`.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
 SLOTS_MAX: Final = 100
@@ -29,7 +29,7 @@ def command(commands: Any, name: str, run: Run, about: str) -> argparse.Argument
 
 
 def rate(text: str) -> float:
-    """Return the starts per second."""
+    """Return the rate in starts per second."""
     seconds = {"s": 1, "min": 60, "h": 3_600}
     count, _, unit = text.partition("/")
     if unit not in seconds or not _NUMBER.fullmatch(count):
@@ -52,7 +52,7 @@ def span(text: str) -> timedelta:
 
 
 def time_or_span(text: str) -> datetime | timedelta:
-    """Return a span before now, or a moment; one without a zone is in the local zone."""
+    """Return a span before now, or a time. A time without a zone is in the local zone."""
     if _SPAN.fullmatch(text):
         return span(text)
     try:
@@ -81,7 +81,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def lead(text: str) -> timedelta:
-    """Return a span that may begin with a plus."""
+    """Return a span of time. The text may begin with a plus."""
     return span(text.removeprefix("+"))
 
 

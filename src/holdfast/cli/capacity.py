@@ -1,4 +1,4 @@
-"""The command `capacity`: which limit binds first at a rate of starts."""
+"""The command `capacity`: which limit is reached first at a rate of starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.errors import RequestError, known_names
 from holdfast.local import project
 from holdfast.resources import WORKER
 
-#: The executions whose tasks `--measured` reads.
+#: With `--measured`, the tasks of this many executions are read.
 _EXECUTIONS: Final = 20
 
 

@@ -1,6 +1,6 @@
-"""`holdfast completion`: a script by which a shell completes commands and options.
+"""`holdfast completion`: a script with which a shell completes commands and options.
 
-The script is made from the parser, so it knows each command and each option of this version.
+The script is made from the parser, so it has every command and option of this version.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _fish(words: Mapping[str, Word]) -> str:
 
 
 def _quotable(text: str) -> str:
-    """Return the text for single quotes; zsh takes what is before a colon for the command."""
+    """Return the text for single quotes. zsh reads the part before a colon as the command, so
+    colons are escaped.
+    """
     return text.replace("'", "\u2019").replace(":", " -")
 
 

@@ -1,6 +1,6 @@
-"""The common parts of all commands: exit codes, and how messages are printed.
+"""The parts that all commands use: exit codes, and printing.
 
-Results go to stdout, as tables or with `--json` as one line; everything else goes to stderr.
+Results go to stdout, as tables or with `--json` as one line. Everything else goes to stderr.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ INTERRUPTED: Final = 130
 
 
 def counted(number: int, what: str) -> str:
-    """Return the number with its noun, in the plural unless it is one: "1 execution"."""
+    """Return the number with its noun, in the plural unless the number is one: "1 execution"."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def json_argument(text: str, option: str) -> Any:
-    """Return the value of JSON itself, of `@FILE`, or of `-`, stdin. Raises RequestError HF282."""
+    """Return the JSON value of the text; of the file for `@FILE`; of stdin for `-`. Raises
+    RequestError HF282.
+    """
     try:
         if text == "-":
             text = sys.stdin.read()
@@ -53,20 +55,21 @@ def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:
 
 
 def print_json(value: Any) -> None:
-    """Print one line of JSON. Control characters are written as JSON's escapes."""
+    """Print one line of JSON. Control characters are written as JSON escapes."""
     text = json.dumps(value, ensure_ascii=False)
     print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-#: Control characters of a terminal, characters that change the direction of the text, and
-#: what no encoding has bytes for. Executions hold what strangers have sent.
+#: Control characters of a terminal, characters that change the direction of text, and characters
+#: that cannot be encoded. Executions contain texts from strangers, which must not control the
+#: terminal.
 _OBEYED: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def harmless(value: Any) -> Any:
-    """Return the same JSON, or text, that can be printed as it is: newlines and tabs are left."""
+    """Return the same JSON or text in a form that is safe to print. Newlines and tabs are kept."""
     match value:
         case str():
             return _OBEYED.sub("\ufffd", value)

@@ -1,4 +1,4 @@
-"""The command that makes a project: `init`."""
+"""The command that creates a project: `init`."""
 
 from __future__ import annotations
 

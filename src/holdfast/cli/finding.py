@@ -27,7 +27,7 @@ _LIST_TIMES: Final = {
     "--older-than": "waiting since then or longer: 90min, 2d",
 }
 
-#: The ends before which finished work is undone outside of the workflow's own code.
+#: With these ends finished work may have been undone, without a line in the workflow's own code.
 _STOPPED: Final = frozenset({"ABORTED", "TIMED_OUT"})
 
 
@@ -153,7 +153,7 @@ def filters_of(arguments: argparse.Namespace, now: datetime) -> Filters:
 
 
 def moment_of(given: datetime | timedelta | None, now: datetime) -> datetime | None:
-    """Return the time; a span is that long ago."""
+    """Return the time; for a span the time that long before `now`."""
     return now - given if isinstance(given, timedelta) else given
 
 

@@ -115,11 +115,12 @@ def _serve_here(arguments: argparse.Namespace) -> int:
             signal.signal(ending, _interrupt)
         _tell(arguments, served, list(deployment.definitions), data)
         try:
-            # A wait without a timeout can miss a signal that arrives as it begins.
+            # The wait has a timeout, because a signal that arrives just as it begins would be
+            # missed.
             while not served.ended.wait(SIGNAL_SECONDS) and not reload.is_orphaned():
                 pass
         except KeyboardInterrupt:
-            """The signal asks for the end."""
+            """The signal only asks for the end"""
         finally:
             project.withdraw(announced, root)
             is_bug = served.ended.is_set()
@@ -146,7 +147,7 @@ def _tell(
 
 
 def _leave(data: Path | None) -> NoReturn:
-    """End the process while tasks run: Python would wait for their threads."""
+    """End the process even while tasks run: Python would wait for their threads."""
     again = "are lost" if data is None else "run again at the next start"
     print(f"tasks were still running; they {again}", file=sys.stderr)
     sys.stdout.flush()
@@ -170,7 +171,9 @@ def _archive(arguments: argparse.Namespace) -> Path | None:
 
 
 def _interrupt(*_: Any) -> NoReturn:
-    """The first signal ends `serve` in order; a second one must not cut that order short."""
+    """Stop `serve` at the first signal. A second one is ignored, so that running handlers can
+    finish.
+    """
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, signal.SIG_IGN)
     raise KeyboardInterrupt

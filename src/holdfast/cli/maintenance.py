@@ -1,4 +1,4 @@
-"""The commands that keep a stack in order: `doctor` and `format`."""
+"""The commands for the maintenance of a stack: `doctor` and `format`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show_format(arguments: argparse.Namespace) -> int:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Return 0 when no execution is stuck, and 1 when `doctor` found a problem, repaired or not."""
+    """Return 0 when `doctor` finds no problem, 1 when it finds one, repaired or not."""
     from holdfast.cli import screen  # noqa: PLC0415
 
     client = client_of(arguments)

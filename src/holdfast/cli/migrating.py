@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BACK: Final = "back"
 _LATEST: Final = "latest"
 _ALL: Final = 1_000_000_000
-#: How many executions with a reason against their move are printed.
+#: At most this many executions that cannot move are printed with their reason.
 _SHOWN_MAX: Final = 20
 _SHOWN_HASH: Final = 12
 
@@ -156,7 +156,9 @@ def _target(
 
 
 def _ask(arguments: argparse.Namespace, client: Client, chosen: Sequence[str], to: str) -> int:
-    """Ask each execution to move. One that has moved on, or may not, stays whole and is named."""
+    """Request the move of each execution. One that has continued in the meantime, or must not move,
+    stays unchanged and is printed.
+    """
     asked: list[str] = []
     refused: dict[str, str] = {}
     for run in _paced(chosen, arguments.rate):
@@ -195,7 +197,9 @@ def _paced(chosen: Sequence[str], per_second: float | None) -> Iterator[str]:
 
 
 def deploy_check(arguments: argparse.Namespace) -> int:
-    """Exit 0: no execution is stranded; 1: one is, or with --strict one stays on its version."""
+    """Exit with 0: no execution is stranded; with 1: one is, or with --strict one keeps its
+    version.
+    """
     from holdfast.migration import report as reports  # noqa: PLC0415
 
     versions, tasks = _code(arguments)
@@ -232,8 +236,9 @@ def _code(arguments: argparse.Namespace) -> tuple[dict[str, Version], set[str]]:
 
 
 def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the positions of each workflow of the stack: also of those that this code no longer
-    has, because their executions go on. A deployment changes no registered graph.
+    """Return the positions of each workflow of the stack. This includes workflows that this code
+    does not have, because their executions continue. Registered graphs are left out: a deployment
+    does not change them.
     """
     if arguments.report is not None:
         try:

@@ -15,14 +15,16 @@ _WORD: Final = re.compile(r"[\w.-]+")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors say which word was meant. Its subcommands are parsers of this class."""
+    """A parser whose errors suggest the word that was probably meant. Its subcommands use the same
+    class.
+    """
 
     def parse_args(  # type: ignore[override]  # argparse has overloads for the namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> Any:
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            # The parser of the command knows the options that the user may have meant.
+            # Use the parser of the command: it knows the options that the user may have meant.
             used: argparse.ArgumentParser = getattr(found, "parser", self)
             used.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(used, unknown)}")
         return found

@@ -1,4 +1,4 @@
-"""The commands that hold an execution back or move it forward: `pause`, `resume`, `priority`."""
+"""The commands that pause executions or change their order: `pause`, `resume`, `priority`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.errors import RequestError
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
 
-#: The API counts no more of a queue.
+#: The API counts at most this many rows of a queue.
 _COUNTED_MAX: Final = 1_000
 
 
@@ -67,7 +67,9 @@ def _add_subject(parser: argparse.ArgumentParser) -> None:
 
 
 def _scope_of(arguments: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the fields of the request that name a scope; None for one execution."""
+    """Return the fields of the request that say what to pause (a task, a workflow, the stack); None
+    for one execution.
+    """
     named = {"task": arguments.task, "workflow": arguments.workflow, "all": arguments.all or None}
     scope = {field: value for field, value in named.items() if value is not None}
     if bool(scope) == (arguments.execution is not None):
@@ -121,7 +123,7 @@ def pauses(arguments: argparse.Namespace) -> int:
 
 
 def note_pauses(arguments: argparse.Namespace, client: Client) -> None:
-    """Print what is paused for all executions to stderr, beside a list of executions."""
+    """Print to stderr what is paused for all executions, next to a list of executions."""
     if arguments.json:
         return
     try:

@@ -1,4 +1,4 @@
-"""The commands of people whom executions ask: `inbox`, `claim`, `release`, `delegate`."""
+"""The commands for the people whom executions ask: `inbox`, `claim`, `release`, `delegate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Commands on workflows as such: `register` a graph at run time; `workflows` lists and draws."""
+"""Commands on workflows themselves: `register` registers a graph at run time; `workflows` lists and
+draws.
+"""
 
 from __future__ import annotations
 

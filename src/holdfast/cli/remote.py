@@ -1,4 +1,4 @@
-"""The common part of the commands that call an API: where it is, and the client for it.
+"""The part that all commands which call an API have in common: its address, and the client.
 
 The API is this project's running `serve`, another address, or a deployed stack.
 """
@@ -34,13 +34,13 @@ def client_of(arguments: argparse.Namespace) -> Client:
 
 
 def now_of(arguments: argparse.Namespace, client: Client) -> datetime:
-    """Return the time of the API's clock: that of a `serve` may have been moved on."""
+    """Return the time of the API's clock. The clock of a `serve` may have been moved forward."""
     lead = 0 if arguments.stack is not None else client.clock_lead()
     return datetime.now(UTC) + timedelta(seconds=lead)
 
 
 def local_user() -> str:
-    """Return the user of this machine; "" in a container that has no name for its user."""
+    """Return the user of this machine; "" in a container whose user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,6 @@
-"""`--watch`: a command prints its answer again and again, until Ctrl-C or until nothing changes."""
+"""`--watch`: a command prints its result again and again, until Ctrl-C or until it will not
+change.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _interval(text: str) -> float:
 
 
 def watched(arguments: argparse.Namespace, look: Callable[[], bool]) -> int:
-    """Call `look`, which prints, once, or with `--watch` for as long as it returns True."""
+    """Call `look`, which prints, once; with `--watch` again and again as long as it returns
+    True.
+    """
     while True:
         if arguments.watch is not None and sys.stdout.isatty():
             sys.stdout.write(_CLEAR)

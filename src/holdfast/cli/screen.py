@@ -1,6 +1,6 @@
-"""The output of the command line: executions, one execution, its history, the demo's report.
+"""The output of the command line: executions, one execution, its history, the report of the demo.
 
-Everything is text that a terminal of 80 columns can hold, and that a pipe gets unbroken.
+Everything is text that fits a terminal of 80 columns. In a pipe lines are not broken.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _wait_label(wait: str) -> str:
 
 
 def _subject(kind: str, target: str) -> tuple[str, str]:
-    """Return the kind and the target of a wait in the words of the command line: a wait for a
-    request is stored as one for an event with a mark behind its name.
+    """Return kind and target of a wait in the words of the command line. A wait for a request is
+    stored as a wait for an event whose name ends with a mark.
     """
     if kind == "event" and target.endswith(REQUEST_SUFFIX):
         return "request", target.removesuffix(REQUEST_SUFFIX)
@@ -81,7 +81,7 @@ def _subject(kind: str, target: str) -> tuple[str, str]:
 
 
 def longest_wait(oldest: JsonRow, now: datetime) -> str:
-    """Return one line about the execution that waits longest."""
+    """Return one line about the execution that has waited longest."""
     waited = duration(_span(oldest["since"], now))
     name = harmless(oldest["name"] or oldest["execution"])
     wait = _wait_label(oldest["wait"])
@@ -94,7 +94,7 @@ def _paused(row: JsonRow) -> str:
 
 
 def _waits(row: JsonRow, now: datetime) -> str:
-    """Return the longest wait of a running execution, and how many others it has."""
+    """Return the longest wait of a running execution, and how many other waits it has."""
     if not row.get("waits"):
         return ""
     first, *others = row["waits"]
@@ -208,7 +208,7 @@ def schedules(rows: Sequence[JsonRow]) -> Table:
 
 
 def schedule_details(found: JsonRow) -> Iterable[Shown]:
-    """What the table has no column for."""
+    """Yield the details of a schedule for which the table has no column."""
     lines = [f"declared {found['declared']}"]
     if "paused" in found:
         paused = found["paused"]
@@ -233,7 +233,7 @@ def _every(row: JsonRow) -> str:
 
 
 def capacity(found: Capacity) -> Iterable[Shown]:
-    """What binds first: each limit and the workers, the tightest first."""
+    """Yield the limits and the workers, the one that is reached first at the beginning."""
     table = plain_table("what", "allows", "used", "makes room", right=("used",))
     for use in found.uses:
         style = "red" if use.part > 1 else ""
@@ -250,7 +250,7 @@ def capacity(found: Capacity) -> Iterable[Shown]:
 
 
 def limit_changes(changes: list[JsonRow], now: datetime) -> Iterable[Shown]:
-    """The changes of one limit that later ones have replaced, newest first."""
+    """Yield the older changes of one limit, which later changes have replaced, newest first."""
     for change in map(_on_one_line, changes):
         yield f"before: {_limit_change({'changed': change}, now)}"
 
@@ -287,13 +287,13 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
     put(_execution(shown, now))
     if "last_failure" in shown:
-        # Print this below the table, which would wrap lines of source code.
+        # Print this below the table: a table would wrap lines of source code.
         put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # With several waits, each line says which one its id or token answers.
+        # With several waits, say for each line which wait its id or token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
-        # Print the command below the table, because a wrapped line cannot be copied.
+        # Print the command below the table, because a wrapped command cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
 
 
@@ -311,6 +311,8 @@ def _execution(shown: JsonRow, now: datetime) -> Table:
         table.add_row("retried", counted(shown["retries"], "time"))
     if "parent" in shown:
         table.add_row("called by", shown["parent"])
+    if "void_retry" in shown:
+        table.add_row("retry not carried out", shown["void_retry"])
     if "archived" in shown:
         table.add_row("archived", shown["archived"])
     if "fork_of" in shown:
@@ -364,10 +366,13 @@ def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "reason", str(wait["reason"])
     if "since" in wait:
         yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    if "polled_at" in wait:
+        times = "once" if wait["polls"] == 1 else f"{wait['polls']} times"
+        yield "polled", f"{times}, last at {moment(wait['polled_at'])}"
     for label in ("begun", "heartbeat"):
         if label in wait:
             yield label, f"{moment(wait[label])}, {ago(wait[label], now)}"
-    for label in ("until", "retry_at"):
+    for label in ("until", "retry_at", "next_poll_at"):
         if label in wait:
             left = duration(_span(now, wait[label]))
             yield label.replace("_", " "), f"{moment(wait[label])}, {left} from now"
@@ -403,6 +408,8 @@ def _waits_for(wait: JsonRow) -> str:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
             return f"task {wait['task']}, attempt {wait['attempt']}"
+        case "condition":
+            return f"a value from task {wait['task']}"
         case "workflow":
             return f"workflow {wait['workflow']}, execution {wait['execution']}"
         case "execution":
@@ -427,12 +434,12 @@ def _waits_at_limit(wait: JsonRow) -> str:
     return f"{limit}: {place}{soon}"
 
 
-#: The API counts no more of a queue.
+#: The API counts at most this many rows of a queue.
 _COUNTED_MAX: Final = 1_000
 
 
 def _go_on(wait: JsonRow) -> str | None:
-    """Return the command line that ends the wait; None for a wait that no command ends."""
+    """Return the command that ends the wait; None when no command does."""
     if "question" in wait:
         return f"holdfast answer {wait['question']} --output '…'"
     if "token" in wait:
@@ -479,9 +486,9 @@ def undone(events: Sequence[JsonRow]) -> list[str]:
 
 def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # Let only the last column become narrower on a small terminal.
+    # On a small terminal only the last column becomes narrower.
     table.columns[-1].wraps = True
-    for row in map(harmless, rows):
+    for row in map(harmless, _with_last_polls(rows)):
         style = _style(row)
         what = Text(_what(row), style, is_cut=True)
         if "traceback" in row.get("holdfast", {}):
@@ -495,7 +502,29 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: Events that record which operator requested them, and why.
+#: Events that end no series of polls.
+_BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
+
+
+def _with_last_polls(rows: Sequence[JsonRow]) -> list[JsonRow]:
+    """Return the rows with the last of successive polls of one line alone: it counts the others."""
+    kept: list[JsonRow] = []
+    last: dict[str, int] = {}
+    for row in rows:
+        line = str(row.get("holdfast", {}).get("frame", ""))
+        is_poll = row["type"] == "ConditionUnmet"
+        if is_poll and line in last:
+            kept[last[line]] = row
+            continue
+        if row["type"] not in _BETWEEN_POLLS:
+            last.pop(line, None)
+        if is_poll:
+            last[line] = len(kept)
+        kept.append(row)
+    return kept
+
+
+#: Events that record the operator who requested them, and the reason.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued", "Migrated"}
@@ -510,9 +539,7 @@ def _style(row: JsonRow) -> str:
 
 
 def _what(row: JsonRow) -> str:
-    """Return the state, the task, the error, and the input and output of tasks alone, on
-    one line.
-    """
+    """Return the state, the task and the error on one line; for a task also its input or output."""
     details: JsonRow = next((row[key] for key in row if key.endswith("EventDetails")), {})
     own = row.get("holdfast", {})
     parts = [str(details[key]) for key in ("name", "resource", "error", "cause") if key in details]
@@ -522,6 +549,8 @@ def _what(row: JsonRow) -> str:
         parts.append(held or f"waits for limit {gate}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
+    if row["type"] == "ConditionUnmet":
+        parts.append(f"polled {own['polls']} times" if own["polls"] > 1 else "polled once")
     if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
         parts += [f"{word} {text}" for word, text in words.items() if text]
@@ -534,7 +563,9 @@ def _what(row: JsonRow) -> str:
 
 
 def _on_one_line(row: JsonRow) -> JsonRow:
-    """Return the row with each text on one line, so that it does not look like several rows."""
+    """Return the row with each text on one line. A text with line feeds would look like several
+    rows.
+    """
     shown = harmless(dict(row))
     return {
         key: text.replace("\n", " ") if isinstance(text, str) else text
@@ -572,7 +603,7 @@ def ago(time: str | datetime, now: datetime) -> str:
 
 
 def duration(span: timedelta) -> str:
-    """The two greatest units: "3 d 6 h", "4 min 10 s", "1.2 s", "15 ms"."""
+    """Return the duration in its two greatest units: "3 d 6 h", "4 min 10 s", "1.2 s", "15 ms"."""
     seconds = span.total_seconds()
     if seconds < 1:
         return f"{round(seconds * 1_000)} ms"

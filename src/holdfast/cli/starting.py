@@ -1,4 +1,4 @@
-"""The commands by which an execution starts, stops and goes on again: `start`, `stop`, `retry`."""
+"""The commands that start an execution, stop it and continue it: `start`, `stop`, `retry`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def start(arguments: argparse.Namespace) -> int:
 
 
 def _exists(started: Any) -> str:
-    """Return a line about the execution that has the name already, and has not succeeded."""
+    """Return a line about the execution that already has the name and has not succeeded."""
     name, status = started["name"], started["status"]
     error = f" ({started['error']})" if "error" in started else ""
     ended = f"is {status}" if status == "ABORTED" else f"has {status}"

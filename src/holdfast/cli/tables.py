@@ -1,7 +1,7 @@
-"""Tables and styled text for a terminal, without a package for it.
+"""Tables and styled text for a terminal, without a library.
 
-A table as wide as its texts is printed as it is. A wider one loses width where it is widest: in the
-columns whose texts may wrap, then in the others, whose texts end with an ellipsis.
+A table that fits is printed as it is. A wider one becomes narrower where it is widest: first in
+columns whose texts may wrap, then in the others, whose texts are cut with an ellipsis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 PIPE_COLUMNS: Final = 200
 GAP: Final = 2
-#: A column keeps that much, however narrow the terminal is.
+#: A column keeps at least this width, however narrow the terminal is.
 COLUMN_MIN: Final = 4
 
 _CODES: Final = {
@@ -32,11 +32,13 @@ _CODES: Final = {
 
 
 class Text:
-    """Text with a style, words of `_CODES`. Its parts keep their own."""
+    """Text with a style, which consists of words of `_CODES`. Parts with a style of their own keep
+    it.
+    """
 
     def __init__(self, text: str, style: str = "", *, is_cut: bool = False) -> None:
         self._parts = [(text, style)]
-        #: A line that is too long is cut instead of wrapped.
+        #: True: a line that is too long is cut and not wrapped.
         self.is_cut = is_cut
 
     @property
@@ -50,13 +52,13 @@ class Text:
         return made
 
     def styled(self, style: str) -> Text:
-        """Return the same text, where the parts without a style have this one."""
+        """Return the same text, in which the parts without a style have this one."""
         made = Text("", is_cut=self.is_cut)
         made._parts = [(text, own or style) for text, own in self._parts]
         return made
 
     def lines(self, width: int | None) -> list[Text]:
-        """Return the lines, each at most `width` columns wide; None: as they are."""
+        """Return the lines, each at most `width` columns wide; None: unchanged."""
         found: list[Text] = []
         start = 0
         for line in self.plain.split("\n"):
@@ -95,9 +97,9 @@ def _pieces(line: str, width: int | None, *, is_cut: bool) -> list[str]:
         return [line]
     if is_cut:
         return [_fitting(line, width - 1) + "…"]
-    # textwrap counts characters; wide ones take two columns.
+    # textwrap counts characters, but wide characters take two columns.
     narrow = width if columns_of(line) == len(line) else max(width // 2, 1)
-    # The pieces must be parts of the line, so nothing is replaced in it.
+    # Each piece must be a part of the line, so nothing in it may be replaced.
     return textwrap.wrap(line, narrow, expand_tabs=False, replace_whitespace=False) or [""]
 
 
@@ -111,7 +113,7 @@ def _fitting(line: str, width: int) -> str:
 
 
 def columns_of(text: str) -> int:
-    """Return the columns of a terminal that the text takes."""
+    """Return how many columns of a terminal the text takes."""
     if text.isascii():
         return len(text)
     return sum(map(_columns_of_one, text))
@@ -133,7 +135,7 @@ class Column:
 
 @dataclass
 class Table:
-    """Rows of cells under headers that are dim; a table without any header has no such row."""
+    """Rows of cells below dim headers. Without any header there is no header row."""
 
     columns: list[Column]
     _rows: list[list[Text]] = field(default_factory=list)
@@ -189,7 +191,7 @@ Shown: TypeAlias = str | Text | Table
 
 
 def put(*shown: Shown, is_wrapped: bool = True) -> None:
-    """Print to stdout. A pipe gets wide lines: its reader wants whole ids."""
+    """Print to stdout. In a pipe lines are not broken, because its reader needs whole ids."""
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else PIPE_COLUMNS
     has_colours = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -200,7 +202,7 @@ def put(*shown: Shown, is_wrapped: bool = True) -> None:
             text = item if isinstance(item, Text) else Text(item)
             lines = text.lines(width if is_wrapped else None)
         for line in lines:
-            # Tables pad their lines with spaces, which disturb copies and comparisons.
+            # Tables end their lines with spaces, which disturb copying and comparisons.
             sys.stdout.write(f"{line.render(has_colours=has_colours).rstrip()}\n")
 
 

@@ -1,4 +1,4 @@
-"""The commands that bring facts from outside to waiting executions: `event` and `answer`."""
+"""The commands that send events and answers to waiting executions: `event` and `answer`."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ from holdfast.compiler.types.types import (
     SetOf,
     TupleOf,
     Type,
+    TypedDictOf,
     Union,
     describe,
 )
@@ -91,11 +92,9 @@ def _trouble(type_: Type, around: frozenset[Any]) -> tuple[str, str] | None:
     this type.
     """
     match type_:
-        case ListOf(inner) | DictOf(inner):
-            return _trouble(inner, around)
-        case SetOf(inner) if secret_in(inner):
+        case SetOf() | TypedDictOf() if secret_in(type_):
             return f"{describe(type_)} has no sealed form", _FIELD
-        case SetOf(inner):
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return _trouble(inner, around)
         case Union(members) if SECRET in members and {*members} - {SECRET, NONE}:
             return f"{describe(type_)} may be taken for a text that is no secret", _MAYBE

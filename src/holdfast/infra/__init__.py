@@ -21,7 +21,7 @@ _CDK: Final = frozenset({"aws_cdk", "constructs", "jsii"})
 
 
 def __getattr__(name: str) -> Any:
-    """Import the CDK, which takes seconds, only for a name that needs it."""
+    """Import the CDK only for a name that needs it, because the import takes seconds."""
     if name == "AlarmBounds":
         from .bounds import AlarmBounds  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
-"""Findings of cdk-nag's AwsSolutions checks in the stack, and the reason to accept each.
+"""Findings of cdk-nag's AwsSolutions checks in the stack, each with the reason why it is accepted.
 
-`tests/infra/synth.py` fails on any finding that is not among these.
+`tests/infra/synth.py` fails on any finding that is not listed here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def acknowledge_storage(buckets: Sequence[s3.Bucket], secret: IConstruct) -> Non
 
 
 def acknowledge_function(function: Construct, buckets: Sequence[s3.Bucket]) -> None:
-    """`function` with its role, which may read or write the objects of the buckets."""
+    """Accept the findings about `function` and its role, which may read or write the objects of the
+    buckets.
+    """
     for bucket in buckets:
         resource = bucket.node.default_child
         assert isinstance(resource, CfnElement)

@@ -1,4 +1,4 @@
-"""Alarms: work that stands still without a visible error, failures, retries, and cost.
+"""Alarms: for work that has stopped without an error, for failures and retries, and for cost.
 
 A description ends with its line of *What to watch* in docs/how-to/operate.md.
 """
@@ -22,11 +22,11 @@ from .bounds import AlarmBounds
 from .spending import Billed, spending
 
 _MINUTE = Duration.minutes(1)
-# The greatest age of a message in a healthy queue: the longest delay, then one full delivery.
+# The greatest age of a message in a healthy queue: the longest delay, plus one full delivery.
 _MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibility_seconds
 _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
-# The sweeper takes these dead letters up every minute: where they lie for five, it does not run.
-# One that it cannot read it hides again and again, so for those there is SweepRefused.
+# The sweeper processes these dead letters every minute. If one stays for five minutes, the sweeper
+# does not run. It hides an unreadable one again and again; the alarm SweepRefused reports those.
 _DRAINED = ("Work", "Single", "Starts")
 _DRAINED_MINUTES = 5
 _LIMIT_WAIT_SECONDS_MAX = 900
@@ -119,7 +119,8 @@ class Alarms(Construct):
             self._metric(resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
             threshold=_SWEEP_LAG_SECONDS_MAX,
             minutes=3,
-            # A sweeper that never finishes a sweep reports no lag, so missing data must alarm.
+            # A sweeper that never finishes a sweep reports no lag, so missing data must raise the
+            # alarm.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
@@ -144,8 +145,8 @@ class Alarms(Construct):
                 _by_workflow(self._name, resources.METRIC_EXECUTIONS_FAILED),
                 threshold=bounds.failed,
                 minutes=1,
-                # A failure happens at a moment: that no other follows does not mean that all is
-                # well.
+                # A failure is a single event: if no other one follows, that does not mean that all
+                # is well.
                 tells_ok=False,
             )
         if bounds.retries is not None:
@@ -166,7 +167,7 @@ class Alarms(Construct):
                 self._metric(resources.METRIC_OLDEST_WAIT, cloudwatch.Stats.MAXIMUM),
                 threshold=bounds.oldest_wait_days * _DAY.to_seconds(),
                 minutes=1,
-                tells_ok=False,  # The next check of that execution is days away
+                tells_ok=False,  # The next check of that execution may be days away
             )
         if bounds.dollars_per_day is not None:
             self._alarm(
@@ -215,8 +216,8 @@ def engine_metric(
     period: Duration = _MINUTE,
     workflow: str | None = None,
 ) -> cloudwatch.Metric:
-    """A metric that the functions of one Holdfast write; `holdfast` is its name. `workflow` asks
-    for one of `resources.METRICS_BY_WORKFLOW`.
+    """Return a metric that the functions of one Holdfast write. `holdfast` is its name. `workflow`
+    selects one workflow, for a metric of `resources.METRICS_BY_WORKFLOW`.
     """
     by_workflow = {} if workflow is None else {resources.METRICS_WORKFLOW_DIMENSION: workflow}
     return cloudwatch.Metric(
@@ -229,7 +230,7 @@ def engine_metric(
 
 
 def _by_workflow(holdfast: str, metric: str) -> cloudwatch.MathExpression:
-    """Return the sum of five minutes for each workflow, also for those that are deployed later.
+    """Return the sum over five minutes for each workflow, also for those that are deployed later.
 
     Source: CloudWatch user guide, alarms on Metrics Insights queries: each time series that the
     query returns is a contributor to the alarm.

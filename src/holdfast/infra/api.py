@@ -1,6 +1,6 @@
-"""The HTTP API: all its routes to one function.
+"""The HTTP API: all its routes invoke one function.
 
-Only the routes of forms need no authoriser: a signed token in their path authorises them.
+The routes of forms have no authoriser: a signed token in their path authorises the request.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .settings import JwtIssuer, Settings
 
 _REQUESTS_PER_SECOND: Final = 500
 _REQUESTS_BURST: Final = 1_000
-# Anyone may call the routes of forms. These bounds leave the rest of the API, and most of its
-# function's concurrency, to verified callers.
+# Anyone may call the routes of forms. These limits leave most of the API's capacity to verified
+# callers.
 _FORM_SETTINGS: Final = {
     route: {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40}
     for route in resources.FORM_ROUTES
 }
-# The log has no path, query or body, because they contain business keys and tokens.
+# The access log has no path, query or body, because these contain business keys and tokens.
 _ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -47,9 +47,9 @@ _ACCESS_LOG: Final = {
 
 
 class Api(Construct):
-    """Callers are verified by IAM signatures, or by a JWT when its issuer is given.
+    """The API. It verifies callers by IAM signatures, or by a JWT when an issuer is given.
 
-    `key` encrypts the access log; None: CloudWatch's own.
+    `key` encrypts the access log; None: CloudWatch's own key does.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Api(Construct):
                 path=path, methods=[apigateway.HttpMethod[method]], integration=integration
             )
         forms = self._add_forms(integration) if settings.has_forms else []
-        # The stage as CloudFormation defines it: CDK's own construct accepts no log format from
-        # Python.
+        # The stage is CloudFormation's own resource: from Python, CDK's construct accepts no log
+        # format.
         stage = apigateway.CfnStage(
             self,
             "Stage",
@@ -95,7 +95,7 @@ class Api(Construct):
                 format=json.dumps(_ACCESS_LOG),
             ),
         )
-        # API Gateway refuses settings of a route that does not exist yet.
+        # API Gateway refuses settings for a route that does not exist yet.
         stage.node.add_dependency(*forms)
 
     def _add_forms(self, integration: HttpLambdaIntegration) -> list[apigateway.HttpRoute]:
@@ -113,7 +113,7 @@ class Api(Construct):
         return routes
 
     def _access_log_arn(self) -> str:
-        # The construct's own ARN ends with `:*`, which suits a policy and is refused by a stage.
+        # The construct's own ARN ends with `:*`, which a policy needs and a stage refuses.
         return Stack.of(self).format_arn(
             service="logs",
             resource="log-group",

@@ -1,4 +1,4 @@
-"""The bounds of alarms that depend on the business: `alarm_bounds` of the context or of
+"""The bounds of alarms that depend on the business: `alarm_bounds` in the context or in
 `Holdfast(...)`.
 """
 
@@ -15,11 +15,12 @@ _KEY: Final = "alarm_bounds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmBounds:
-    """Each alarm goes off above its bound. A bound of None leaves the alarm out.
+    """The bounds. An alarm is raised above its bound; a bound of None leaves the alarm out.
 
-    `failed`: executions of one workflow that failed within five minutes. `retries`: attempts after
-    a failure within five minutes, in the whole stack. `oldest_wait_days`: how long an execution has
-    rested. `dollars_per_day`: what the use of a day costs, as `spending.py` estimates it.
+    * `failed`: executions of one workflow that failed within five minutes.
+    * `retries`: attempts after a failure within five minutes, in the whole stack.
+    * `oldest_wait_days`: how long an execution has waited.
+    * `dollars_per_day`: the cost of a day's use, as `spending.py` estimates it.
     """
 
     failed: int | None = 0
@@ -29,7 +30,7 @@ class AlarmBounds:
 
 
 def require_bounds(bounds: AlarmBounds) -> None:
-    """Raises Unfit."""
+    """Raise Unfit for an invalid bound."""
     for field in dataclasses.fields(bounds):
         found = getattr(bounds, field.name)
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
@@ -38,7 +39,7 @@ def require_bounds(bounds: AlarmBounds) -> None:
 
 
 def read_bounds(value: object) -> AlarmBounds:
-    """Return the bounds that the context key names. Raises Unfit."""
+    """Return the bounds in the context. Raises Unfit for an invalid one."""
     wanted = read_object(_KEY, value)
     known = [field.name for field in dataclasses.fields(AlarmBounds)]
     unknown = [name for name in wanted if name not in known]

@@ -1,9 +1,10 @@
 """The Lambda asset: Holdfast, its handlers, the compiled modules, and the locked dependencies.
 
-No Docker: uv installs ready-made wheels for the target platform, at the versions and hashes of the
-project's `uv.lock`. The same inputs give the same bytes, so an unchanged project deploys nothing.
-boto3 is left out, since the Lambda runtime has it and it would make the asset six times as large.
-Definitions are compiled here, so no function runs one that is older than its source.
+No Docker is needed: uv installs ready-made wheels for the target platform, with the versions and
+hashes in the project's `uv.lock`. The same inputs give the same bytes, so an unchanged project
+deploys nothing. boto3 is left out: the Lambda runtime has it, and it would make the asset six times
+as large. Definitions are compiled here, so no function runs a definition that is older than its
+source.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from .locked import only_for_tools
 from .settings import Architecture, Settings
 
 _HOLDFAST: Final = Path(holdfast.__file__).parent
-#: The author's tools and the compiler: a function runs definitions that were compiled before.
+#: Left out of the asset: the tools for authors, and the compiler. A function runs compiled
+#: definitions.
 _NOT_IN_LAMBDA: Final = (
     *("cli", "__main__.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
     *("functions", "infra"),
 )
-#: Where Lambda unpacks the asset.
+#: The folder into which Lambda unpacks the asset.
 _TASK_ROOT: Final = "/var/task"
 _MACHINES: Final[dict[Architecture, str]] = {"arm64": "aarch64", "x86_64": "x86_64"}
 #: Lambda runs Python 3.12 and newer on Amazon Linux 2023, which has glibc 2.34, and 3.11 on Amazon
@@ -41,9 +43,9 @@ _GLIBC: Final = "manylinux_2_34"
 
 
 def compile_workflows(modules: Sequence[str], *, project: Path) -> list[CompiledWorkflow]:
-    """Import and compile the modules of a project. Raises WorkflowError with everything refused.
+    """Import and compile the modules of a project. Raises WorkflowError with all refusals.
 
-    HF403: a module is not in the project's folder, nor in its src/.
+    HF403: a module is neither in the project's folder nor in its src/.
     """
     for module in modules:
         root = _find_package(module.partition(".")[0], project=project).parent
@@ -58,10 +60,12 @@ def compile_workflows(modules: Sequence[str], *, project: Path) -> list[Compiled
 def build_asset(
     directory: Path, *, project: Path, settings: Settings, compiled: Sequence[CompiledWorkflow]
 ) -> None:
-    """Fill `directory`. `project` holds `uv.lock` and, there or in src/, the modules."""
+    """Fill `directory`. `project` is the folder with `uv.lock`; the modules are in it or in its
+    src/.
+    """
     packages = sorted({module.partition(".")[0] for module in settings.modules})
     sources = [_find_package(package, project=project) for package in packages]
-    # Delete an earlier asset, so that files removed from the project are not deployed again.
+    # Delete an earlier asset, so that files which the project has removed are not deployed again.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     _install_locked(directory, project=project, settings=settings)
@@ -76,11 +80,12 @@ def build_asset(
 
 
 def _add_bytecode(directory: Path, version: str) -> None:
-    """Compile every module for the Python of the functions, which cannot write into the asset.
+    """Compile every module to bytecode for the Python of the functions, which cannot write into the
+    asset.
 
-    Without bytecode each cold start compiles the modules again: over half of its CPU time. The
-    bytecode is not checked against its source, so times of files in the archive do not matter. A
-    module that is not valid Python stays as it is.
+    Without bytecode each cold start compiles the modules again, which takes over half of its CPU
+    time. The bytecode is not checked against its source, so times of files in the archive do not
+    matter. A module that is not valid Python stays as it is.
     """
     python = _find_python(version)
     if python is None:
@@ -92,7 +97,8 @@ def _add_bytecode(directory: Path, version: str) -> None:
     subprocess.run(  # noqa: S603
         [
             *(python, "-I", "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"),
-            # Tracebacks name files where Lambda unpacks them, not where they were built.
+            # Tracebacks show the folder into which Lambda unpacks the files, not the one of the
+            # build.
             *("-s", str(directory), "-p", _TASK_ROOT, str(directory)),
         ],
         stdout=subprocess.DEVNULL,
@@ -101,7 +107,7 @@ def _add_bytecode(directory: Path, version: str) -> None:
 
 
 def _find_python(version: str) -> str | None:
-    """Return an interpreter of this version; nothing is downloaded."""
+    """Return an interpreter of this version; None if there is none. Nothing is downloaded."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     found = subprocess.run(  # noqa: S603
@@ -114,13 +120,15 @@ def _find_python(version: str) -> str | None:
 
 
 def _functions() -> Path:
-    """Return the handlers: in the wheel they are in the package, in a checkout beside src/."""
+    """Return the folder of the handlers: inside the package in a wheel, next to src/ in a
+    checkout.
+    """
     packaged = _HOLDFAST / "functions"
     return packaged if packaged.is_dir() else _HOLDFAST.parents[1] / "functions"
 
 
 def _folder_of(workflow: CompiledWorkflow, directory: Path) -> Path:
-    """Return the folder in the asset in which the workflow's module is."""
+    """Return the folder in the asset that contains the workflow's module."""
     module = workflow.function.partition(":")[0]
     folder = directory.joinpath(*module.split("."))
     return folder if folder.is_dir() else folder.parent
@@ -146,7 +154,8 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
         f"{settings.python}: choose another version of it, another `python` or `architecture`, or "
         "move what only your own machine needs to the group `dev` (`uv add --dev NAME`)",
     )
-    # Console scripts begin with the path of this machine's Python, and RECORD holds their hashes.
+    # Console scripts begin with the path of this machine's Python, and RECORD contains their
+    # hashes. The same project would give different bytes on another machine.
     shutil.rmtree(directory / "bin", ignore_errors=True)
     (directory / ".lock").unlink(missing_ok=True)
     for record in directory.glob("*.dist-info/RECORD"):
@@ -154,7 +163,7 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
 
 
 def _uv(*arguments: str, code: str, help: str, text_in: str | None = None) -> str:  # noqa: A002
-    # `uv run` names its own environment here, which is not that of the project in `--project`.
+    # `uv run` sets this variable to its own environment, which is not that of the project.
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "uv", *arguments],

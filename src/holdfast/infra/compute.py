@@ -1,4 +1,4 @@
-"""One Lambda function with its log group and a role of its own."""
+"""One Lambda function, with its log group and its own role."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast import resources
 
 from .settings import Settings
 
-#: Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC": the
-#: rights of a role whose function is in a VPC. None of them can name a resource.
+#: The rights that a function in a VPC needs (Lambda developer guide, "Giving Lambda functions
+#: access to resources in an Amazon VPC"). None of them can be limited to a resource.
 _NETWORK_RIGHTS: Final = (
     *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
     *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses"),
@@ -39,7 +39,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRuntime:
-    """The user's settings for the functions that run tasks, and for no other function."""
+    """The user's settings for the functions that run tasks; no other function has them."""
 
     policy_arns: tuple[str, ...] = ()
     layers: tuple[lambda_.ILayerVersion, ...] = ()
@@ -49,13 +49,13 @@ class TaskRuntime:
 
 class HoldfastFunction(Construct):
     """A Lambda function with its log group and its role. `rights` is all that the role may do,
-    besides writing its own log.
+    apart from writing its own log.
 
-    Code in the function has the rights of the managed policies in `runtime`. `key` encrypts its
-    log; None: CloudWatch's own.
+    The code in the function also has the rights of the managed policies in `runtime`. `key`
+    encrypts its log; None: CloudWatch's own key does.
 
-    CDK's own grants are switched off for the function: they are wider than the calls of the code.
-    The grants of users go to `role`, by `Tasks`.
+    CDK's own grants are switched off for the function, because they allow more than the code calls.
+    The grants of users go to `role`, through `Tasks`.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class HoldfastFunction(Construct):
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
                 for number, arn in enumerate(runtime.policy_arns, 1)
             ],
-            # Inline policies, so that the role is complete before CloudFormation creates an event
-            # source mapping with it.
+            # Inline policies: so the role is complete before CloudFormation creates an event source
+            # mapping with it.
             inline_policies={
                 "Rights": iam.PolicyDocument(
                     statements=[
@@ -123,7 +123,8 @@ class HoldfastFunction(Construct):
             reserved_concurrent_executions=(
                 (sized.reserved_concurrency or None) if settings.caps_concurrency else None
             ),
-            # Executions are loops through SQS by design; Lambda would stop them at 16 rounds.
+            # Executions go through SQS in loops by design; Lambda would stop such a loop after 16
+            # rounds.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment=dict(environment),
             log_group=self.log_group,
@@ -134,9 +135,9 @@ class HoldfastFunction(Construct):
             vpc_subnets=None if network is None else network.subnets,
             security_groups=None if network is None else list(network.security_groups),
         )
-        #: Whatever invokes the function invokes this. Only published versions have a snapshot, and
-        #: the alias stands for the newest one; CDK deletes the version before it, whose snapshot
-        #: would cost as much again.
+        #: Everything that invokes the function invokes this alias. Only published versions have a
+        #: snapshot, and the alias points to the newest one. CDK deletes the version before it,
+        #: whose snapshot would cost as much again.
         self.invoked: lambda_.IFunction = (
             lambda_.Alias(self, "Live", alias_name="live", version=self.function.current_version)
             if runtime.snap_start
@@ -146,15 +147,18 @@ class HoldfastFunction(Construct):
     def consume(
         self, source_id: str, queue: sqs.IQueue, shape: resources.Queue, batch_size: int
     ) -> None:
-        """Feed the function from `queue`; the rights to do so stand among the role's."""
+        """Invoke the function with messages from `queue`. The role already has the rights for
+        this.
+        """
         lambda_.EventSourceMapping(
             self,
             source_id,
             target=self.invoked,
             event_source_arn=queue.queue_arn,
             batch_size=batch_size,
-            # Without this cap the poller would take messages that the concurrency then throttles,
-            # and each throttle counts as a delivery on the way to the dead letters.
+            # Without this limit Lambda would receive messages for which the function has no
+            # capacity. Each of them would count as a delivery, and become a dead letter after
+            # several.
             max_concurrency=self._settings.concurrency(self._shape, shape),
             report_batch_item_failures=True,
         )
@@ -170,8 +174,7 @@ def log_group(
     made = logs.LogGroup(
         scope, construct_id, encryption_key=key, removal_policy=RemovalPolicy.DESTROY
     )
-    # CDK's construct accepts only some numbers of days, each as a name; the setting may be any
-    # number.
+    # CDK's construct accepts only some numbers of days, but the setting may be any number.
     found = made.node.default_child
     assert isinstance(found, logs.CfnLogGroup)
     found.retention_in_days = settings.log_retention_days

@@ -1,5 +1,5 @@
-"""`Holdfast`: the whole of Holdfast in the user's own stack, and the only place where one part is
-granted another.
+"""`Holdfast`: all of Holdfast as a construct for the user's own stack. Only this module gives one
+part rights on another.
 """
 
 from __future__ import annotations
@@ -60,22 +60,24 @@ from .storage import Storage
 from .tasks import Tasks, TasksRole
 from .unfit import Unfit
 
-# The API runs what its caller waits for: StartSyncExecution and TestState.
+# The API runs tasks for calls whose caller waits: StartSyncExecution and TestState.
 _RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
-# Functions that receive secret values: from callers, from the bus, from tasks.
+# Functions that receive secret values: from callers, from the event bus, from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
 _MINUTE: Final = Duration.minutes(1)
-#: Lambda developer guide, "Improving startup performance with Lambda SnapStart".
+#: Without SnapStart, according to the Lambda developer guide, "Improving startup performance with
+#: Lambda SnapStart".
 _WITHOUT_SNAP_START: Final = "3.11"
 
 
 class Holdfast(Construct):
-    """Durable workflows in a stack of yours. docs/reference/construct.md describes each parameter.
+    """Durable workflows in your stack. docs/reference/construct.md describes each parameter.
 
-    `modules` and `project` None: those of the nearest `pyproject.toml` upwards from the current
-    folder. `asset` is a folder that holds the code of the functions already; None: it is built from
-    the project and its lock file. Raises HoldfastError for what cannot be deployed.
+    With `modules` and `project` None they come from the nearest `pyproject.toml` upwards from the
+    current folder. `asset` is a folder that already contains the code of the functions; None: it is
+    built from the project and its lock file. Raises HoldfastError for settings that cannot be
+    deployed.
     """
 
     def __init__(
@@ -144,7 +146,8 @@ class Holdfast(Construct):
                 environment={**(environment or {}), **variables},
             )
             wanted = groups or {}
-            # The modules beside a ready-made asset cannot be imported here.
+            # The modules of a given asset cannot be imported here, so the groups' tasks are not
+            # known.
             found = {name: FoundGroup(self._settings.modules) for name in wanted}
             if asset is None:
                 asset = Path(directory)
@@ -175,14 +178,14 @@ class Holdfast(Construct):
 
     @property
     def tasks(self) -> Tasks:
-        """What tasks may do: `bucket.grant_read(flows.tasks)`. What may reach them in the VPC:
-        `database.connections.allow_default_port_from(flows.tasks)`.
+        """Give rights to tasks: `bucket.grant_read(flows.tasks)`. Let tasks in the VPC reach a
+        resource: `database.connections.allow_default_port_from(flows.tasks)`.
         """
         return self._tasks
 
     def group(self, name: str) -> Tasks:
-        """What the tasks of one group may do, and may be reached by: as `tasks`, which does not
-        hold for them. Raises HoldfastError HF424.
+        """Give rights to the tasks of one group, and let them reach resources, as `tasks` does.
+        `tasks` itself does not include groups. Raises HoldfastError HF424 for an unknown group.
         """
         with plain_errors(self.node.path):
             if name not in self._group_functions:
@@ -199,7 +202,7 @@ class Holdfast(Construct):
 
     @property
     def bus(self) -> events.IEventBus:
-        """Put events for waiting executions here."""
+        """The event bus for events to waiting executions."""
         return self._messaging.bus
 
     @property
@@ -208,7 +211,7 @@ class Holdfast(Construct):
 
     @property
     def archive_bucket(self) -> s3.IBucket | None:
-        """The bucket of what has ended, for Athena; None without `archive`."""
+        """The bucket with executions that have ended, for Athena; None without `archive`."""
         return self._storage.archive
 
     @property
@@ -216,11 +219,13 @@ class Holdfast(Construct):
         return self._storage.mail
 
     def grant_start(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to start executions through the API."""
+        """Allow the grantee to start executions through the API."""
         return self._grant_routes(grantee, "POST /executions")
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to see executions, with their state and history, and the open questions."""
+        """Allow the grantee to read executions, with their state and history, and the open
+        questions.
+        """
         return self._grant_routes(
             grantee,
             *("GET /executions", "GET /executions/*", "GET /counts"),
@@ -228,7 +233,9 @@ class Holdfast(Construct):
         )
 
     def grant_answer(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to list the questions of executions, and to answer, claim and delegate them."""
+        """Allow the grantee to list the questions of executions, and to answer, claim and delegate
+        them.
+        """
         return self._grant_routes(
             grantee,
             *("GET /questions", "GET /questions/*"),
@@ -242,7 +249,9 @@ class Holdfast(Construct):
         return self._grant_routes(grantee, f"POST /pools/{pool}/*")
 
     def grant_send_event(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow to send events to waiting executions: on the bus and, behind IAM, by the API."""
+        """Allow the grantee to send events to waiting executions: on the event bus and, with IAM,
+        through the API.
+        """
         on_bus = self._messaging.bus.grant_put_events_to(grantee)
         on_bus.assert_success()
         if self._settings.jwt is not None:
@@ -261,7 +270,7 @@ class Holdfast(Construct):
         period: Duration = _MINUTE,
         statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Return the metric of executions that have ended, with any status: of all workflows, or of
+        """Return the metric of executions that have ended with any status: of all workflows, or of
         one.
         """
         return engine_metric(
@@ -275,7 +284,7 @@ class Holdfast(Construct):
         period: Duration = _MINUTE,
         statistic: str = cloudwatch.Stats.SUM,
     ) -> cloudwatch.Metric:
-        """Executions that failed or timed out: of all workflows, or of one."""
+        """Return the metric of executions that failed or timed out: of all workflows, or of one."""
         return engine_metric(
             self._name, resources.METRIC_EXECUTIONS_FAILED, statistic, period, workflow
         )
@@ -295,7 +304,7 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Without this check, a role that CDK may not change would silently lack the right.
+        # Without this check, a role that CDK must not change would silently lack the right.
         grant.assert_success()
         return grant
 
@@ -345,7 +354,7 @@ class Holdfast(Construct):
         self._outputs(role, run_tasks)
 
     def _worker(self) -> HoldfastFunction:
-        """Create the worker. Starts get a third of its concurrency, and running executions the
+        """Create the worker. Starts may use a third of its concurrency, running executions the
         rest.
         """
         messaging = self._messaging
@@ -365,8 +374,9 @@ class Holdfast(Construct):
         handler = self._function(
             resources.EVENTS,
             self._rights.of_events(),
-            # The rule's own dead letters cover an event that never reached the function; these
-            # cover one that the function refused to its last retry. Both hold the event itself.
+            # The dead letters of the rule contain events that never reached the function. These
+            # contain events for which every invocation of the function has failed. Both contain the
+            # whole event.
             failed_events=self._messaging.events_dead,
         )
         wake_by_events(self, handler, self._messaging)
@@ -403,8 +413,8 @@ class Holdfast(Construct):
                 ],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
-                # The API's function trusts the caller's identity in its event, so only the gateway
-                # may invoke it.
+                # The API's function relies on the caller's identity in its event, so only the API
+                # gateway may invoke it.
                 "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
                 **({"kms": keys} if keys else {}),
             },
@@ -524,7 +534,7 @@ class Holdfast(Construct):
             self._output("SecretsKeyArn", self._secrets.arn)
         if self._at_rest is not None:
             self._output("StorageKeyArn", self._at_rest.arn)
-        # A role for tasks must name this role in its trust policy: it calls on behalf of state
+        # The trust policy of a role for tasks must name this role, which calls services for state
         # machines, or runs the code of Python tasks.
         self._output("TasksRole", tasks.arn)
         roles = ",".join(made.role.role_arn for made in run_tasks)
@@ -534,8 +544,8 @@ class Holdfast(Construct):
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Name the output without CDK's hash, such as `FlowsApiUrl`, so that `holdfast --stack` and
-        # the user find it.
+        # Give the output a name without CDK's hash, such as `FlowsApiUrl`, so that `holdfast
+        # --stack` and the user find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
 

@@ -1,7 +1,7 @@
-"""The dashboard: the questions of an on-call, one row of widgets for each.
+"""The dashboard. One row of widgets answers each question of an engineer on call:
 
 Is work flowing?                       starts and ends, ends by workflow, queues
-What waits, for what, and how long?    lags, stuck executions, the oldest waits by their kind
+What waits, for what, and how long?    lags, the oldest waits, open executions by workflow and wait
 What fails, and with which error?      failures and retries by workflow, task and error
 Which limit binds?                     waits at limits, throttles of the functions
 What does it cost today?               an estimate, durable steps
@@ -36,8 +36,8 @@ _SUM: Final = cloudwatch.Stats.SUM
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The parts of a stack that the dashboard shows. `functions` and `log_groups` by the name of
-    the function.
+    """The parts of a stack that the dashboard shows. `functions` and `log_groups` are by the name
+    of the function.
     """
 
     queues: Mapping[str, sqs.IQueue]
@@ -62,6 +62,7 @@ class Dashboard(Construct):
             self._lags(),
             self._sweep_log("Oldest waits that were checked", log_queries.WAITS),
             self._work_log("Longest lags by workflow (seconds)", log_queries.LAGS),
+            self._sweep_log("Open executions by workflow and wait", log_queries.OPEN),
         )
         self._row(
             "What fails, and with which error?",

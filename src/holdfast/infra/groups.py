@@ -1,7 +1,7 @@
-"""The functions of task groups: each has a role, a size, a network and an environment of its own.
+"""The functions of task groups: each has its own role, size, network and environment.
 
-Their roles have no right to the tables, queues, bucket and keys of the engine. A worker calls such
-a function with one attempt, and the function's answer is the attempt's result.
+Their roles have no right to the tables, queues, bucket and keys of Holdfast. A worker invokes such
+a function with one attempt, and the result of the function is the attempt's result.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class FoundGroup:
-    """What the project's code says of a group: the modules of its tasks, and the longest time-out
-    among them with its task.
+    """A group in the project's code: the modules of its tasks, and the longest time-out among them
+    with its task.
     """
 
     modules: tuple[str, ...]
@@ -81,11 +81,11 @@ def find_groups(modules: Sequence[str]) -> dict[str, FoundGroup]:
 def require_groups(
     wanted: Mapping[str, Group], found: Mapping[str, FoundGroup], path: str
 ) -> dict[str, Group]:
-    """Return the settings of every group with tasks; those of one that is not among `wanted` are
-    the defaults.
+    """Return the settings of every group that has tasks; a group that is not in `wanted` gets the
+    defaults.
 
     Raises HoldfastError: HF424 for a group without tasks, HF425 for a task that may run longer than
-    its group's function; and Unfit.
+    its group's function. Raises Unfit for an invalid setting.
     """
     for name, group in wanted.items():
         if name not in found:
@@ -125,7 +125,9 @@ def group_shapes(groups: Mapping[str, Group]) -> dict[str, resources.LambdaFunct
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the functions of all groups share. `name` is the Holdfast's, `key` encrypts logs."""
+    """The parts that the functions of all groups share. `name` is the Holdfast's; `key` encrypts
+    logs.
+    """
 
     code: lambda_.Code
     settings: Settings
@@ -134,7 +136,7 @@ class Parts:
 
 
 class GroupFunction:
-    """The function of one group. `tasks` takes the grants of its users."""
+    """The function of one group. `tasks` receives the grants of users."""
 
     def __init__(
         self, scope: Construct, name: str, group: Group, modules: Sequence[str], parts: Parts
@@ -173,8 +175,8 @@ class GroupFunction:
 
 
 def network_of(scope: Construct, given: Group, prefix: str, key: str) -> Network | None:
-    """Return the network, with a security group of its own if none is given. Raises Unfit: subnets
-    or security groups without a VPC.
+    """Return the network of a group, with its own security group if none is given. Raises Unfit for
+    subnets or security groups without a VPC.
     """
     if given.vpc is None:
         if given.vpc_subnets is not None or given.security_groups:

@@ -1,4 +1,4 @@
-"""The stack's own KMS keys: one seals secrets, one encrypts stored data."""
+"""The stack's own KMS keys: one encrypts secrets, one encrypts stored data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from constructs import Construct
 
 from .compute import allow
 
-# DynamoDB's use of the key on behalf of a function; SQS, S3 and Secrets Manager need less.
-# Source: DynamoDB developer guide, "Encryption at rest usage notes". Not its kms:CreateGrant, which
-# the role that sets a table's key needs: CDK grants it to no other role, either. Not tried on AWS.
+# DynamoDB uses the key on behalf of a function and needs these actions; SQS, S3 and Secrets Manager
+# need fewer. Source: DynamoDB developer guide, "Encryption at rest usage notes". kms:CreateGrant is
+# not among them: only the role that sets a table's key needs it, and CDK grants it to no other
+# role. Not tried on AWS.
 _IN_SOMEBODYS_NAME: Final = (
     *("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
     *("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:DescribeKey"),
@@ -21,20 +22,24 @@ _IN_SOMEBODYS_NAME: Final = (
 
 
 class SecretsKey(Construct):
-    """Seals the values that workflows mark as secret. Without it they can never be read again."""
+    """Encrypts the values that workflows mark as secret. Without this key they can never be read
+    again.
+    """
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
         self.arn = _key(self, "Seals the secrets of Holdfast's workflows").key_arn
 
     def rights(self, *, may_open: bool) -> iam.PolicyStatement:
-        """Functions that receive a secret seal it; only those that run tasks open one."""
+        """Return the rights on the key. Functions that receive a secret encrypt it; only those that
+        run tasks decrypt one.
+        """
         actions = ("kms:Encrypt", "kms:Decrypt") if may_open else ("kms:Encrypt",)
         return allow(*actions, on=[self.arn])
 
 
 class StorageKey(Construct):
-    """Encrypts tables, bucket, queues, logs and the signing secret, in place of AWS's own keys."""
+    """Encrypts tables, bucket, queues, logs and the signing secret, instead of AWS's own keys."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
@@ -47,8 +52,8 @@ class StorageKey(Construct):
         return allow(*_IN_SOMEBODYS_NAME, on=[self.arn])
 
     def _let_rules_send(self) -> None:
-        """Allow rules to send: a rule puts an event that it could not deliver into a dead-letter
-        queue.
+        """Allow EventBridge's rules to use the key: a rule puts an event that it could not deliver
+        into a dead-letter queue.
         """
         self.key.add_to_resource_policy(
             iam.PolicyStatement(

@@ -1,7 +1,7 @@
-"""What the lock file of a project holds for the author's tools only.
+"""Finds the packages in a project's lock file that only the author's tools need.
 
-`holdfast[local]` brings an emulator, `holdfast[infra]` the CDK and Node: hundreds of megabytes that
-no function uses. A project may name these extras among its `dependencies` all the same.
+`holdfast[local]` includes an emulator, `holdfast[infra]` the CDK and Node: hundreds of megabytes
+that no function uses. A project may still list these extras in its `dependencies`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-#: Of uv's lock file: `name`, `dependencies`, `optional-dependencies`, `source`.
+#: A package in uv's lock file: `name`, `dependencies`, `optional-dependencies`, `source`.
 Package: TypeAlias = Mapping[str, Any]
 
 
 def only_for_tools(project: Path) -> list[str]:
-    """Return the packages that Holdfast's extras name and nothing else of the project needs."""
+    """Return the packages that only Holdfast's extras need, and nothing else in the project."""
     path = _find_lock(project)
     if path is None:
         return []  # uv itself reports a missing or damaged lock file
@@ -32,7 +32,7 @@ def only_for_tools(project: Path) -> list[str]:
 
 
 def _find_lock(project: Path) -> Path | None:
-    """Return the lock file: a member of a workspace has that of the folder above."""
+    """Return the lock file. A member of a workspace uses the one in the folder above."""
     here = project.resolve()
     found = (folder / "uv.lock" for folder in (here, *here.parents))
     return next((path for path in found if path.is_file()), None)
@@ -44,7 +44,9 @@ def _name_of(project: Path) -> str:
 
 
 def _needed(packages: Iterable[Package], root: str) -> set[str]:
-    """Return what `root` depends on, directly or not, without any extra of Holdfast."""
+    """Return the packages on which `root` depends, directly or not, without any extra of
+    Holdfast.
+    """
     by_name: dict[str, list[Package]] = {}
     for package in packages:
         by_name.setdefault(package["name"], []).append(package)

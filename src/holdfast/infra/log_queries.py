@@ -42,6 +42,13 @@ WAITS: Final = _query(
     by="Flow, Wait, Target",
     order="OldestHours",
 )
+OPEN: Final = _query(
+    f"ispresent({resources.METRIC_OPEN})",
+    _FLOW,
+    stats=f"max({resources.METRIC_OPEN}) as Open",
+    by="bin(5m) as At, Flow, Wait",
+    order="At desc, Open",
+)
 LIMITS: Final = _query(
     f"ispresent({resources.METRIC_LIMIT_WAIT})",
     _FLOW,

@@ -1,4 +1,4 @@
-"""Queues with their dead letters, and the bus on which the world reports events."""
+"""Queues with their dead letters, and the event bus for events to executions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from constructs import Construct
 from holdfast import resources
 
 _EVENT_RETENTION: Final = Duration.days(14)
-# While a sweep has a dead letter in hand, the next sweep does not see it.
+# While a sweep processes a dead letter, the next sweep must not receive it.
 _HANDLING: Final = Duration.seconds(resources.SWEEPER.timeout_seconds + 5)
-# A failed sweep carries no data and the next one makes up for it. It stays for as long as
-# CloudWatch, which may learn of an idle queue's depth a quarter of an hour late, needs to see it.
+# A failed sweep contains no data, and the next one does its work. Its message is kept only for the
+# alarm: CloudWatch may measure the depth of an idle queue a quarter of an hour late.
 _SWEEP_RETENTION: Final = Duration.minutes(30)
 
 
 class Messaging(Construct):
-    """`queues` and `dead_letters` name each one, so that none is left without an alarm.
+    """The queues and the event bus. `queues` and `dead_letters` list all of them, so that each gets
+    an alarm.
 
-    `name` is that of the bus. `key` None: SQS's own keys encrypt the messages.
+    `name` is that of the event bus. With `key` None, SQS's own keys encrypt the messages.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The names that differ between several Holdfasts in one account."""
+"""The names that must differ between several Holdfasts in one account."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from aws_cdk import Stack
 from constructs import Construct
 
-# CDK leaves a component of this name out of logical ids.
+# CDK leaves a part of a construct's path with this name out of logical ids.
 UNNAMED: Final = "Default"
 
 
 def name_of(holdfast: Construct) -> str:
-    """Return the name of bus, dashboard and metrics: the stack's name and, in a user's own stack,
-    the construct's path.
+    """Return the name of event bus, dashboard and metrics: the stack's name and, in a user's own
+    stack, also the construct's path.
     """
     stack = Stack.of(holdfast)
     inner = [part.node.id for part in holdfast.node.scopes[len(stack.node.scopes) :]]

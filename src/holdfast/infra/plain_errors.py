@@ -1,4 +1,4 @@
-"""Errors of an app reach the author as their message alone, without a traceback."""
+"""Errors of an app are shown to the author as a message alone, without a traceback."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from .unfit import Unfit
 
 @contextmanager
 def plain_errors(path: str) -> Iterator[None]:
-    """Turn what is refused inside into a HoldfastError, and let Python print it plainly.
+    """Convert refusals inside the block to a HoldfastError, and make Python print it without a
+    traceback.
 
-    It stays an exception, so that a test of the app can expect it. Only when nothing catches it,
-    Python's own hook would print forty lines of ours and of the CDK's above the one that helps.
+    It stays an exception, so that a test of the app can expect it. Without this, Python would print
+    forty lines of Holdfast's and the CDK's frames above the message.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The rights of each function: the calls of its code, and nothing else."""
+"""The rights of each function: only what its code calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .storage import Storage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """The rights of the functions. `default_bus_arn`: the bus on which the workers put events, if
-    any.
+    """The rights of the functions. `default_bus_arn` is the event bus on which workers put events;
+    None without one.
     """
 
     storage: Storage
@@ -23,7 +23,7 @@ class Rights:
     default_bus_arn: str | None
 
     def of_worker(self, *queues: sqs.IQueue) -> list[iam.PolicyStatement]:
-        """Return the rights for the worker's own work, and for Step Functions' API, which a task
+        """Return the rights for the worker's own work, and for the Step Functions API, which a task
         may call.
         """
         storage, messaging = self.storage, self.messaging
@@ -32,8 +32,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # UpdateItem only REMOVEs the listing attributes of an older record, and changes no
-                # record's events.
+                # UpdateItem only removes the list attributes of an older record; it changes no
+                # event.
                 "dynamodb:UpdateItem",
                 on=[storage.executions.table_arn],
             ),
@@ -42,20 +42,20 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # To read the rows of the index of waits, for the pages of a bulk operation.
+                # To read rows of the index of waits, for the pages of a bulk operation.
                 "dynamodb:BatchGetItem",
-                # To extend the time that a name is kept while its execution is open, and the gates
-                # of limits.
+                # To extend the lifetime of a name while its execution is open, and to change the
+                # gates of limits.
                 "dynamodb:UpdateItem",
-                # For state machines, aliases, versions, activities and their tasks, and for rows
-                # that a stop removes from quarantine.
+                # For state machines, aliases, versions, activities and their tasks, and to delete
+                # rows of the quarantine after a stop.
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
             *self._archive("s3:PutObject"),
-            # Work that killed its workers goes to a queue where no other work can die with the next
-            # one.
+            # Work that has crashed its workers is sent to a queue where each message has a worker
+            # of its own, so that a further crash affects no other work.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow(
                 "sqs:ReceiveMessage",
@@ -71,8 +71,8 @@ class Rights:
     def of_events(self) -> list[iam.PolicyStatement]:
         storage, messaging = self.storage, self.messaging
         return [
-            # If no deployed workflow declares an event, the log of the waiting execution says,
-            # and its definition, of which type that is.
+            # If no deployed workflow declares an event, its type is found in the log of the waiting
+            # execution and in its definition.
             allow("dynamodb:Query", on=[storage.executions.table_arn]),
             allow(
                 "dynamodb:GetItem",
@@ -92,6 +92,8 @@ class Rights:
     def of_sweeper(self) -> list[iam.PolicyStatement]:
         storage, messaging = self.storage, self.messaging
         return [
+            # To count the open executions for the dashboard.
+            allow("dynamodb:Query", on=[storage.list_arn]),
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:Query",
@@ -99,12 +101,12 @@ class Rights:
                 on=[storage.executions.table_arn],
             ),
             allow(
-                # To read the notice of a child's end before the worker sends its stop (follow-ups
-                # of an end), and rows in quarantine.
+                # To read the notice of a child's end before a stop is sent to the child (follow-ups
+                # of an end), and rows of the quarantine.
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # To repair rows of the index of waits that a crashed worker did not write.
+                # To write rows of the index of waits that a crashed worker did not write.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
@@ -133,21 +135,21 @@ class Rights:
                 "dynamodb:PutItem",
                 # To read the rows of the index of waits for a list of executions.
                 "dynamodb:BatchGetItem",
-                # To update the gates of a limit, when an operator changes the limit.
+                # To update the gates of a limit when an operator changes the limit.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
-            # To show executions that have expired.
+            # To show executions that were deleted after their retention time.
             *self._archive("s3:GetObject", lists=True),
-            # An execution that is taken out of quarantine runs alone in its batch.
+            # An execution that leaves quarantine runs alone in its batch.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
         ]
 
     def _blobs(self, *actions: str) -> list[iam.PolicyStatement]:
-        """Return the rights of a reader. Without the right to list, S3 answers "denied" for a
+        """Return the rights to read blobs. Without the right to list, S3 answers "denied" for a
         missing object.
         """
         blobs = self.storage.blobs

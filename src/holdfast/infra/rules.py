@@ -1,4 +1,4 @@
-"""The rules that wake the functions of events and of the sweeper."""
+"""The EventBridge rules that invoke the functions of events and of the sweeper."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _send_lines(
 
 
 def wake_each_minute(scope: Construct, sweeper: HoldfastFunction, messaging: Messaging) -> None:
-    # A late sweep only queues up behind the next one, so a failed one is not tried again.
+    # Do not retry a failed sweep: it would run late, and the next one does its work.
     sweeper.function.configure_async_invoke(
         retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
     )

@@ -20,18 +20,20 @@ Architecture = Literal["arm64", "x86_64"]
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 #: The Python versions that both Lambda and Holdfast support.
 _PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-# IAM user guide, "IAM ARNs": customer managed policies name an account, AWS's own do not.
+# IAM user guide, "IAM ARNs": the ARN of a customer managed policy contains an account, that of
+# AWS's own policies does not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 _BATCH_MAX: Final = 10
-#: CloudWatch Logs, PutRetentionPolicy: the numbers of days that it can keep a log.
+#: The numbers of days for which CloudWatch Logs can keep a log (PutRetentionPolicy).
 _LOG_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1_096),
     *(1_827, 2_192, 2_557, 2_922, 3_288, 3_653),
 )
-# IAM quota: managed policies attached to one role, unless AWS has raised it.
+# IAM quota for the managed policies of one role, unless AWS has raised it for the account.
 _POLICIES_MAX: Final = 10
 _EXPECTED_POLICIES: Final = f"ARNs of at most {_POLICIES_MAX} managed policies, separated by commas"
-#: Lambda: names of environment variables; the functions' own and Lambda's own begin like these.
+#: The form of the names of environment variables in Lambda. Names with these prefixes belong to
+#: Holdfast's functions or to Lambda.
 _VARIABLE: Final = re.compile(r"[A-Za-z]\w+")
 _RESERVED: Final = (
     "HOLDFAST_",
@@ -40,7 +42,7 @@ _RESERVED: Final = (
     "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY",
 )
-#: SQS: an event source has at least two batches at once.
+#: SQS quota: an event source processes at least two batches at once.
 _BATCHES_MIN: Final = 2
 _TAKEN_BY_WORKER: Final = (resources.WORK, resources.STARTS)
 
@@ -55,24 +57,28 @@ class JwtIssuer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of one stack. `modules` hold the workflows and tasks. Without `jwt` the API
-    requires IAM signatures.
+    """The settings of one stack.
 
-    `caps_concurrency` reserves concurrency for each function. An account with a small total limit
-    cannot reserve that much. Alarms notify `alarm_topic_arn`, or only show on the console.
-    `task_policies` are ARNs of managed policies with the rights of tasks. `tells_status`: the
-    account's default bus gets an event when an execution of a state machine begins or ends.
-    `has_forms`: the API serves the forms of signed links. `tells_questions`: that bus gets an event
-    when a question to a person opens.
-    `limits_payloads`: AWS's 256 KiB hold for the data of state machines. `seals_secrets`: the stack
-    has a key for the values that workflows mark as secret. `owns_key`: stored data is encrypted
-    with a key of the stack's own, not with AWS's. `has_archive`: what has ended is stored in a
-    bucket of its own before it expires. `functions` has each function of `resources.FUNCTIONS` by
-    name, and that of each group, with its memory, time-out and concurrency. `work_batch` is how
-    many messages one worker takes at once. `environment` has the user's variables of all functions
-    but those of groups. Above `alarm_bounds` alarms go off.
+    * `modules`: the modules with workflows and tasks.
+    * `jwt`: without it the API requires IAM signatures.
+    * `caps_concurrency`: reserve concurrency for each function. An account with a small total limit
+      cannot reserve that much.
+    * `alarm_topic_arn`: where alarms are sent; without it they are only shown on the console.
+    * `task_policies`: ARNs of managed policies with the rights of tasks.
+    * `tells_status`: the account's default event bus gets an event when an execution of a state
+      machine begins or ends. `tells_questions`: also when a question to a person opens.
+    * `has_forms`: the API has the forms behind signed links.
+    * `limits_payloads`: AWS's limit of 256 KiB applies to the data of state machines.
+    * `seals_secrets`: the stack has a key for the values that workflows mark as secret.
+    * `owns_key`: stored data is encrypted with the stack's own key, not with AWS's.
+    * `has_archive`: executions that have ended are stored in a bucket before they expire.
+    * `functions`: each function of `resources.FUNCTIONS`, and that of each group, by name, with its
+      memory, time-out and concurrency.
+    * `work_batch`: how many messages one worker takes at once.
+    * `environment`: the user's variables of all functions but those of groups.
+    * `alarm_bounds`: above these, alarms are raised.
 
-    Raises Unfit when a value cannot be.
+    Raises Unfit for an invalid value.
     """
 
     modules: tuple[str, ...]
@@ -109,7 +115,7 @@ class Settings:
         if self.start_concurrency is not None:
             worker = self.functions[resources.WORKER.name]
             whole = _whole(worker, _TAKEN_BY_WORKER, self.caps_concurrency)
-            # Starts must leave at least two batches to running executions.
+            # Starts must leave at least two batches for running executions.
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)
@@ -121,7 +127,9 @@ class Settings:
 
     @classmethod
     def from_context(cls, context: Callable[[str], object]) -> Self:
-        """`context` is the `node.try_get_context` of an app. Raises HoldfastError HF401."""
+        """Return the settings. `context` is the `node.try_get_context` of an app. Raises
+        HoldfastError HF401.
+        """
 
         def text(key: str) -> str:
             value = context(key)
@@ -157,7 +165,7 @@ class Settings:
 
     @property
     def publishes(self) -> bool:
-        """Return True when the workers put events on the account's default bus."""
+        """Return True when the workers put events on the account's default event bus."""
         return self.tells_status or self.tells_questions
 
     def concurrency(self, function: LambdaFunction, queue: Queue) -> int:
@@ -165,8 +173,9 @@ class Settings:
         sized = self.functions[function.name]
         if queue not in _TAKEN_BY_WORKER:
             return _whole(sized, (queue,), self.caps_concurrency)
-        # The two queues of one function share its concurrency. A sum above it would throttle the
-        # function, and each throttled batch counts towards the dead-letter queue.
+        # The two queues of one function share its concurrency. If their sum were higher, the
+        # function would be throttled, and each throttled batch counts towards the dead-letter
+        # queue.
         whole = _whole(sized, _TAKEN_BY_WORKER, self.caps_concurrency)
         starts = self.start_concurrency or max(_BATCHES_MIN, whole // 3)
         return starts if queue == resources.STARTS else whole - starts
@@ -181,7 +190,9 @@ def _whole(function: LambdaFunction, queues: Sequence[Queue], caps_concurrency: 
 
 
 def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> None:
-    """`secrets`: the secret values of each workflow. Raises HoldfastError HF404."""
+    """Refuse secrets in a stack without a key for them. `secrets` are the secret values of each
+    workflow. Raises HoldfastError HF404.
+    """
     named = [f"{workflow} ({', '.join(values)})" for workflow, values in secrets.items() if values]
     if named and not settings.seals_secrets:
         raise HoldfastError(
@@ -193,7 +204,7 @@ def require_key(settings: Settings, secrets: Mapping[str, Sequence[str]]) -> Non
 
 
 def require_variables(key: str, names: Iterable[str]) -> None:
-    """Raises Unfit for a name that a variable of a function cannot have."""
+    """Raise Unfit for a name that an environment variable of a function cannot have."""
     for name in names:
         if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
             expected = f"names of letters, digits and _ that do not begin with {_RESERVED}"
@@ -220,9 +231,7 @@ def _any(text: str) -> Any:
 
 
 def _number(text: str, default: int | None) -> Any:
-    """Return the number; return a text that is not a number unchanged, so that `Settings` refuses
-    it.
-    """
+    """Return the number; other text unchanged, so that `Settings` refuses it."""
     if text == "":
         return default
     return int(text) if text.isdigit() else text

@@ -1,6 +1,6 @@
 """The sizes of the functions that a deployment may change: memory, time-out, concurrency, batches.
 
-`holdfast.resources` has the default of each function. The context key `functions` of `cdk.json`
+`holdfast.resources` has the default of each function. The context key `functions` in `cdk.json`
 replaces some of them:
 
     "functions": {"worker": {"memory_mb": 1024, "concurrency": 200}, "api": {"timeout_seconds": 10}}
@@ -32,12 +32,12 @@ _FIELDS: Final = {
     "timeout_seconds": "timeout_seconds",
     "concurrency": "reserved_concurrency",
 }
-#: Lambda quotas: memory per function; an event source has at least two batches at once.
+#: Lambda quotas: the memory of a function; an event source processes at least two batches at once.
 _BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
-#: The worker has two event sources: that of the work under way and that of starts.
+#: The worker has two event sources: one for running executions and one for starts.
 _WORKER_CONCURRENCY_BOUNDS: Final = (4, 10_000)
-#: A worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
-#: sweeper ends before the next one begins, and the API before API Gateway stops waiting for it.
+#: The worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
+#: sweeper must end before the next one begins, and the API before API Gateway stops waiting.
 _TIMEOUT_BOUNDS: Final = {
     resources.EVENTS.name: (5, 900),
     resources.SWEEPER.name: (10, 58),
@@ -47,7 +47,7 @@ _TIMEOUT_BOUNDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What a function has in place of its defaults; None keeps the default."""
+    """The settings of a function that replace its defaults; None keeps the default."""
 
     memory_mb: int | None = None
     timeout_seconds: int | None = None
@@ -60,10 +60,10 @@ class Size:
 
 
 def read_sizes(value: object) -> dict[str, LambdaFunction]:
-    """Return every function by name, with the sizes that `value` asks for.
+    """Return every function by name, with the sizes in `value`.
 
-    `value` is the context key `functions`: an object, the same object as JSON text, or None.
-    Raises Unfit, which names the function, the setting and its bounds.
+    `value` is the context key `functions`: an object, the same object as JSON text, or None. Raises
+    Unfit, which names the function, the setting and its bounds.
     """
     wanted = read_object(_KEY, value)
     unknown = sorted(set(wanted) - set(_NAMES))
@@ -76,7 +76,7 @@ def read_sizes(value: object) -> dict[str, LambdaFunction]:
 
 
 def sizes_of(functions: Mapping[str, LambdaFunction]) -> dict[FunctionName, Size]:
-    """Return what `read_sizes` has read."""
+    """Return the sizes of the functions that `read_sizes` has returned."""
     return {
         name: Size(
             memory_mb=functions[name].memory_mb,

@@ -1,15 +1,15 @@
-"""An estimate of what a stack's use costs, from the metrics that AWS itself keeps of it.
+"""An estimate of the cost of a stack's use, from metrics that AWS itself provides.
 
-It is a metric math expression, so nothing is measured or stored for it. An alarm's expression has
-at most ten metrics (CloudWatch user guide, "Limits that apply to alarms based on metric math
-expressions"). So it counts the parts that grow with the load:
+It is a metric math expression, so nothing is measured or stored for it. The expression of an alarm
+may have at most ten metrics (CloudWatch user guide, "Limits that apply to alarms based on metric
+math expressions"). So it counts only the parts that grow with the load:
 
     Lambda      the duration of both workers and of the API, times memory
     DynamoDB    read and write units of both tables, write units of the list
     SQS         what Work and Starts deliver: the requests of a message, and the worker's invocation
 
-S3, the bus, the API's requests and logs are not in it, nor what an idle stack costs. The prices are
-list prices of us-east-1.
+It does not include S3, the event bus, the API's requests and logs, nor the cost of an idle stack.
+The prices are list prices of us-east-1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Term = tuple[float, cloudwatch.Metric]
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The resources of a stack whose use is billed. `functions` and `queues` by their names."""
+    """The resources of a stack whose use is billed. `functions` and `queues` are by name."""
 
     settings: Settings
     functions: Mapping[str, lambda_.IFunction]
@@ -47,10 +47,10 @@ class Billed:
 
 
 def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
-    """Return the dollars of each period."""
+    """Return the cost of each period in dollars."""
     terms = [*_lambda(billed, period), *_tables(billed, period), *_queues(billed, period)]
     names = [f"m{number}" for number in range(len(terms))]
-    # Metric math knows no exponents, so the terms are in millionths of a dollar.
+    # Metric math has no notation for exponents, so the terms are in millionths of a dollar.
     sum_of_terms = " + ".join(
         f"FILL({name},0)*{usd * 1e6:.6f}" for name, (usd, _) in zip(names, terms, strict=True)
     )
@@ -97,7 +97,9 @@ def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:
 
 
 def _queues(billed: Billed, period: Duration) -> Iterator[_Term]:
-    """A message costs its send, its delivery and, alone in its batch, an invocation."""
+    """Yield the cost of messages: each costs its send, its delivery and, alone in its batch, an
+    invocation.
+    """
     usd = _usd("SQS", "send requests") + SQS_REQUESTS_PER_DELIVERY * _usd(
         "SQS", "delivery requests"
     )

@@ -1,4 +1,4 @@
-"""Storage that outlives the stack: the tables, the bucket of large values, the signing secret."""
+"""Storage that remains when the stack is deleted: the tables, the buckets, the signing secret."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _KEY_TYPES: Final = {"N": dynamodb.AttributeType.NUMBER, "S": dynamodb.Attribute
 
 
 class Storage(Construct):
-    """Deleting the stack leaves all of this in place: it is the history of running business.
+    """The storage. Deleting the stack keeps all of it, because it is the history of a running
+    business.
 
-    `key` None: AWS's own keys encrypt it. `archive`: the bucket of the archive; None: there is
-    none.
+    With `key` None AWS's own keys encrypt it. `archive` is the bucket of the archive; None: there
+    is none.
     """
 
     def __init__(
@@ -33,8 +34,8 @@ class Storage(Construct):
         self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
-        # With an archive a record may be older than the retention of blobs, and its values must be
-        # there when it is archived.
+        # With an archive a record may be older than the retention time of blobs, and its values
+        # must exist until it is archived.
         self.blobs = self._bucket("Blobs", None if has_archive else limits.BLOB_RETENTION_DAYS)
         self.archive = self._bucket("Archive", None) if has_archive else None
         secret = self._secret()
@@ -51,14 +52,14 @@ class Storage(Construct):
         return f"{self.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"
 
     def _bucket(self, construct_id: str, days: int | None) -> s3.Bucket:
-        """`days`: how long an object is kept; None: for ever."""
+        """Return a bucket. `days` is how long an object is kept; None: for ever."""
         return s3.Bucket(
             self,
             construct_id,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
             encryption_key=self._key,
-            # One data key serves many objects: a call of KMS for each would cost more than S3.
+            # One data key serves many objects. A KMS call for each object would cost more than S3.
             bucket_key_enabled=True if self._key else None,
             enforce_ssl=True,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,

@@ -1,8 +1,9 @@
-"""The role that calls services for state machines: the user's policies, without the stack itself;
-and `Tasks`, which every role that a task runs with is one principal in.
+"""The role that calls services for state machines, and `Tasks`, to which users give rights for
+tasks.
 
-The author of a state machine chooses the calls and their arguments. So it is not the functions
-that call: their roles read every tenant's history, and the key that signs tokens.
+The author of a state machine chooses the calls and their arguments. So the functions must not make
+the calls with their own roles: these can read every tenant's history, and the key that signs
+tokens. The role has the user's policies, without access to the stack itself.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from holdfast.errors import HoldfastError
 
 
 class TasksRole(Construct):
-    """`callers` may take it on; `policy_arns` are managed policies that the user wrote.
+    """The role that `callers` may assume. `policy_arns` are managed policies that the user wrote.
 
-    `barred`: services, with the ARNs of the stack's own resources. Whatever the policies allow, no
-    task touches them with this role. One that may make or take on other roles, or give them to
-    something else, gets round that: `iam:PassRole` with `lambda:CreateFunction` does.
+    `barred` are services, with the ARNs of the stack's own resources: whatever the policies allow,
+    no task can access these with this role. A policy that allows to create or assume other roles,
+    or to pass them on, can circumvent that: for example `iam:PassRole` with
+    `lambda:CreateFunction`.
     """
 
     def __init__(
@@ -49,8 +51,8 @@ class TasksRole(Construct):
                 for number, arn in enumerate(policy_arns, 1)
             ],
         )
-        # A separate policy, because it names the functions, whose environment names the role:
-        # inline, that is a cycle.
+        # A separate policy, because it names the functions, whose environment names the role. As an
+        # inline policy that would be a cycle for CloudFormation.
         iam.Policy(
             self,
             "Barred",
@@ -68,10 +70,11 @@ class TasksRole(Construct):
 
 @jsii.implements(iam.IPrincipal, ec2.IConnectable)
 class Tasks:
-    """Gives tasks rights: `bucket.grant_read(flows.tasks)`, `secret.grant_read(flows.tasks)`.
+    """Receives the rights of tasks: `bucket.grant_read(flows.tasks)`,
+    `secret.grant_read(flows.tasks)`.
 
-    A task in Python runs with the role of its function, and a service call of a state machine with
-    the role for tasks, so a grant goes to each of these roles.
+    A task in Python runs with the role of its function, a service call of a state machine with the
+    role for tasks. So a grant goes to each of these roles.
     """
 
     def __init__(self, roles: Sequence[iam.Role], groups: Sequence[ec2.ISecurityGroup]) -> None:
@@ -105,11 +108,11 @@ class Tasks:
 
     @property
     def connections(self) -> ec2.Connections:
-        """`database.connections.allow_default_port_from(flows.tasks)`."""
+        """The connections of tasks: `database.connections.allow_default_port_from(flows.tasks)`."""
         if not self._groups:
             raise HoldfastError(
                 "HF408",
                 "the functions that run tasks are in no VPC, so nothing there can let them in",
-                help="give `vpc=` to Holdfast(...)",
+                help="give `vpc=` to Holdfast(...), or to Group(...)",
             )
         return ec2.Connections(security_groups=list(self._groups))

@@ -1,4 +1,4 @@
-"""A setting that cannot be, before it is known whether `cdk.json` or Python gave it."""
+"""An invalid setting, before it is known whether it came from `cdk.json` or from Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Unfit(Exception):  # noqa: N818  # it never leaves `holdfast.infra`
 
 
 def read_object(key: str, value: object) -> Mapping[str, Any]:
-    """Return the object that a context key has, also as JSON text. Raises Unfit."""
+    """Return the object in a context key, which may also be JSON text. Raises Unfit."""
     if value is None or value == "":
         return {}
     if isinstance(value, str):

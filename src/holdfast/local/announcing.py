@@ -13,7 +13,7 @@ from holdfast.runtime.effects import Publish
 
 
 def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
-    """Return a performer that shows an event about a question, and then publishes each event."""
+    """Return a performer that prints an event about a question, and then publishes the event."""
 
     def perform(effect: Publish) -> None:
         if effect.source == resources.QUESTION_SOURCE:

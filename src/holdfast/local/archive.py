@@ -1,9 +1,9 @@
-"""The code of a Lambda function, imported in this process beside that of others.
+"""The code of a Lambda function, imported in this process next to the code of others.
 
 Two functions may both have a module `handler`, and an update replaces it. So the modules of one
-revision are those of a package with a name of its own; an absolute import inside them looks in the
-archive first, as in Lambda, where it is the first entry of `sys.path`. Their code says that it
-lies in /var/task, so that tracebacks read as they do on AWS.
+revision belong to a package with a name of its own. An absolute import inside them looks in the
+archive first, as in Lambda, where the archive is the first entry of `sys.path`. The file names of
+the code are those in /var/task, so that tracebacks look as on AWS.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _numbers: Final = itertools.count(1)
 
 
 class Archive:
-    """The modules of one revision. `writes` receives the output of their code."""
+    """The modules of one revision of a function. `writes` receives the output of their code."""
 
     def __init__(self, content: bytes, writes: Callable[[str], None]) -> None:
         self.package = f"{_PREFIX}{next(_numbers)}"
@@ -42,7 +42,7 @@ class Archive:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > UNPACKED_BYTES_MAX:
                 raise ValueError(f"the archive unpacks to more than {UNPACKED_BYTES_MAX} bytes")
-            packed.extractall(self.folder)  # zipfile keeps names inside the folder
+            packed.extractall(self.folder)  # zipfile prevents names that lead outside of the folder
         root = ModuleType(self.package)
         root.__path__ = [str(self.folder)]
         sys.modules[self.package] = root
@@ -56,14 +56,14 @@ class Archive:
 
     def import_module(self, name: str) -> ModuleType:
         """Import a module of the archive. Raises every error of its code, and ModuleNotFoundError
-        with the name as given.
+        with the name that the caller used.
         """
         if not self._has(_top(name)):
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
         return importlib.import_module(f"{self.package}.{name}")
 
     def source_line(self, filename: str, number: int) -> str:
-        """Return the line of a file that a traceback names."""
+        """Return the line of source that a traceback names."""
         path = self.folder / filename.removeprefix(f"{TASK_ROOT}/")
         return linecache.getline(str(path), number).strip()
 
@@ -83,7 +83,9 @@ class Archive:
         return None
 
     def namespace(self) -> dict[str, Any]:
-        """Return the builtins of its modules."""
+        """Return the builtins for the archive's modules, in which `import` looks in the archive
+        first.
+        """
         return {**vars(builtins), "__import__": self._import, "print": self._print}
 
     def _has(self, top: str) -> bool:
@@ -97,7 +99,9 @@ class Archive:
         names: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """The statement `import`, which binds the first part of a name without `from`."""
+        """Execute an `import` statement. Without `from`, it returns the module of the first part of
+        the name.
+        """
         if level > 0 or not self._has(_top(name)):
             return builtins.__import__(name, module_globals, module_locals, names or (), level)
         module = importlib.import_module(f"{self.package}.{name}")
@@ -118,8 +122,8 @@ class Archive:
 
 
 class _Loader(SourceFileLoader):
-    """The loader of an archive. It compiles anew each time, because a compiled file could hold the
-    name of another function.
+    """Loads the modules of an archive. It compiles them each time, because a stored compiled file
+    could contain the code of another function.
     """
 
     def __init__(self, name: str, path: str, archive: Archive) -> None:
@@ -154,7 +158,7 @@ _archives: Final[dict[str, Archive]] = {}
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """Archives can be imported inside this context, and are gone after it."""
+    """Make archives importable in this context, and remove their modules after it."""
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     try:

@@ -10,13 +10,15 @@ from holdfast.runtime.effects import Archived, GetArchive, PutArchive
 
 
 class ArchiveFolder:
-    """`folder` None: the stack has no archive."""
+    """Stores ended executions as files. `folder` None: the stack has no archive."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def put(self, effect: PutArchive) -> None:
-        """Store the file under its name when it is whole, and on the disk."""
+        """Store the file. It gets its name only when all of it is on the disk, so no half file is
+        ever found.
+        """
         assert self._folder is not None
         path = self._folder / effect.key
         partial = path.with_name(f"{path.name}.partial-{os.getpid()}")

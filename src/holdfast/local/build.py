@@ -1,4 +1,4 @@
-"""Compile a project's modules: the files to write, and the refusals."""
+"""Compiles a project's modules: returns the files to write, and the refusals."""
 
 from __future__ import annotations
 
@@ -38,17 +38,15 @@ class Output:
 
 
 def compile_modules(names: Iterable[str]) -> list[Output]:
-    """Return `<workflow>.asl.json` and `<workflow>.map.json` beside each module, not yet
+    """Return `<workflow>.asl.json` and `<workflow>.map.json` for each module. They are not yet
     written.
     """
     return [output for module in map(import_module, names) for output in _outputs(module)]
 
 
 def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
-    """Return the files for AWS, `<workflow>.stepfunctions.asl.json` and its substitutions, not yet
-    written.
-
-    Return also the notes to show.
+    """Return the files for AWS (`<workflow>.stepfunctions.asl.json` and its substitutions), which
+    are not yet written, and the notes to print.
     """
     outputs: list[Output] = []
     notes: list[str] = []
@@ -69,7 +67,9 @@ def exported_outputs(folder: Path, exported: Exported) -> list[Output]:
 
 
 def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]]:
-    """Return the compiled workflows, and the text of every error that prevented others."""
+    """Return the compiled workflows, and the text of every error because of which others were not
+    compiled.
+    """
     errors: list[str] = []
     imported: list[str] = []
     compiled: list[CompiledWorkflow] = []
@@ -94,8 +94,8 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
 
 
 def require_schedules(registry: Registry) -> None:
-    """Raise WorkflowError: HF081 for a cron expression or time zone that cannot be read, HF082 for
-    an input that holds a secret. Raises RequestError HF210 for one that does not fit.
+    """Raise WorkflowError: HF081 for an invalid cron expression or time zone, HF082 for an input
+    that contains a secret. Raises RequestError HF210 for an input that does not fit its type.
     """
     for name, workflow in registry.workflows.items():
         schedule = workflow.schedule
@@ -111,7 +111,7 @@ def require_schedules(registry: Registry) -> None:
         data = {**schedule.input, **({schedule.time_as: iso_time(0)} if schedule.time_as else {})}
         normal = workflow.normalise_input(data, Seals(LocalVault(), "default", may_open=False))
         if hidden(normal) != normal:
-            # The item of a schedule would hold it in the clear, as the code does.
+            # The stored schedule would contain it in clear text, as the code does.
             raise WorkflowError(
                 "HF082",
                 f"the schedule of {name} gives a secret",
@@ -120,7 +120,7 @@ def require_schedules(registry: Registry) -> None:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module. This runs the user's own code; the author must correct its errors."""
+    """Import a module. This runs the user's own code, so it may raise any error."""
     try:
         Registry.from_modules([name])
     except HoldfastError:
@@ -154,12 +154,12 @@ def _folder(module: ModuleType) -> Path:
 
 
 def _shown(folder: Path) -> Path:
-    """Return the path, relative when it is in the current folder."""
+    """Return the path, relative if it is in the current folder."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
 def _place(error: Exception) -> str:
-    """Return "file:line: " of the line that raised."""
+    """Return "file:line: " for the line that raised the error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "
     frames = [

@@ -1,4 +1,6 @@
-"""`holdfast check FILE.json`: what AWS would say about a state machine, with line and column."""
+"""`holdfast check FILE.json`: the problems that AWS would report for a state machine, with line and
+column.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from holdfast.errors import RequestError
 
 _PLACE: Final = re.compile(r"; line: (\d+), column: (\d+)\]\Z")
-#: The possible fix, by the beginning of code and message.
+#: A hint for a problem, by the beginning of its code and message.
 _FIXES: Final[Mapping[str, str]] = {
     "DUPLICATE_STATE_NAME": "rename one: names are unique in the whole definition, branches too",
     "INVALID_STATE_NAME": "shorten the name",
@@ -39,8 +41,8 @@ _FIXES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One problem of a file. Line and column, from 1, are those of the place or of the text around
-    it.
+    """One problem of a file. Line and column (from 1) are those of the problem's location, or of
+    the text around it when a field is missing.
     """
 
     file: str
@@ -50,7 +52,7 @@ class FileProblem:
 
     @property
     def help(self) -> str:
-        """The possible fix; may be empty."""
+        """Return the hint; "" when there is none."""
         said = f"{self.diagnostic.code}: {self.diagnostic.message}"
         return next((fix for start, fix in _FIXES.items() if said.startswith(start)), "")
 
@@ -109,7 +111,9 @@ def _position(found: DefinitionProblem, places: Mapping[str, tuple[int, int]]) -
 
 
 def _around(location: str) -> Iterator[str]:
-    """The location, then everything that it is in: a field that is missing has no place."""
+    """Yield the location, then each location around it: a missing field has no position of its
+    own.
+    """
     while location:
         yield location
         location = location[: max(location.rfind("/"), location.rfind("["))]

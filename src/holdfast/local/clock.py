@@ -1,4 +1,6 @@
-"""The clocks of the laptop cloud: the system's, one ahead of it, and one that stands still."""
+"""The clocks of the local cloud: the system's, one that is ahead of it, and one that a caller
+moves.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,17 @@ from holdfast.errors import HoldfastBug
 
 
 class SystemClock:
-    """The clock of this machine. Result: milliseconds since the epoch."""
+    """The clock of this machine. A call returns ms since 1970."""
 
     def __call__(self) -> int:
         return time.time_ns() // 1_000_000
 
 
 class LeadClock:
-    """A clock that runs ahead of the machine's, so that long waits end at once in development.
+    """A clock that can be ahead of the machine's, so that a developer need not wait for long
+    timers.
 
-    It never goes back: times of the future are in the log of the executions.
+    It never goes back, because the logs of executions already contain times in its future.
     """
 
     def __init__(self, machine: Callable[[], int] = SystemClock()) -> None:  # noqa: B008  # no state
@@ -33,7 +36,7 @@ class LeadClock:
 
 
 class VirtualClock:
-    """Result: milliseconds since the epoch, standing still until a caller moves it on."""
+    """A clock that stands still until a caller moves it. A call returns ms since 1970."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms

@@ -1,7 +1,8 @@
-"""The laptop cloud: one Holdfast stack on moto, in this process, from the same `resources`.
+"""The local cloud on moto (an emulator of AWS): one Holdfast stack in this process, with the
+resources of `resources`.
 
-Nothing that is done in a local cloud leaves the process (see `intercept`). It knows
-no account and reads no profile, no credentials and no endpoint from the environment.
+No request in a local cloud leaves the process (see `intercept`). It uses no account, and reads no
+profile, credentials or endpoint from the environment.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ from holdfast.local.wall import AwsResponse
 from holdfast.runtime.effects import Item, Publish
 
 STACK: Final = "holdfast"
-# EventBridge hands events to a function; moto can only hand them to a queue, which the pump drains.
+# EventBridge delivers events to a function. moto can deliver them only to a queue, which the pump
+# reads.
 EVENTS_QUEUE: Final = f"{STACK}-bus-deliveries"
 EVENTS_VISIBILITY_SECONDS: Final = 60  # the time between two deliveries of an event
 
 
 class LocalCloud:
-    """A context: the stack exists inside it, empty at its start and gone at its end."""
+    """A context manager. The stack exists inside the context: empty at the start, deleted at the
+    end.
+    """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.clock = clock
@@ -74,7 +78,7 @@ class LocalCloud:
         intercept.end()
 
     def put_event(self, name: str, key: str, data: Any, event_id: str | None = None) -> None:
-        """Puts an event on the bus, as a user's own service does with PutEvents."""
+        """Put an event on the event bus, as a user's own service does with PutEvents."""
         detail = {"name": name, "key": key, "data": data}
         if event_id is not None:
             detail["id"] = event_id
@@ -89,10 +93,11 @@ class LocalCloud:
             ]
         )
 
-    # Looking without calling: for the pump's "when next?" and the meter's "how large was it?".
+    # Reads the stored data without a call of AWS. The pump uses it to find the next time at which
+    # something is due, and the meter to find the size of an item.
 
     def find_item(self, table: str, key: dict[str, Any]) -> Item | None:
-        """Return the item under a typed key, as stored now."""
+        """Return the item under a typed key, as it is stored now."""
         with intercept.LOCK:
             found = _backend("dynamodb").get_item(table, key)
             return None if found is None else item_of(found.to_json()["Attributes"])
@@ -128,12 +133,12 @@ class LocalCloud:
     def _next_message_ms(self, queue_url: str) -> int | None:
         with intercept.LOCK:
             messages = _backend("sqs").queues[queue_url.rsplit("/", 1)[1]]._messages  # noqa: SLF001
-            # moto delivers a message only after its visibility time has passed.
+            # moto delivers a message only after the visibility time-out has passed.
             times = [max(int(m.visible_at) + 1, int(m.delayed_until)) for m in messages]
         return min(times, default=None)
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
-        """Return the least text sort key of each partition whose key begins with the prefix."""
+        """Return the least sort key of each partition whose key begins with the prefix."""
         with intercept.LOCK:
             items = _backend("dynamodb").tables[table].items
             return [
@@ -203,10 +208,10 @@ class LocalCloud:
 
 
 class EmulatedServices:
-    """moto's services for the tasks of a stack that keeps its own data elsewhere.
+    """moto's AWS services for tasks, in a stack that keeps its own data elsewhere.
 
-    They are in memory and empty at the start. `take_event` receives the events that are put on the
-    bus `holdfast`, as EventBridge's JSON.
+    They are in memory and empty at the start. `take_event` receives events that are put on the
+    event bus `holdfast`, as EventBridge's JSON.
     """
 
     def __init__(self, clock: Callable[[], int], take_event: Callable[[str], Any]) -> None:
@@ -228,7 +233,7 @@ class EmulatedServices:
         return intercept.answer_of_moto(request)
 
     def publish(self, effect: Publish) -> None:
-        """Put an event on the account's default bus."""
+        """Put an event on the account's default event bus."""
         self._bus.publish(effect)
 
     def close(self) -> None:
@@ -279,10 +284,12 @@ def table_request(table: resources.Table) -> dict[str, Any]:
 
 @cache
 def _clients() -> Clients:
-    """Return the clients. They are independent of any one cloud, and making them costs 0.1 s."""
+    """Return the clients. Every local cloud uses the same ones, because creating them takes 0.1
+    s.
+    """
     session = wall.quiet_session()
     session.set_credentials("local", "local")
-    # moto does not check these signatures, and each costs 0.1 ms
+    # moto does not check these signatures, and each takes 0.1 ms
     for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(

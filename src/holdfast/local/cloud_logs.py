@@ -9,16 +9,17 @@ from typing import Any, Final
 
 from holdfast.errors import RequestError
 
-#: Lines that one call reads. An execution with more is better searched in CloudWatch itself.
+#: The most lines to read. For an execution with more, a search in CloudWatch is better.
 LINES_MAX: Final = 10_000
-#: The functions of a stack that run tasks have log groups with this in their logical ids.
+#: The logical id of a log group contains this text if its function runs tasks.
 _WORKER: Final = "Worker"
-#: How long after the end of an execution a task that ran into its time-out may still log lines.
+#: After the end of an execution, a task that has timed out may log lines for this long.
 _LATE: Final = timedelta(minutes=15)
 
 
 def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the lines of an execution, as the API describes it, and of those that it called.
+    """Return the log lines of an execution, and of those that it called. `execution` is the API's
+    description.
 
     Raises RequestError HF276, HF293.
     """
@@ -38,7 +39,9 @@ def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def _groups(session: Any, name: str) -> list[str]:
-    """Return the log groups of a stack's workers; of one construct, for `Shop/Flows`."""
+    """Return the log groups of a stack's workers; for `Shop/Flows`, those of the construct
+    `Flows`.
+    """
     stack, _, construct = name.partition("/")
     formation = session.create_client("cloudformation")
     pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -68,7 +71,7 @@ def _lines(logs: Any, groups: list[str], execution: Mapping[str, Any]) -> Iterat
     for group in groups:
         pages = logs.get_paginator("filter_log_events").paginate(
             logGroupName=group,
-            # The ids of executions that this one called begin with its own.
+            # The ids of executions that this one called begin with its id.
             filterPattern=f'{{ $.execution_id = "{execution["execution"]}*" }}',
             PaginationConfig={"MaxItems": LINES_MAX},
             **{name: moment for name, moment in span.items() if moment is not None},

@@ -1,9 +1,9 @@
-"""Corrections of moto's services where a state machine could see a difference from AWS.
+"""Corrections of moto's services where a state machine could notice a difference to AWS.
 
-`install` once per process; every correction passes to moto what it does not correct.
-Seen in recordings of AWS: S3 encrypts every object and names the kind of its checksum, DynamoDB
-reports consumed capacity on request, EventBridge refuses a detail other than an object, SNS and
-Lambda word their refusals differently.
+Call `install` once in each process. What a correction does not change, moto does. Recordings of AWS
+show these differences: S3 encrypts every object and names the type of its checksum; DynamoDB
+reports consumed capacity only on request; EventBridge refuses a detail that is no object; SNS and
+Lambda have other texts for refusals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 _MALFORMED: Final = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
 _ENTRY_FIELDS: Final = ("Source", "DetailType", "Detail")
-#: Operations of moto that report consumed capacity without being asked.
+#: Operations for which moto reports consumed capacity although the request does not ask for it.
 _CAPACITY_UNASKED: Final = (
     "batch_get_item",
     "batch_write_item",
@@ -32,7 +32,7 @@ _installed: Final[list[bool]] = []
 def install() -> None:
     if _installed:
         return
-    # Import here, because the clock must be replaced before these modules copy it.
+    # Imported here, because the clock must be replaced before these modules copy it.
     from moto.awslambda.models import LambdaBackend  # noqa: PLC0415
     from moto.dynamodb.responses import DynamoHandler  # noqa: PLC0415
     from moto.events.models import EventsBackend  # noqa: PLC0415
@@ -103,7 +103,7 @@ def _refusing_details(original: Any) -> Any:
 
 def _is_malformed(event: dict[str, Any]) -> bool:
     if not all(event.get(field) for field in _ENTRY_FIELDS):
-        return False  # moto reports which of them is missing
+        return False  # moto reports which of the two is missing
     try:
         return not isinstance(json.loads(event["Detail"]), dict)
     except ValueError:

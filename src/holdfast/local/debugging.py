@@ -1,13 +1,15 @@
-"""Breakpoints in tasks under `serve --debug`: time stands still while a task is stopped.
+"""Breakpoints in tasks under `serve --debug`: the clock stands still while a debugger has stopped a
+task.
 
-Without that, the attempt would time out at the prompt, and after two minutes another worker would
-run it again beside the first.
+Without that, the attempt would time out while the developer looks at the prompt, and after two
+minutes another worker would run it at the same time.
 
 Two things stop the clock of the local cloud:
 
-* The prompt of `breakpoint()`: `pdb` runs in the thread of the task, and the other threads go on.
-* A process that stands still as a whole: a debugger of an editor stops all threads. Then no thread
-  reads the clock, and the gap between two readings is left out.
+* The prompt of `breakpoint()`: `pdb` runs in the thread of the task, and the other threads
+  continue.
+* A whole process that is stopped: the debugger of an editor stops all threads. Then no thread reads
+  the clock, and the gap between two readings is not counted.
 
     real     10:00:00 ─── breakpoint ─────────── continue 10:07:00 ───►
     cloud    10:00:00 ─── 10:00:00 … 10:00:00 ── 10:00:00 ────────────►
@@ -25,14 +27,18 @@ from typing import Any, Final
 
 from holdfast.local.clock import SystemClock
 
-#: The pump reads the clock many times a second. A longer gap is a debugger, or a laptop asleep.
+#: The pump reads the clock many times a second. A longer gap means that a debugger has stopped the
+#: process or that the machine was suspended.
 GAP_MS: Final = 3_000
-#: Frames that `step` and `return` do not enter: those of Holdfast around the task.
+#: The debugger's commands `step` and `return` skip these frames, which are Holdfast's around the
+#: task.
 _SKIPPED: Final = ("holdfast.*", "concurrent.futures.*", "threading")
 
 
 class DebugClock:
-    """The clock of this machine without the time that a debugger took. Result: milliseconds."""
+    """The clock of this machine without the time that a debugger took. A call returns ms since
+    1970.
+    """
 
     def __init__(self, real: Callable[[], int] | None = None) -> None:
         self._real = real or SystemClock()
@@ -67,7 +73,9 @@ class DebugClock:
 
 
 class _TaskDebugger(pdb.Pdb):
-    """A debugger with one prompt at a time: tasks run concurrently, and share one terminal."""
+    """A debugger with only one prompt at a time, because tasks run in several threads and there is
+    one terminal.
+    """
 
     _terminal: Final = threading.Lock()
 
@@ -86,7 +94,8 @@ class _TaskDebugger(pdb.Pdb):
 def breakpoints(clock: DebugClock, **options: Any) -> Iterator[None]:
     """Let `breakpoint()` open a prompt that stops the clock. `options` are those of `pdb.Pdb`.
 
-    A hook that an editor has installed stays: it brings its own debugger.
+    If an editor has installed a hook for `breakpoint()`, that hook is kept, because the editor has
+    its own debugger.
     """
     if sys.breakpointhook is not sys.__breakpointhook__:
         yield

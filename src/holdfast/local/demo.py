@@ -1,8 +1,9 @@
-"""`holdfast demo`: real orders through the order workflow, on the local cloud and a virtual clock.
+"""`holdfast demo`: runs real orders through the order workflow, on the local cloud with a virtual
+clock.
 
-Each order is an execution of its own, started through the API by its order number. The bank of the
-simulated world speaks over the bus. Everything in the report is read back from the store: the list,
-the executions and their histories; calls and their cost come from the hook in botocore.
+Each order is an execution of its own, which the API starts under the number of the order. The
+simulated bank sends events through the event bus. The report is read back from the stored data: the
+list, the executions and their histories. A hook in botocore counts the calls and their cost.
 """
 
 from __future__ import annotations
@@ -37,16 +38,15 @@ if TYPE_CHECKING:
 
 MODULE: Final = "statemachines.order_fulfilment"
 WORKFLOW: Final = "order_fulfilment"
-#: The folder of the workflow when Holdfast runs from its sources, independent of the current
-#: folder.
+#: The folder of the workflow when Holdfast runs from its source, whatever the current folder is.
 CHECKOUT: Final = str(Path(__file__).parents[3])
 SAMPLE: Final = "orders-sample.jsonl"
-START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; outcomes do not depend on it
+START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; the outcomes do not depend on it
 LISTED_MAX: Final = 1_000_000
 
 
 class OrderFileError(RequestError):
-    """The bad lines of a file, all of them. Nothing was started."""
+    """All bad lines of a file. No order was started."""
 
     def __init__(self, errors: list[RequestError]) -> None:
         super().__init__(errors[0].code, errors[0].message, help=errors[0].help)
@@ -64,7 +64,7 @@ class EndedExecution:
     status: str
     #: True when the list shows the execution with its final status.
     is_listed: bool
-    #: (status, reason) of the business; None when the execution gave none.
+    #: (status, reason) that the workflow returned; None when it returned none.
     outcome: tuple[str, str] | None
     error: str | None
 
@@ -79,7 +79,7 @@ class EndedExecution:
 class DemoReport:
     accepted: int
     executions: tuple[EndedExecution, ...]
-    #: Events of all histories, by type.
+    #: The numbers of events in all histories, by type.
     events: Counter[str]
     retries: int
     calls: dict[str, int]
@@ -101,7 +101,7 @@ class DemoReport:
 
     @property
     def transitions(self) -> int:
-        """Return the number of transitions as Step Functions counts them: each state entered, and
+        """Return the number of transitions as Step Functions counts them: each entered state, and
         each retry.
         """
         entered = sum(n for kind, n in self.events.items() if kind.endswith("StateEntered"))
@@ -109,8 +109,8 @@ class DemoReport:
 
     @property
     def task_requests(self) -> cost.Receipt:
-        """Return the price of the tasks' requests. On Step Functions each attempt is a Lambda
-        request; the duration of tasks depends on the user's code.
+        """Return the cost of the requests for tasks. On Step Functions each attempt is a request to
+        Lambda; the cost of its duration depends on the user's code and is not included.
         """
         return cost.receipt(cost.Usage(lambda_requests=self.events["TaskStarted"]))
 
@@ -120,7 +120,9 @@ class DemoReport:
 
     @property
     def is_good(self) -> bool:
-        """Return True when every accepted order has ended with a result of the business."""
+        """Return True when every accepted order has ended with a result that the workflow
+        returned.
+        """
         return self.lost == 0 and all(
             execution.status == "SUCCEEDED" and execution.outcome is not None
             for execution in self.executions
@@ -153,8 +155,8 @@ class DemoReport:
 
 
 def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
-    """Return every order of a file (by default the sample). Raises OrderFileError with
-    every error.
+    """Return every order of a file (by default the sample). Raises OrderFileError with all
+    errors.
     """
     if CHECKOUT not in sys.path:
         sys.path.append(CHECKOUT)
@@ -175,7 +177,7 @@ def read_orders(path: Path | None) -> tuple[OrderRequest, ...]:
 
 
 def _unusable_names(orders: Iterable[OrderRequest], path: Path) -> Iterator[RequestError]:
-    """An execution is named by its order, and not every id is a name."""
+    """Yield an error for each order whose id cannot be the name of an execution."""
     for order in orders:
         try:
             keys.require_name(order.name, f"{path}: id:")
@@ -192,7 +194,7 @@ def run_demo(
         client = Client.of(Api(partial(_carry, stack), "the demo"))
         accepted = {order.name: _start(stack, client, order) for order in orders}
         stack.pump.run_until_idle()
-        # The reads for the report are not part of the measured cost.
+        # Read these first: the reads for the report must not count as cost.
         usage, calls = stack.cloud.meter.usage.copy(), dict(stack.cloud.meter.calls)
         listed = _listed(stack)
         logs = {name: _log(stack, run) for name, run in accepted.items()}
@@ -211,7 +213,7 @@ def run_demo(
 
 
 def _start(stack: LocalStack[LocalCloud], client: Client, order: OrderRequest) -> str:
-    """Start the order, script the bank's answer, and return the execution."""
+    """Start the order, schedule the bank's answer, and return the id of the execution."""
     from statemachines.bank import bank_messages  # noqa: PLC0415
 
     later = []
@@ -220,7 +222,7 @@ def _start(stack: LocalStack[LocalCloud], client: Client, order: OrderRequest) -
             stack.cloud.put_event, message.name, message.key, message.data, message.event_id
         )
         if message.delay_seconds == 0:
-            tell()  # before any execution waits for it
+            tell()  # This event comes before any execution waits for it
         else:
             later.append((message.delay_seconds, tell))
     run = client.start(WORKFLOW, order.input, name=order.name).execution
@@ -240,7 +242,7 @@ def _carry(
 
 
 def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:
-    """Return the final status of every execution that the list shows as ended."""
+    """Return the final status of every execution that has ended according to the list."""
     ended = [status for status in STATUSES if status != "RUNNING"]
     found: dict[str, str] = {}
     for partition in partitions_of(keys.TENANT_DEFAULT, ended):
@@ -250,7 +252,7 @@ def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:
 
 
 def _log(stack: LocalStack[LocalCloud], run: str) -> tuple[Execution | None, list[Event]]:
-    """Return the execution as its stored history makes it, and that history."""
+    """Return the execution, folded from its stored history, and that history."""
 
     def read() -> Generator[Effect, Any, tuple[Execution | None, list[Event]]]:
         items = yield Query(tables.EXECUTIONS, keys.execution(keys.TENANT_DEFAULT, run))

@@ -1,8 +1,8 @@
-"""One endpoint for every service of AWS: which of them a request on loopback means.
+"""One local endpoint for all services of AWS: finds out which service a request is for.
 
-A client with `endpoint_url` sends each service's requests to one place. The credential scope of the
-signature says which service and region it meant; the request is then answered as if it had gone to
-that service's own host.
+A client with `endpoint_url` sends the requests for every service to one place. The credential scope
+of the signature names service and region. The request is then answered as if it had been sent to
+the host of that service.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.errors import RequestError
 from holdfast.local import wall
 from holdfast.local.wall import AwsRequest, AwsResponse
 
-#: moto's answer for a service of AWS that it does not emulate.
+#: moto's response for a service that it does not emulate.
 MOTO_HAS_NOT: Final = (404, b"Not yet implemented")
 REGION_DEFAULT: Final = "us-east-1"
 #: The scope of one signature: ACCESS_KEY/DATE/REGION/SERVICE/aws4_request
@@ -38,14 +38,14 @@ _HOSTS: Final[Mapping[str, str]] = {
     "sagemaker": "api.sagemaker.{region}.amazonaws.com",
     "timestream": "ingest.timestream.{region}.amazonaws.com",
 }
-#: Unsigned calls, by the parameter `Action` of their body.
+#: The calls without a signature, by the parameter `Action` in their body.
 _UNSIGNED_ACTIONS: Final = frozenset({"AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"})
 _QUEUE_HOST: Final = re.compile(
     rb"https?://(?:sqs\.[a-z0-9-]+|queue|[a-z0-9-]+\.queue)\.amazonaws\.com"
 )
 
 
-#: The first parts of the paths of Holdfast's own routes, each in a list.
+#: The first part of the path of each of Holdfast's own routes, as a list with one item.
 _OWN_PATHS: Final = [
     [route.split("/")[1]]
     for route in (*resources.ROUTES, *resources.FORM_ROUTES)
@@ -54,10 +54,10 @@ _OWN_PATHS: Final = [
 
 
 def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
-    """Return True when the request is for one of AWS's protocols. `headers` have names in lower
-    case.
+    """Return True when the request uses one of AWS's protocols. `headers` have names in lower case.
 
-    A signature for `execute-api` is one for Holdfast's own routes, unless it names a target.
+    A signature for `execute-api` is for Holdfast's own routes, unless the request has an
+    `X-Amz-Target`.
     """
     scope = _scope(target, headers)
     if scope is not None:
@@ -65,14 +65,15 @@ def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
     is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     legacy = headers.get("authorization", "").startswith("AWS ") or "AWSAccessKeyId=" in target
     marked = any(name.startswith("x-amz-") for name in headers)
-    # `curl -d` calls every body a form, so an unsigned form counts only outside our own routes.
+    # `curl -d` declares every body as a form. So an unsigned form counts only outside of Holdfast's
+    # own routes.
     is_own = urlsplit(target).path.split("/")[1:2] in _OWN_PATHS
     return legacy or marked or (method == "POST" and is_form and not is_own)
 
 
 def is_for_states(headers: Mapping[str, str]) -> bool:
-    """Return True for a request of Step Functions. Services with targets accept only signed calls,
-    so unsigned ones are answered here too.
+    """Return True for a request to Step Functions. Unsigned requests with a target count, too: the
+    other services with targets accept only signed ones.
     """
     target = headers.get("x-amz-target")
     if target is None:
@@ -83,7 +84,9 @@ def is_for_states(headers: Mapping[str, str]) -> bool:
 def answer(
     method: str, target: str, headers: Mapping[str, str], body: bytes, here: str
 ) -> AwsResponse:
-    """`here` is the URL of this endpoint, which addresses of queues are to name."""
+    """Return AWS's answer. `here` is the URL of this endpoint, which the URLs of queues must
+    contain.
+    """
     region, service = _scope(target, headers) or _unsigned(body)
     host = _host(service, region, urlsplit(target).path, headers)
     content, unframed = _unframed(headers, body)
@@ -99,7 +102,7 @@ def answer(
 
 
 def _scope(target: str, headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return region and service of the signature, in the header or in a presigned URL."""
+    """Return region and service from the signature, in the header or in a presigned URL."""
     found = _SCOPE.search(headers.get("authorization", ""))
     if found is None and "X-Amz-Credential" in target:
         credential = parse_qs(urlsplit(target).query).get("X-Amz-Credential", [""])[0]
@@ -108,8 +111,8 @@ def _scope(target: str, headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _unsigned(body: bytes) -> tuple[str, str]:
-    """Return service and action of an unsigned call. Only two services accept one; a public bucket
-    is the other.
+    """Return service and action of an unsigned call. Only STS accepts one, and S3 for a public
+    bucket.
     """
     action = parse_qs(body[:65_536].decode("latin-1")).get("Action", [""])[0]
     return REGION_DEFAULT, "sts" if action in _UNSIGNED_ACTIONS else "s3"
@@ -131,7 +134,9 @@ def _host(service: str, region: str, path: str, headers: Mapping[str, str]) -> s
 
 
 def _bucket_host(region: str, host: str) -> str:
-    """A bucket may be named by the host: BUCKET.localhost, BUCKET.s3.localhost."""
+    """Return the service's host. A request may name the bucket in its host: BUCKET.localhost,
+    BUCKET.s3.localhost.
+    """
     name = host.partition(":")[0]
     bucket = name.removesuffix(".localhost").removesuffix(".s3") if "." in name else ""
     if not name.endswith(".localhost") or bucket in {"", "s3"}:
@@ -140,14 +145,14 @@ def _bucket_host(region: str, host: str) -> str:
 
 
 def _with_queue_urls(found: AwsResponse, here: str) -> AwsResponse:
-    """Return the answer with queue URLs of this endpoint, so that a client that uses one reaches it
-    again.
+    """Return the answer with queue URLs that contain this endpoint, so that a client which uses
+    such a URL calls this endpoint again.
     """
     return AwsResponse(found.status, _sized(found), _QUEUE_HOST.sub(here.encode(), found.body))
 
 
 def _sized(found: AwsResponse) -> dict[str, str]:
-    """Return the headers without the length and the checksum of the earlier body."""
+    """Return the headers without length and checksum, because the body has changed."""
     stale = {"content-length", "x-amz-crc32"}
     return {name: value for name, value in found.headers.items() if name.lower() not in stale}
 
@@ -162,7 +167,7 @@ def _not_here(refused: RequestError) -> AwsResponse:
 
 
 def _unframed(headers: Mapping[str, str], body: bytes) -> tuple[bytes, dict[str, str]]:
-    """Return the bytes that an `aws-chunked` body carries, and headers that speak of those."""
+    """Return the content of an `aws-chunked` body, and headers that describe that content."""
     codings = [part.strip() for part in headers.get("content-encoding", "").split(",")]
     is_framed = "aws-chunked" in codings or headers.get("x-amz-content-sha256", "").startswith(
         "STREAMING-"
@@ -175,15 +180,16 @@ def _unframed(headers: Mapping[str, str], body: bytes) -> tuple[bytes, dict[str,
     kept = ", ".join(coding for coding in codings if coding not in {"aws-chunked", ""})
     if kept:
         left["content-encoding"] = kept
-    # Signatures are not checked, so the digest may say that nothing was digested.
+    # Signatures are not checked, so the headers may say that the payload has no digest.
     fixed = {"content-length": str(len(content)), "x-amz-content-sha256": "UNSIGNED-PAYLOAD"}
     return content, {**left, **trailers, **fixed}
 
 
 def _chunks(body: bytes) -> tuple[bytes, dict[str, str]]:
-    """`SIZE[;chunk-signature=…]CRLF bytes CRLF` until a size of 0, then trailing headers.
+    """Return content and trailing headers of a body: `SIZE[;chunk-signature=…]CRLF bytes CRLF` up
+    to a size of 0, then the headers.
 
-    Raises RequestError HF279 when the frames do not add up.
+    Raises RequestError HF279 when the sizes do not fit the body.
     """
     parts: list[bytes] = []
     place = 0

@@ -1,8 +1,10 @@
-"""`os.environ` that differs by function: each call sees the variables of its own.
+"""An `os.environ` that differs between functions: the code of each function reads its own
+variables.
 
-Functions run side by side in threads of one process, and libraries read the environment at any
-time. So the one mapping that all of them share asks who is asking. A thread that a function starts
-asks for it: the host's own variables, its credentials among them, are no function's.
+Functions run in threads of one process, and libraries read the environment at any time. So all of
+them use one mapping, which returns the variables of the function that the calling thread belongs
+to. A thread that a function starts belongs to that function. The variables of the host, among them
+its credentials, belong to no function.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ _own: Final[ContextVar[dict[Any, Any] | None]] = ContextVar("function_environmen
 
 
 class _Environment(os._Environ[str]):  # noqa: SLF001  # what `os.environ` is, so that all of it works
-    """The function's variables inside its call, the process's outside."""
+    """Returns the variables of a function in its threads, and those of the process in other
+    threads.
+    """
 
     def __init__(self, original: os._Environ[str]) -> None:
         self._shared = original._data  # type: ignore[attr-defined]  # noqa: SLF001
@@ -37,7 +41,7 @@ class _Environment(os._Environ[str]):  # noqa: SLF001  # what `os.environ` is, s
 
     @_data.setter
     def _data(self, _value: Any) -> None:
-        """The base class sets what this class works out."""
+        """Ignore the assignment by the base class: this class computes the value."""
 
     def __setitem__(self, key: str, value: str) -> None:
         if _own.get() is None:
@@ -70,8 +74,8 @@ def _start_with_own(thread: Any) -> None:
 
 @contextmanager
 def divided() -> Iterator[None]:
-    """Let `os.environ` be a function's own environment in that function's threads, inside the
-    block.
+    """Inside the block, `os.environ` is a function's own environment in the threads of that
+    function.
     """
     original = os.environ
     os.environ = _Environment(original)  # noqa: B003  # replaced, not changed, and given back
@@ -85,9 +89,7 @@ def divided() -> Iterator[None]:
 
 @contextmanager
 def variables(own: dict[str, str]) -> Iterator[None]:
-    """Give this thread's code the environment `own` and nothing else, inside the block. Needs
-    `divided`.
-    """
+    """Inside the block, this thread's code reads only the environment `own`. Needs `divided`."""
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
     token = _own.set(encoded)
     try:
@@ -98,7 +100,9 @@ def variables(own: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def outside() -> Iterator[None]:
-    """Treat calls inside the block as the cloud's own work, also in threads that begin there."""
+    """Inside the block, code belongs to the cloud itself and not to a function, also in threads
+    that begin there.
+    """
     token = _own.set(None)
     try:
         yield

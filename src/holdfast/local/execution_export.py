@@ -1,10 +1,11 @@
-"""Executions with their histories as lines of JSON, in a folder or in S3, for Athena and replay.
+"""Executions with their histories as lines of JSON, in a folder or in S3, for Athena and for
+replay.
 
     FOLDER/day=2027-01-15/20270301T080000Z-0001.jsonl        one line for each execution
     s3://BUCKET/PREFIX/day=2027-01-15/20270301T080000Z-0001.jsonl.gz
 
 The day is that of the start. The name begins with the time of the export, so an export never
-replaces the file of another one: a query takes the newest line of each execution.
+replaces the file of another one. A query must use the newest line of each execution.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from holdfast.runtime.commands.export_line import line_of
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
 
-#: Athena reads files of tens of megabytes best. A history of a few steps has about ten kilobytes.
+#: Athena is fastest with files of tens of megabytes. A history of a few steps has about ten
+#: kilobytes.
 _LINES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64_000_000
 _S3: Final = "s3://"
 
-#: Stores bytes under a name.
+#: A function that stores bytes under a name.
 Store = Callable[[str, bytes], None]
-#: Takes the id of an execution that was not read, and the error.
+#: A function that is called for an execution that could not be read: its id, and the error.
 Unread = Callable[[str, HoldfastError], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What one file holds. `oldest`: the start of its oldest execution."""
+    """The content of one file. `oldest` is the start of its oldest execution."""
 
     file: str
     executions: int
@@ -47,9 +49,9 @@ class Exported:
 def export(
     client: Client, rows: Iterable[Any], target: str, now: datetime, unread: Unread
 ) -> Iterator[Exported]:
-    """Write the executions of the rows, which come in the order of their starts; yield each file
-    when it is stored. An execution that cannot be read is given to `unread`, and the export goes
-    on. Raises RequestError HF508.
+    """Write the executions of the rows, which are in the order of their starts; yield each file
+    when it is stored. `unread` is called for an execution that cannot be read, and the export
+    continues. Raises RequestError HF508.
     """
     store, is_packed = _store(target)
     at = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
@@ -72,8 +74,9 @@ def _files(
     size, oldest = 0, ""
     for row in rows:
         is_full = len(lines) >= _LINES_MAX or size > _BYTES_MAX
-        # `--until` leaves its own millisecond out, so executions that started together share a
-        # file: a failed export goes on from the oldest start of the last file.
+        # Executions that started in the same millisecond must be in one file. A failed export
+        # continues with `--until` and the oldest start of the last file, and leaves out that
+        # millisecond.
         if is_full and row["started"] != oldest:
             yield lines, oldest
             lines, size = [], 0
@@ -98,7 +101,7 @@ def _line(client: Client, now: datetime, execution: str) -> str:
 
 
 def _store(target: str) -> tuple[Store, bool]:
-    """Return the function that stores, and whether its files are packed."""
+    """Return the function that stores a file, and True when files are compressed."""
     if target.startswith(_S3):
         return _bucket(target), True
     folder = Path(target)

@@ -14,7 +14,7 @@ _SECONDS_MAX: Final = 30
 
 
 def export_trace(url: str, request: dict[str, Any]) -> None:
-    """Raises RequestError HF294."""
+    """Send the trace. Raises RequestError HF294."""
     if not url.startswith(("http://", "https://")):
         raise _not_sent(url, "it is not an HTTP URL")
     try:

@@ -1,8 +1,9 @@
-"""Lambda functions of the local cloud, run in this process: Python ones, from zip archives.
+"""Lambda functions of the local cloud: Python code from zip archives, run in this process.
 
-moto keeps what a function is (its code, configuration, versions and aliases); an invocation is
-answered here, in a thread of its own, as Lambda's Python runtime answers it. A function that runs
-out of time is answered for and left to itself: Python cannot stop a thread.
+moto stores the code, configuration, versions and aliases of a function. This module answers an
+invocation, in a thread of its own, as Lambda's Python runtime does. When a function runs out of
+time, the invocation is answered as timed out; the thread continues, because Python cannot stop a
+thread.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class FunctionContext:
 
 
 class Functions:
-    """The functions of the local cloud, a context. Its `door` handles calls; the modules that it
-    imported are removed at the end.
+    """The functions of the local cloud, as a context manager. `door` answers calls. At the end the
+    modules that functions have imported are removed.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -91,7 +92,7 @@ class Functions:
         self._stack.enter_context(divided())
         self._stack.callback(setattr, LambdaFunction, "invoke", LambdaFunction.invoke)
         LambdaFunction.invoke = self._begin_for_moto
-        # A function on a laptop needs no role, and moto would ask IAM for it.
+        # A local function needs no role, but moto would look for its role in IAM.
         self._stack.callback(setattr, models, "iam_backends", models.iam_backends)
         models.iam_backends = defaultdict(lambda: defaultdict(_AnyRole))
         return self
@@ -106,7 +107,7 @@ class Functions:
         self._stack.close()
 
     def door(self, call: AwsRequest) -> AwsResponse | None:
-        """Answer `Invoke`; moto answers all other calls of Lambda."""
+        """Answer `Invoke`; return None for other calls of Lambda, which moto answers."""
         url = urlsplit(call.url)
         host, path = HOST.fullmatch(url.netloc), PATH.fullmatch(unquote(url.path))
         if host is None or path is None or call.method != "POST":
@@ -138,9 +139,10 @@ class Functions:
 
     @property
     def _begin_for_moto(self) -> Callable[..., str]:
-        """`LambdaFunction.invoke`: how moto's topics, rules and buckets call a function.
+        """Return a replacement for moto's `LambdaFunction.invoke`, with which moto's topics, rules
+        and buckets call a function.
 
-        They call with the lock held, and AWS's do not wait for the result.
+        They call it with moto's lock held. So it does not wait for the result, as on AWS.
         """
 
         def invoke(function: Any, body: str, *_: Any) -> str:
@@ -170,7 +172,7 @@ class Functions:
             target=self._run,
             args=(invocation,),
             name=f"function-{invocation.revision.name}",
-            daemon=True,  # A function that runs for ever must not keep the process alive
+            daemon=True,  # A function that never ends must not keep the process alive
         )
         thread.start()
         return thread
@@ -210,7 +212,9 @@ class Functions:
             ) from None
 
     def _handler(self, revision: Revision) -> Callable[[Any, Any], Any]:
-        """Imports once per revision; what failed to be imported is tried again, as in Lambda."""
+        """Return the handler, which is imported once for each revision. As in Lambda, a failed
+        import is tried again at the next invocation.
+        """
         with self._lock:
             lock, found = self._handlers.setdefault(revision, (threading.Lock(), []))
         with lock:
@@ -270,7 +274,9 @@ def _load(revision: Revision, write: Callable[[str], None]) -> tuple[Archive, An
 
 
 def _variables(invocation: LambdaInvocation) -> dict[str, str]:
-    """Lambda's own variables, with credentials that are never checked, and the function's."""
+    """Return Lambda's own variables, with credentials that are never checked, and those of the
+    function.
+    """
     revision = invocation.revision
     return {
         "AWS_REGION": revision.region,

@@ -1,7 +1,7 @@
-"""HTTP in the shape of API Gateway: a request becomes the event that the deployed function gets.
+"""Converts an HTTP request to API Gateway's event, and the handler's response to an HTTP response.
 
-Payload format 2.0 of an HTTP API. `serve` and the demo hand such events to the API's own handler,
-so what answers on a laptop is what answers in an account.
+The event has the payload format 2.0 of an HTTP API. `serve` and the demo pass it to the handler of
+the deployed API, so a local machine runs the same code as an account.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 LOOPBACK: Final = "127.0.0.1"
-ACCOUNT: Final = "123456789012"  # moto's
+ACCOUNT: Final = "123456789012"  # moto's account
 REGION: Final = "us-east-1"
 STAGE: Final = "$default"
 
@@ -25,7 +25,9 @@ _numbers: Final = itertools.count(1)
 def event_of(
     method: str, target: str, headers: Mapping[str, str], body: bytes, now_ms: int
 ) -> dict[str, Any]:
-    """`target` is the path and query of the request line, percent-encoded; `headers` lower-case."""
+    """Return the event. `target` is path and query of the request line, percent-encoded; the names
+    of `headers` are in lower case.
+    """
     url = urlsplit(target)
     path = unquote(url.path)
     event: dict[str, Any] = {
@@ -43,7 +45,7 @@ def event_of(
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """The answer of the API's handler. The names of `headers` are as the handler writes them."""
+    """The response of the API's handler. The names of `headers` are as the handler writes them."""
 
     status: int
     body: bytes
@@ -81,7 +83,9 @@ def _context(method: str, path: str, headers: Mapping[str, str], now_ms: int) ->
 
 
 def _query(text: str) -> dict[str, str]:
-    """A parameter that comes several times is one value, joined by commas."""
+    """Return the query parameters. As in API Gateway, the values of a repeated parameter are joined
+    by commas.
+    """
     query: dict[str, str] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         query[name] = f"{query[name]},{value}" if name in query else value

@@ -1,4 +1,4 @@
-"""`holdfast graph`: pictures of the workflows of modules, and of definitions in files."""
+"""`holdfast graph`: pictures of the workflows in modules, and of definitions in files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from holdfast.pictures.read import DrawnLimits, read_drawing
 from holdfast.pictures.svg import draw_svg
 
 Format: TypeAlias = Literal["svg", "mermaid"]
-#: The endings of a file name that mean a picture and not a folder.
+#: The endings of a name that mean the file of a picture and not a folder.
 _PICTURES: Final = frozenset({".svg", ".mmd", ".md", ".png", ".jpg", ".pdf", ".html"})
 SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
-#: The allowed beginnings of a link: a picture in a page must not run anything.
+#: A link must begin like this. A picture in a web page must not run code, as a `javascript:` link
+#: would.
 _LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
 
 
@@ -38,7 +39,7 @@ class DrawnSubject:
 
 
 def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
-    """Compile the sources as they are now, without the files beside them."""
+    """Compile the present source of the modules, without reading the compiled files."""
     compiled = [found for name in names for found in compile_module(import_module(name))]
     of_task, of_workflow = Registry.from_modules(names).limits()
     drawn_tasks = {task: tuple(map(str, limits)) for task, limits in of_task.items()}
@@ -52,7 +53,7 @@ def subjects_of_modules(names: Sequence[str]) -> list[DrawnSubject]:
 
 
 def subject_of_file(path: Path) -> DrawnSubject:
-    """Return the drawing's subject, with the lines of the map beside the file.
+    """Return a definition from a file, with the lines of the map that belongs to it.
 
     Raises RequestError HF282 for a file that cannot be read, WorkflowError HF104 for its content.
     """
@@ -84,7 +85,9 @@ def _read(path: Path) -> Json:
 
 
 def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
-    """Draw the picture. Raises RequestError HF282 for a link prefix that is not an address."""
+    """Return the picture as text. Raises RequestError HF282 for a link prefix that is not an
+    address.
+    """
     if link_prefix and not link_prefix.startswith(_LINKS):
         raise RequestError(
             "HF282",
@@ -99,8 +102,8 @@ def draw(subject: DrawnSubject, form: Format, link_prefix: str) -> str:
 
 
 def write(drawn: Sequence[tuple[str, str]], output: Path, suffix: str) -> list[Path]:
-    """Write the pictures. `drawn`: names and texts. `output`: the file of the one picture, or a
-    folder for all of them.
+    """Write the pictures. `drawn` are names and texts. `output` is the file of the only picture, or
+    a folder for several.
 
     Raises RequestError HF282, for a wrong name before anything is written.
     """

@@ -1,4 +1,4 @@
-"""`holdfast compile FILE.json`: graphs that stand in JSON documents, with tasks of modules."""
+"""`holdfast compile FILE.json`: graphs in JSON documents, with tasks from modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from holdfast.local.build import Output, exported_outputs, import_module, output
 
 
 def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]:
-    """Return `<workflow_id>.asl.json` and `<workflow_id>.map.json` beside each, not yet written."""
+    """Return `<workflow_id>.asl.json` and `<workflow_id>.map.json` for each document, not yet
+    written.
+    """
     return [
         output
         for path, graph, _ in _read(paths, modules)
@@ -28,7 +30,7 @@ def compile_files(paths: Iterable[Path], modules: Sequence[str]) -> list[Output]
 
 
 def export_files(paths: Iterable[Path], modules: Sequence[str]) -> tuple[list[Output], list[str]]:
-    """Export as `build.export_modules` does, for documents."""
+    """Return the files for AWS and the notes, like `build.export_modules`, but for documents."""
     outputs: list[Output] = []
     notes: list[str] = []
     for path, graph, source in _read(paths, modules):
@@ -39,7 +41,9 @@ def export_files(paths: Iterable[Path], modules: Sequence[str]) -> tuple[list[Ou
 
 
 def _read(paths: Iterable[Path], modules: Sequence[str]) -> Iterable[tuple[Path, Dag, Source]]:
-    """Raises RequestError HF282 for a file that cannot be read, CompileErrors for its content."""
+    """Yield path, graph and source. Raises RequestError HF282 for a file that cannot be read,
+    CompileErrors for its content.
+    """
     for name in modules:
         import_module(name)
     registry = Registry.from_modules(modules)

@@ -1,9 +1,9 @@
-"""Tasks of groups on a laptop: the messages of a deployed stack, in the process of `serve`.
+"""Tasks of groups on a local machine: the messages of a deployed stack, in the process of `serve`.
 
-An attempt and its result become JSON and are read again, so that a task finds here what it will
-find in the function of its group: its arguments in full, no key for secrets, and the limit of 6 MB.
-The process is the same, because the laptop has one user: its files, its credentials and its network
-are open to every process that `serve` could start.
+An attempt and its result are converted to JSON and back. So a task gets here what it gets in the
+function of its group: all arguments, no key for secrets, and the limit of 6 MB. It runs in the
+process of `serve`, because the services of AWS that `serve` emulates are in it: a task in another
+process would call AWS itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def own_tasks(deployment: Deployment) -> TaskPerformer:
 
 
 def local_call(deployment: Deployment) -> CallsGroup:
-    run = runs_attempt(deployment)
+    run = runs_attempt(deployment.registry)
 
     def call(group: str, payload: bytes) -> tuple[bool, bytes]:
         del group

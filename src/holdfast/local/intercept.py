@@ -1,8 +1,8 @@
-"""moto behind the wall: the services of AWS that the local cloud emulates.
+"""The AWS services that moto (an emulator of AWS) provides for the local cloud.
 
-moto is not thread safe: without the lock two writers can both win one condition. Its clock is
-replaced as well, because its queues read the time for each message that they look at. moto itself
-would call subscribers and destinations over HTTP, with the lock held: those calls are dropped.
+moto is not thread safe: without the lock, two writers could both be accepted for one condition. Its
+clock is replaced as well, because its queues read the time for each message. moto itself would call
+subscribers and destinations over HTTP, with the lock held: these calls are refused.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from holdfast.local import wall
 from holdfast.local.wall import AwsResponse, Door, header_text, quiet_session, refusal
 
 LOCK: Final = threading.RLock()
-# Notified of every message that is put into any queue. moto puts them there with the lock held.
+# Notified of every message that is put into a queue. moto does that with the lock held.
 _message_came: Final = threading.Condition(LOCK)
-_POLL_SECONDS: Final = 0.05  # no signal announces that a delayed message is visible, so poll
+_POLL_SECONDS: Final = 0.05  # nothing signals that a delayed message has become visible, so poll
 
-# The position of the argument in `Table.query`, which moto calls with positions; counted after the
-# partition key.
+# The position of this argument of `Table.query`, which moto calls with positional arguments,
+# counted after the partition key.
 INDEX_NAME_POSITION: Final = 6
 
 
@@ -56,7 +56,9 @@ _diverted: Final[dict[str, Callable[[str], Any]]] = {}
 
 
 def begin(clock: Callable[[], int], doors: Sequence[Door] = ()) -> None:
-    """Raises the wall, with an empty cloud behind it. One cloud per process at a time."""
+    """Answer all AWS requests of this process from now on, from an empty cloud. Only one cloud in a
+    process at a time.
+    """
     with LOCK:
         wall.begin(clock, answer_of_moto, doors)
         open_services(clock)
@@ -72,7 +74,7 @@ def open_services(clock: Callable[[], int]) -> None:
     """Begin with services that are empty."""
     with LOCK:
         BackendDict.reset()
-        # Message ids are drawn: the same day on the same clock shall play twice the same.
+        # Message ids are random. With this seed, two runs with the same clock are the same.
         mock_random.seed(clock())
         _adapter.send = _deliver_here
 
@@ -89,15 +91,15 @@ def answer_of_moto(request: AWSPreparedRequest) -> AwsResponse:
     try:
         with LOCK, _on_stage():
             found = _moto.process_request(request)
-    # moto's service, or a library that it needs, is missing
+    # moto does not have the service, or a library that the service needs is missing
     except (NotImplementedError, ImportError) as error:
         raise refusal(host) from error
     except HoldfastError:
         raise
-    except Exception as error:  # moto is not ours, and may fail in any way
+    except Exception as error:  # moto may fail in any way
         _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
         _logger.debug("the request to %s", host, exc_info=error)
-        # Without a body every client reads an error; clients do not retry it.
+        # Clients read an empty body as an error, and do not retry a 501.
         return AwsResponse(501, {}, b"")
     if found is None:
         raise refusal(host)
@@ -110,7 +112,7 @@ def answer_of_moto(request: AWSPreparedRequest) -> AwsResponse:
 
 @contextmanager
 def _on_stage() -> Iterator[None]:
-    """Mark this thread's requests, inside the block, as sent by moto itself."""
+    """Inside the block, mark this thread's requests as sent by moto itself."""
     was_on = getattr(_playing, "is_on", False)
     _playing.is_on = True
     try:
@@ -120,7 +122,7 @@ def _on_stage() -> Iterator[None]:
 
 
 def _deliver_here(adapter: Any, request: requests.PreparedRequest, **named: Any) -> Any:
-    """Refuse moto's own deliveries over HTTP; let requests of functions and tasks pass."""
+    """Refuse moto's own calls over HTTP; let requests of functions and tasks pass."""
     if not getattr(_playing, "is_on", False):
         return _deliver(adapter, request, **named)
     _logger.warning("%s", refusal(urlsplit(str(request.url)).netloc).message)
@@ -141,13 +143,12 @@ def _unix_time_now_millis(moment: Any = None) -> float:
     return _unix_time_now(moment) * 1_000.0
 
 
-# moto reads the list of regions from a session; the host's own session may name a missing profile.
+# moto reads the list of regions from a session. The host's own session may name a missing profile.
 _regions: Final = quiet_session()
 AccountSpecificBackend.get_session = lambda: _regions
 
-# Once and for good: moto's modules copy these functions when they are first imported, which may
-# have been before this one or may be while a cloud is open. Without a cloud they give the system's
-# time, as moto's own do.
+# Replace the functions permanently. moto's modules copy them when they are first imported, which
+# may happen before or after this. Without a cloud they return the system's time, as moto's do.
 _unix_time_millis: Final = moto.core.utils.unix_time_millis
 for _module in [module for name, module in sys.modules.items() if name.startswith("moto.")]:
     if getattr(_module, "unix_time", None) is _unix_time:
@@ -160,7 +161,9 @@ _serialize_structure: Final = BaseJSONSerializer._serialize_type_structure  # no
 
 
 def _serialize_attribute(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
-    """moto looks for each of an attribute's ten types under six names: 0.2 ms per attribute."""
+    """Serialise an attribute of a message. moto's version looks for each of ten types under six
+    names, which takes 0.2 ms.
+    """
     if shape.name == "AttributeValue" and value.keys() <= {"S", "N", "B"}:
         ((kind, content),) = value.items()
         serialized[key] = {kind: b64encode(content).decode() if kind == "B" else content}
@@ -169,13 +172,13 @@ def _serialize_attribute(self: Any, serialized: Any, value: Any, shape: Any, key
 
 
 BaseJSONSerializer._serialize_type_structure = _serialize_attribute  # noqa: SLF001
-# moto inspects the whole class of a service for each request.
+# moto would inspect the whole class of a service for each request, so cache the result.
 moto.core.responses.method_names_from_class = cache(moto.core.utils.method_names_from_class)
 
 
 @contextmanager
 def telling_of_messages(tell: Callable[[], Any]) -> Iterator[None]:
-    """Call `tell`, inside the block, whenever a message has been put into any queue."""
+    """Inside the block, call `tell` whenever a message has been put into a queue."""
     _tellers.append(tell)
     try:
         yield
@@ -198,7 +201,9 @@ _EVENT_MEMBERS: Final = (
 
 
 def _whole_event(input_template: Any, input_paths_map: Any, event: dict[str, Any]) -> Any:
-    """The event for a target without a transformer. moto's default template omits the account."""
+    """Return the event for a target without a transformer. moto's default template omits the
+    account.
+    """
     if input_template or input_paths_map:
         return _parse_event(input_template, input_paths_map, event)
     return {name: event[name] for name in _EVENT_MEMBERS if name in event}
@@ -212,7 +217,9 @@ _receive_message: Final = moto.sqs.models.SQSBackend.receive_message
 def _receive_without_lock(
     self: Any, queue_name: str, count: int, wait_seconds_timeout: int, *rest: Any, **named: Any
 ) -> Any:
-    """A long poll. moto sleeps through it and would block the whole cloud meanwhile."""
+    """Receive messages with a long poll. moto would sleep with the lock held and block the whole
+    cloud.
+    """
     end = time.monotonic() + (wait_seconds_timeout or 0)
     while True:
         with LOCK:
@@ -228,7 +235,7 @@ _add_message: Final = moto.sqs.models.Queue.add_message
 
 
 def divert(queue_name: str, take: Callable[[str], Any]) -> None:
-    """Give the bodies of messages for this queue to `take`; the queue stays empty."""
+    """Pass the bodies of messages for this queue to `take`. The queue stays empty."""
     _diverted[queue_name] = take
 
 
@@ -250,8 +257,8 @@ moto.sqs.models.Queue.add_message = _add_and_tell
 class PartitionedTable(Table):  # type: ignore[misc]  # moto ships no types
     """moto's table, except that a Query of one partition does not sort the whole table first.
 
-    A Query of an index still looks at every item, but compares its partition key alone. With 2,100
-    executions this halves the time of a page of the list.
+    A Query of an index still reads every item, but compares only its partition key. With 2,100
+    executions this halves the time for a page of the list.
     """
 
     _asked: Any = None

@@ -1,6 +1,7 @@
-"""Lambda's answers about an invocation, in its own form: results, errors, traces, headers, logs.
+"""Lambda's responses to an invocation: results, errors, traces, headers and logs, in Lambda's
+format.
 
-Seen in recordings, and AWS docs, "AWS Lambda function errors in Python".
+Sources: recordings of AWS, and AWS docs, "AWS Lambda function errors in Python".
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STANDARD_LIBRARY: Final = json.__file__.rsplit("/json/", 1)[0]
 
 
 class RuntimeProblem(Exception):  # noqa: N818
-    """An error that the runtime itself reports."""
+    """An error that Lambda's runtime reports, and not the code of the function."""
 
     def __init__(self, kind: str, message: str, trace: list[str] | None = None) -> None:
         super().__init__(message)
@@ -38,20 +39,20 @@ class RuntimeProblem(Exception):  # noqa: N818
 
 @dataclass(slots=True)
 class LambdaInvocation:
-    """One invocation. `outcome` is set by the thread that runs it, once."""
+    """One invocation. The thread that runs it sets `outcome`, once."""
 
     revision: Revision
     request_id: str
     invoked_arn: str
     payload: bytes
     context: Any
-    outcome: tuple[bytes, bool] | None = None  # the body, and whether it is an error's
+    outcome: tuple[bytes, bool] | None = None  # the body, and True for the body of an error
     lines: list[str] = field(default_factory=list)
 
 
 def client_context(header: str | None) -> Any:
-    """Return an object with the attributes `custom`, `env` and `client`, as the runtime
-    makes it.
+    """Return the object with the attributes `custom`, `env` and `client` that the runtime
+    creates.
     """
     try:
         sent = None if header is None else json.loads(base64.b64decode(header))
@@ -68,7 +69,9 @@ def client_context(header: str | None) -> Any:
 
 
 def marshalled(value: Any, runtime: str) -> str:
-    """JSON as the runtime writes it: blanks after `,` and `:`; since 3.12 not only ASCII."""
+    """Return JSON as the runtime writes it: with blanks after `,` and `:`, and before 3.12 only
+    ASCII.
+    """
     minor = re.fullmatch(r"python3\.(\d+)", runtime)
     is_ascii = minor is None or int(minor[1]) < 12
     return json.dumps(value, ensure_ascii=is_ascii, default=_plain)
@@ -92,7 +95,7 @@ def trace_of(error: BaseException, archive: Archive) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, f in enumerate(frames) if f.filename.startswith(TASK_ROOT)), len(frames))
     return traceback.format_list(
-        # hide our own frames, which stand for Lambda's runtime
+        # Leave out Holdfast's own frames, which replace those of Lambda's runtime
         [_shown(frame, archive) for frame in frames[first:]]
     )
 
@@ -161,7 +164,9 @@ def log_of(invocation: LambdaInvocation) -> bytes:
 
 
 def refused(error: LambdaClientError) -> AwsResponse:
-    """Lambda names its exceptions in a header; the body holds `Type` and `Message`."""
+    """Return the response for a refusal. Lambda names the exception in a header; the body has
+    `Type` and `Message`.
+    """
     body = json.dumps({"Type": "User", "Message": str(error.message)}).encode()
     headers = {
         "Content-Type": "application/json",

@@ -1,7 +1,7 @@
 """Counts what the AWS calls of this process would cost, in one botocore hook.
 
-Handlers do not count: whatever goes through a client of the local cloud is seen here, by operation
-and by the size of what it carried. `cost.receipt` turns the tally into money.
+Handlers count nothing themselves. The hook counts every request of a client of the local cloud, by
+operation and size. `cost.receipt` converts the counts to money.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class Meter:
-    """`find_item(table, typed key)` looks an item up without a call."""
+    """Counts calls and their sizes. `find_item(table, typed key)` reads an item without a call."""
 
     def __init__(self, find_item: FindItem) -> None:
         self._find_item = find_item
         self._lock = threading.Lock()
-        #: Tables that are metered, by physical name.
+        #: The tables whose use is counted, by physical name.
         self.tables: dict[str, resources.Table] = {}
-        #: Queues that stand in for something that is not SQS on AWS.
+        #: Queues that replace a service other than SQS, so that their use is not counted.
         self.unbilled_queues: set[str] = set()
-        #: API calls, by "service.Operation".
+        #: The number of API calls, by "service.Operation".
         self.calls: Counter[str] = Counter()
-        #: Function invocations, by function name.
+        #: The number of function invocations, by function name.
         self.invocations: Counter[str] = Counter()
         self.usage = cost.Usage()
 
@@ -99,7 +99,7 @@ class Meter:
                 self._add_write(table, operation, request, answer, before)
 
     def _add_batch(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Count a BatchGetItem: each key is billed by itself, and a missing item as the smallest
+        """Count a BatchGetItem. Each key is billed separately, and a missing item like the smallest
         item.
         """
         for name in self.tables.keys() & request["RequestItems"].keys():
@@ -151,12 +151,12 @@ _meters: list[Meter] = []
 
 
 def install(meter: Meter | None) -> None:
-    """Makes `meter` count the calls; None: they are not counted."""
+    """Let `meter` count the calls; None: they are not counted."""
     _meters[:] = [] if meter is None else [meter]
 
 
 def register(session: Session) -> None:
-    """Hooks every client that `session` will make to whatever meter is installed."""
+    """Add the hook to every client that `session` will create."""
     session.register("before-parameter-build", _before)
     session.register("after-call", _after)
 

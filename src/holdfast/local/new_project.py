@@ -1,6 +1,6 @@
-"""`holdfast init`: the files of a new project, from the templates beside this module.
+"""`holdfast init`: the files of a new project, from the templates in the folder of this module.
 
-A template is a text in which `@name@` and its like stand for what differs between projects.
+A template is text with placeholders such as `@name@` for the parts that differ between projects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STARTS: Final = {
     "dag": """nightly --name order-1 --input '{"day": "monday"}'""",
     "agent": """assist --name order-1 --input '{"question": "How long?"}'""",
 }
-#: A package of one of these names would hide another one from its own project.
+#: A package with one of these names would hide another package from its own project.
 _TAKEN: Final = frozenset(
     {"holdfast", "tests", "app", "test", *sys.stdlib_module_names}
     | {"aws_cdk", "boto3", "botocore", "constructs", "moto", "pydantic", "pytest"}
@@ -47,14 +47,14 @@ _INIT: Final = "`uvx --from holdfast-0.1.0-py3-none-any.whl holdfast init shop`"
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The files that were written, and those that were there before and stay as they are."""
+    """The files that were written, and those that already existed and were not changed."""
 
     written: tuple[Path, ...]
     skipped: tuple[Path, ...]
 
 
 def create(folder: Path, template: str) -> Created:
-    """Write the files of a project into `folder`, which may exist; no file is overwritten.
+    """Write the files of a project into `folder`, which may exist. No file is overwritten.
 
     Raises RequestError: HF295, HF296 without a file of Holdfast, HF298 for a name that no package
     can have, HF299 when it cannot be written.
@@ -85,7 +85,7 @@ def create(folder: Path, template: str) -> Created:
 
 
 def additions(folder: Path, template: str) -> str:
-    """Return what a `pyproject.toml` that was there before needs, as commands and lines.
+    """Return the commands and lines that must be added to a `pyproject.toml` that already existed.
 
     Raises RequestError HF271 for one that cannot be read; HF295, HF296.
     """
@@ -124,14 +124,17 @@ def _texts(name: str, template: str, found: Origin) -> dict[str, str]:
 
 
 def _fill(template: Traversable, values: Mapping[str, str]) -> str:
-    """Replace the names of `values` alone: `@task` and `@aws-cdk/core` are text."""
+    """Replace only the placeholders in `values`: `@task` and `@aws-cdk/core` are not
+    placeholders.
+    """
     names = re.compile(f"@({'|'.join(values)})@")
     text = names.sub(lambda found: values[found[1]], template.read_text(encoding="utf-8"))
     return text.rstrip("\n") + "\n"
 
 
 def _package(name: str) -> str:
-    # "Überblick" becomes "uberblick": an accent is a character of its own in this form.
+    # "Überblick" becomes "uberblick": in this form an accent is a character of its own, which is
+    # dropped.
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     package = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")
     is_name = package.isidentifier() and not keyword.iskeyword(package)

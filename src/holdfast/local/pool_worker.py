@@ -32,15 +32,16 @@ from typing import Final
 
 from holdfast.api.runs_on import Worker
 from holdfast.api.tasks import HeartbeatMissed, InvalidResult
-from holdfast.deployment import Deployment, Outside
+from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, WorkflowError
 from holdfast.limits import POOL_HEARTBEAT_SECONDS
 from holdfast.remote import pools
 from holdfast.remote.client import Client
 from holdfast.remote.errors import NO_API
 from holdfast.remote.pools import Handed
-from holdfast.runtime.effects import TaskFailed
-from holdfast.runtime.handed_attempts import OwnResult, read_attempt, result_message
+from holdfast.runtime.effects import OwnResult, TaskFailed
+from holdfast.runtime.handed_attempts import read_attempt, result_message
+from holdfast.task_runs import Outside
 
 #: The pause after a poll that found nothing: short at first, because a task that follows another
 #: one comes soon, and longer for an idle pool, because each poll is paid for.

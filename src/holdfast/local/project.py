@@ -1,4 +1,4 @@
-"""The project that the command line works in: its root, its modules, its running `serve`."""
+"""The project of the command line: its root folder, its modules, and its running `serve`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SNIPPET: Final = '[tool.holdfast] modules = ["package.module"]'
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The address of a running `serve`, and its process."""
+    """A running `serve`: its address, and the id of its process."""
 
     url: str
     pid: int
 
 
 def project_root() -> Path:
-    """Return the nearest folder upwards that has a pyproject.toml; without one, this folder."""
+    """Return the nearest folder upwards with a pyproject.toml; without one, the current folder."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / SETTINGS).is_file()), here)
 
@@ -51,12 +51,12 @@ def modules_or_default(named: Sequence[str]) -> list[str]:
 
 
 def modules_or_none(named: Sequence[str]) -> list[str]:
-    """Return the modules, or none for a command that works without any."""
+    """Return the modules; none for a command that works without modules."""
     return list(named) or modules_of(project_root())
 
 
 def modules_of(root: Path) -> list[str]:
-    """Return the modules that the project's settings name, or none."""
+    """Return the modules in the project's settings; none when there are none."""
     path = root / SETTINGS
     if not path.is_file():
         return []
@@ -82,27 +82,27 @@ def modules_of(root: Path) -> list[str]:
 
 
 def announcement_of(url: str) -> Path:
-    """Return the file in which a `serve` announces itself. Several may run on one project."""
+    """Return the file in which a `serve` stores its address. Several may run for one project."""
     return STATE / f"serve-{urlsplit(url).port}.json"
 
 
 def announce(serving: Serving, root: Path) -> None:
     path = root / announcement_of(serving.url)
     path.parent.mkdir(exist_ok=True)
-    # The folder ignores itself, so that an address of a laptop is never committed.
+    # Make git ignore the folder: the address is of this machine and must not be committed.
     (path.parent / ".gitignore").write_text("*\n")
     path.write_text(json.dumps({"url": serving.url, "pid": serving.pid}) + "\n")
 
 
 def withdraw(serving: Serving, root: Path) -> None:
-    """Remove the announcement of this process, unless a later `serve` has announced itself."""
+    """Remove the file of this process, unless a later `serve` has replaced it."""
     path = root / announcement_of(serving.url)
     if _read(path) == serving:
         path.unlink(missing_ok=True)
 
 
 def find_serving() -> Serving | None:
-    """Return the project's `serve`, the one that started last; None if all of them have ended."""
+    """Return the project's `serve` that started last; None when none is running."""
     paths = sorted((project_root() / STATE).glob("serve-*.json"), key=_written_ns, reverse=True)
     found = (_read(path) for path in paths)
     return next((one for one in found if one is not None and _is_alive(one.pid)), None)
@@ -112,7 +112,7 @@ def _written_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
-        return 0  # its `serve` has just ended
+        return 0  # Its `serve` has just ended
 
 
 def _read(path: Path) -> Serving | None:
@@ -120,7 +120,7 @@ def _read(path: Path) -> Serving | None:
         found = json.loads(path.read_text())
         return Serving(str(found["url"]), int(found["pid"]))
     except (OSError, OverflowError, ValueError, KeyError, TypeError):
-        return None  # absent, half written, or not ours: as good as none
+        return None  # The file is absent, half written, or of another program: treat it as absent
 
 
 def _is_alive(pid: int) -> bool:

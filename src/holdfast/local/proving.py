@@ -1,4 +1,4 @@
-"""The proofs of `holdfast check`: of the workflows of modules, and of definitions in files."""
+"""The proofs of `holdfast check`, for the workflows of modules and for definitions in files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.proofs.tasks import facts_of_tasks
 
 @dataclass(frozen=True, slots=True)
 class ProvenMachine:
-    """A machine, the proofs about it, and the places of its states."""
+    """A state machine, the proofs about it, and the places of its states in the source."""
 
     proofs: Proofs
     locate: report.Locate
@@ -42,7 +42,7 @@ class ProvenMachine:
         return sum(found.severity != "note" for found in self.proofs.findings)
 
     def render(self) -> str:
-        """The report, then each finding with its line."""
+        """Return the text of the report, then each finding with its line of source."""
         parts = [report.render(self.proofs, self.locate)]
         return "\n\n".join([*parts, *(found.render() for found in self.findings)])
 
@@ -54,7 +54,7 @@ class ProvenMachine:
 def subjects_of_modules(
     names: Iterable[str], compiled: Iterable[CompiledWorkflow]
 ) -> list[ProvenMachine]:
-    """Return the machines that the modules were compiled to."""
+    """Return the state machines to which the modules were compiled."""
     registry = Registry.from_modules(names)
     usual = facts_of_tasks(registry.tasks)
     machines = []
@@ -72,7 +72,7 @@ def subjects_of_modules(
 def capacities_of_modules(
     names: Iterable[str], compiled: Iterable[CompiledWorkflow], load: Load
 ) -> list[Capacity]:
-    """Return for each compiled workflow what binds first at that load."""
+    """Return for each compiled workflow which limit is reached first at that load."""
     of_task, _ = Registry.from_modules(names).limits()
     return [
         capacity_of(
@@ -89,7 +89,7 @@ def capacities_of_modules(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load for `capacity`. `seconds`: how long an attempt of each task runs. `workers`: how
+    """The load for `capacity`. `seconds` is how long an attempt of each task runs, `workers` how
     many workers run at once.
     """
 
@@ -99,7 +99,7 @@ class Load:
 
 
 def subject_of_file(path: Path) -> ProvenMachine:
-    """Return the machine of a validated definition; nothing is known about its tasks."""
+    """Return the state machine of a validated definition. Nothing is known about its tasks."""
     text = path.read_text(encoding="utf-8")
     document = json.loads(text)
     proofs = prove(machine_name(path), document, {})
@@ -110,7 +110,7 @@ def subject_of_file(path: Path) -> ProvenMachine:
 
 
 def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
-    """Return the lookup of places in the workflow's source."""
+    """Return a function from a state to its place in the workflow's source."""
 
     def locate(state: str, _location: str) -> SourceLocation:
         row = sources[state]
@@ -120,7 +120,7 @@ def _by_sources(sources: Mapping[str, Any]) -> report.Locate:
 
 
 def _place(file: str, line: int, column: int, text: str) -> SourceLocation:
-    """Return the place with its line of the file, if the file still has that line."""
+    """Return the place with its line of source, if the file still has that line."""
     written = linecache.getline(file, line).rstrip()
     if not text or text not in written:
         written = " " * (column - 1) + text
@@ -132,8 +132,8 @@ def _shown(file: str, line: int, column: int, written: str) -> SourceLocation:
 
 
 def _locate_states(path: Path, text: str, document: Any) -> report.Locate:
-    """Return the lookup of places in the source when a matching map is beside the definition, else
-    in the JSON.
+    """Return a function from a state to its place: in the source if the definition has a matching
+    map, else in the JSON.
     """
     found = find_source_map(path, document)
     if found is not None:

@@ -1,13 +1,13 @@
-"""The work of AWS between services, done for the handlers of one local cloud.
+"""Does for one local cloud what AWS does between services: it invokes handlers.
 
-* The event source mappings: batches of a queue to its function, partial batch failures, deletion of
-  the messages that succeeded. Failed ones stay hidden until their visibility ends.
-* The rule of the bus: each event to the events function, again after a failure.
-* The schedule: the sweeper on each full minute.
+* Event source mappings: it passes batches of a queue to the function, and deletes the messages that
+  succeeded. Failed ones stay hidden until their visibility time-out ends.
+* The rule of the event bus: it passes each event to the events function, again after a failure.
+* The schedule: it invokes the sweeper on each full minute.
 
-On a virtual clock nothing waits: when all that can happen now has happened, the clock moves on to
-the next moment at which anything can. A sweep that would find nothing to do is left out. The pump
-looks into the cloud for *when*; what happens then is decided by calls, as on AWS.
+With a virtual clock there is no waiting. When nothing more can happen at the present time, the
+clock moves to the next time at which something can. A sweep without work is left out. The pump
+reads the stored data only to find that time; the handlers do everything else by calls, as on AWS.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
@@ -36,14 +36,14 @@ JsonObject: TypeAlias = dict[str, Any]
 
 DUE_PREFIX: Final = "~due#"
 ARCHIVE_PREFIX: Final = "~archive#"
-# the digits at the start of a due row's sort key: the time at which it is due
+# the sort key of a due row begins with this many digits: the time at which it is due
 LOOK_DIGITS: Final = 15
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
 SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
 ROUNDS_MAX: Final = 1_000_000
-STARTS_MAX: Final = 10  # invocations with starts at once: a third, as on AWS
-INVOCATIONS_MAX: Final = 32  # concurrent invocations when the clock is the system's
-IDLE_SECONDS: Final = 0.02  # no signal announces that a delayed message is visible, so poll
+STARTS_MAX: Final = 10  # invocations at once for starts: a third of the worker's, as on AWS
+INVOCATIONS_MAX: Final = 32  # invocations at once, when the clock is the system's
+IDLE_SECONDS: Final = 0.02  # nothing signals that a delayed message has become visible, so poll
 FAILURES_KEPT_MAX: Final = 1_000
 
 _logger: Final = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class FunctionBody(Protocol):
 
 
 class Cloud(Protocol):
-    """The queues of a local cloud, as the pump needs them. Queues are named by their URL."""
+    """The queues of a local cloud, as the pump uses them. A queue is identified by its URL."""
 
     @property
     def clock(self) -> Callable[[], int]: ...
@@ -82,7 +82,7 @@ class Cloud(Protocol):
     def meter(self) -> Meter: ...
 
     def health(self) -> JsonObject:
-        """Return what `GET /health` shows. Raises ServiceFault when nothing can be stored."""
+        """Return the response to `GET /health`. Raises ServiceFault when nothing can be stored."""
 
     def receive(self, queue: str, messages_max: int) -> list[JsonObject]:
         """Return messages as SQS's ReceiveMessage does."""
@@ -93,10 +93,10 @@ class Cloud(Protocol):
         """Return for each queue the time at which its next message can be received."""
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
-        """Return the least text sort key of each partition whose key begins with the prefix."""
+        """Return the least sort key of each partition whose key begins with the prefix."""
 
     def telling_of_messages(self, tell: Callable[[], Any]) -> AbstractContextManager[None]:
-        """Call `tell`, inside the context, when messages may have come."""
+        """Inside the context, call `tell` when messages may have arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Handlers:
 
 @dataclass(frozen=True, slots=True)
 class FailedInvocation:
-    """An invocation that raised; AWS would have logged it and tried again."""
+    """An invocation that raised an exception. AWS would have logged it and tried again."""
 
     function: str
     error: Exception
@@ -117,7 +117,7 @@ class FailedInvocation:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A queue and the function that it feeds."""
+    """A queue, and the function to which its messages are passed."""
 
     url: str
     batch_size: int
@@ -128,27 +128,33 @@ class _Source:
 
 
 class Pump:
-    def __init__(self, cloud: Cloud, handlers: Handlers) -> None:
+    """`worker_seconds`: the time of one invocation of a worker; by default that of AWS."""
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        handlers: Handlers,
+        worker_seconds: int = resources.WORKER.timeout_seconds,
+    ) -> None:
         self._cloud = cloud
         self._clock = cloud.clock
         self._sweeper = handlers.sweeper
         names = cloud.names
+        worker = replace(resources.WORKER, timeout_seconds=worker_seconds)
         self._sources = (
-            _Source(
-                names.work_queue_url, resources.WORK.batch_size, resources.WORKER, handlers.worker
-            ),
+            _Source(names.work_queue_url, resources.WORK.batch_size, worker, handlers.worker),
             _Source(
                 names.single_queue_url,
                 resources.SINGLE.batch_size,
-                resources.WORKER_SINGLE,
+                replace(resources.WORKER_SINGLE, timeout_seconds=worker_seconds),
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
-            # The last source: new executions wait until running ones have had their turn.
+            # The source of new starts is last: running executions come first.
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
-                resources.WORKER,
+                worker,
                 handlers.worker,
                 is_starts=True,
             ),
@@ -158,18 +164,20 @@ class Pump:
         self._numbers = count(1)
         self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
         self._swept_ms = -SWEEP_MS
-        #: The newest invocations that raised.
+        #: The newest invocations that raised an exception.
         self.failures: deque[FailedInvocation] = deque(maxlen=FAILURES_KEPT_MAX)
 
     def at(self, moment_ms: int, action: Callable[[], None]) -> None:
-        """Calls `action` when the clock reaches the moment: how a demo plays the outside world."""
+        """Call `action` when the clock reaches the time. With it a demo simulates events from
+        outside.
+        """
         heappush(self._scheduled, (moment_ms, next(self._numbers), action))
 
     def run_until_idle(self, *, until_ms: int | None = None, rounds_max: int = ROUNDS_MAX) -> None:
-        """Run until no event is left, or until the clock reads `until_ms`.
+        """Run until nothing more can happen, or until the clock reads `until_ms`.
 
-        An execution that waits without a time-out keeps its watchdog row, so with one of those the
-        end needs `until_ms`.
+        An execution that waits without a time-out keeps its watchdog row, which is due again and
+        again. If there is one, this ends only at `until_ms`.
         """
         clock = self._clock
         if not isinstance(clock, VirtualClock):
@@ -185,7 +193,7 @@ class Pump:
         raise HoldfastBug(f"the local cloud did not come to rest in {rounds_max} rounds")
 
     def run_forever(self, stop: threading.Event) -> None:
-        """Plays on the system's clock, several invocations at once, until `stop` is set."""
+        """Run with the system's clock, several invocations at once, until `stop` is set."""
         running: set[Future[None]] = set()
         wake = threading.Event()
         with (
@@ -193,12 +201,12 @@ class Pump:
             self._cloud.telling_of_messages(wake.set),
         ):
             while not stop.is_set():
-                # Clear the event before the queues are read, so that a message that arrives during
-                # the read is not missed.
+                # Clear the event before the queues are read. Otherwise a message that arrives
+                # during the read would be missed.
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    # Errors of a handler are caught earlier; any other error is a bug of ours
+                    # A handler's errors are caught earlier; any other error is a bug in this code
                     future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
@@ -228,7 +236,7 @@ class Pump:
         return len(self._starting) < STARTS_MAX
 
     def _round(self) -> bool:
-        """Return True when anything happened that can happen now."""
+        """Do what can happen at the present time. Return True when something happened."""
         happened = self._act()
         for source in self._sources:
             # Each delivery may send messages to the queues that are read after it.
@@ -253,7 +261,7 @@ class Pump:
 
     def _next_sweep_ms(self) -> int | None:
         """Return the first full minute at which the sweeper has a row or a dead letter to
-        handle.
+        process.
         """
         mail = self._cloud.names.mail_table
         keys = self._cloud.least_sort_keys(mail, DUE_PREFIX)
@@ -305,7 +313,7 @@ class Pump:
     def _invoke(
         self, function: resources.LambdaFunction, handler: FunctionBody, event: JsonObject
     ) -> JsonObject | Exception | None:
-        """Return the handler's answer, or its exception."""
+        """Return the handler's result, or its exception."""
         context = LambdaContext(function, f"local-{next(self._numbers):08d}", self._clock)
         self._cloud.meter.invoked(function.name)
         try:
@@ -320,8 +328,8 @@ class Pump:
 def _failed_ids(
     answer: JsonObject | Exception | None, batch: list[JsonObject], *, has_partial_failures: bool
 ) -> set[str]:
-    """Return the failed messages as Lambda counts them: an answer that names an unknown message, or
-    an exception, fails the whole batch.
+    """Return the ids of the failed messages as Lambda decides: a result that names an unknown
+    message, and an exception, fail the whole batch.
     """
     everything = {message["MessageId"] for message in batch}
     if isinstance(answer, Exception):

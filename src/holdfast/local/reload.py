@@ -1,7 +1,7 @@
-"""`serve --reload`: a process that watches the source and starts `serve` again when it changes.
+"""`serve --reload`: a process that watches the source files and restarts `serve` when they change.
 
-The executions are in the file, so the new process goes on with them. A change that does not compile
-ends the new process with its message; the next change starts another.
+The executions are stored in the file, so the new process continues them. If a change does not
+compile, the new process prints the message and ends; the next change starts another one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-#: The environment variable of the serving process with the id of the process that watches the
-#: files.
+#: The environment variable with the id of the watching process, in the process that serves.
 WATCHER: Final = "HOLDFAST_RELOAD_WATCHER"
 LOOK_SECONDS: Final = 0.3
 #: How long the serving process may take to finish its handlers.
@@ -31,12 +30,14 @@ def is_watched() -> bool:
 
 
 def is_orphaned() -> bool:
-    """Return True when the process that watches has ended without a word, as by SIGKILL."""
+    """Return True when the watching process has ended without a signal to this one, as after
+    SIGKILL.
+    """
     return is_watched() and os.environ[WATCHER] != str(os.getppid())
 
 
 def watch(folders: Sequence[Path]) -> int:
-    """Serve until a signal ends this process. Return the exit status."""
+    """Serve until a signal ends this process. Return its exit status."""
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, _end)
     command = [sys.executable, *sys.orig_argv[1:]]
@@ -61,7 +62,7 @@ def _end(*_: object) -> None:
 
 
 def _wait(serving: subprocess.Popen[bytes]) -> None:
-    """Wait for the time between two looks, also for a process that has ended."""
+    """Wait until the next check. After the serving process has ended, a full interval passes."""
     if serving.poll() is None:
         try:
             serving.wait(LOOK_SECONDS)
@@ -80,13 +81,13 @@ def _stop(serving: subprocess.Popen[bytes]) -> None:
 
 
 def _states(folders: Sequence[Path]) -> dict[str, int]:
-    """Return when each source file was changed last."""
+    """Return the time of the last change of each source file."""
     return {path: changed for folder in folders for path, changed in _sources(folder)}
 
 
 def _sources(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield each source file that is there. An editor's lock may be a link to nothing, and a file
-    may be removed while the folder is read.
+    """Yield each source file. A file may be a link to a missing file (the lock of an editor), or
+    may be removed while the folder is read: skip it.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for found in entries:
@@ -101,5 +102,5 @@ def _sources(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def _is_own(folder: os.DirEntry[str]) -> bool:
-    """Return False for a virtual environment."""
+    """Return False for the folder of a virtual environment."""
     return not Path(folder.path, "pyvenv.cfg").exists()

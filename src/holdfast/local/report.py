@@ -1,4 +1,4 @@
-"""The demo's report for a person, and its progress while it runs."""
+"""The report of the demo, and its progress while it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ _STYLES: Final = {"shipped": "green", "charged": "green", "refused": "yellow", "
 
 @contextmanager
 def progress(orders: int, *, is_shown: bool) -> Iterator[Callable[[Measure], None]]:
-    """Yield the receiver of the stack's measurements. On a terminal they move a bar on stderr."""
+    """Yield a function for the stack's measurements. On a terminal they move a progress bar on
+    stderr.
+    """
     if not (is_shown and sys.stderr.isatty()):
         yield lambda _: None
         return

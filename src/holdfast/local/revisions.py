@@ -1,4 +1,4 @@
-"""Lambda functions as moto keeps them: code, configuration, versions and aliases."""
+"""Lambda functions as moto stores them: code, configuration, versions and aliases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATEST: Final = "$LATEST"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One revision of a function's code and configuration, as moto keeps it."""
+    """One revision of a function's code and configuration, as moto stores it."""
 
     name: str
     arn: str
@@ -32,7 +32,7 @@ class Revision:
 
 
 def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revision, str]:
-    """Return the revision, and the ARN that it was called by. Raises moto's errors."""
+    """Return the revision, and the ARN of the function in the call. Raises moto's errors."""
     with intercept.LOCK:
         backend = get_backend("lambda")[DEFAULT_ACCOUNT_ID][region]
         # A partial ARN: 123456789012:function:NAME
@@ -42,7 +42,7 @@ def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revisi
         except UnknownFunctionException:
             arn = f"arn:aws:lambda:{region}:{DEFAULT_ACCOUNT_ID}:function:"
             unknown = f"{arn}{known.removeprefix(arn)}"
-            # Recorded: a call without a version gets the number of the version that ran.
+            # As recordings show, a call without a version gets the number of the version that ran.
             is_qualified = unknown.count(":") > arn.count(":")
             version = "" if is_qualified else f":{qualifier or LATEST}"
             raise UnknownFunctionException(f"{unknown}{version}") from None

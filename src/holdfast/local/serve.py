@@ -1,9 +1,11 @@
-"""`holdfast serve`: the deployed API's own handler on loopback, beside a running local cloud.
+"""`holdfast serve`: the handler of the deployed API on the loopback address, with a running local
+cloud.
 
-The server only translates: HTTP in, an API Gateway event to the handler, its answer out. Requests
-in one of AWS's protocols go to AWS's API (see `endpoint`), with any signature. It listens
-on 127.0.0.1 and refuses what a web page could send from a browser on the same machine: requests
-for another host name, and requests of which the browser says that they come from another site.
+The server only converts: an HTTP request to an API Gateway event for the handler, and its response
+back. Requests in one of AWS's protocols are passed to AWS's API (see `endpoint`), with any
+signature. The server listens on 127.0.0.1. It refuses requests that a web page could send from a
+browser on the same machine: those for another host name, and those that come from another site
+according to the browser.
 """
 
 from __future__ import annotations
@@ -36,28 +38,28 @@ from holdfast.resources import FORMS_PATH
 from holdfast.runtime.question_events import QuestionEvents
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
-# How long running handlers may take to finish. Work that is not finished then stays stored, and the
-# next `serve` does it. Docker kills a container after 10 seconds by default, Kubernetes after 30.
+# How long running handlers may take to finish. Unfinished work stays stored, and the next `serve`
+# does it. Docker kills a container after 10 seconds by default, Kubernetes after 30.
 DRAIN_SECONDS: Final = 25
 STOP_SECONDS: Final = 5
 POLL_SECONDS: Final = 0.05
-# The bytes of a refused body that are read and discarded, so that the sender can read the reason.
+# This many bytes of a refused body are read and discarded, so that the sender can read the reason.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
 CHUNK_BYTES: Final = 65_536
-# The limit for a request to an AWS service: objects and archives of functions are larger than our
-# own bodies.
+# The limit for a request to an AWS service: objects and archives of functions are larger than the
+# bodies of Holdfast's own API.
 AWS_BODY_BYTES_MAX: Final = 256_000_000
 
-#: A year: more would take the clock past the formats of some times.
+#: A year. With more, the clock could pass the last time that some formats can represent.
 ADVANCE_MS_MAX: Final = 366 * 86_400_000
 
-#: The headers that this server sets itself, about its own connection.
+#: Headers about the connection, which this server sets itself.
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
 
 _JSON_HEADERS: Final = {"Content-Type": "application/json"}
-#: A route of `serve` alone: the lines of a deployed stack are in CloudWatch.
+#: Only `serve` has this route: the log lines of a deployed stack are in CloudWatch.
 _LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 
 _logger: Final = logging.getLogger(__name__)
@@ -65,9 +67,10 @@ _logger: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Served:
-    """`ended` is set when the local cloud has stopped, which only an error makes it do.
+    """A running `serve`. `ended` is set when the local cloud has stopped, which happens only after
+    an error.
 
-    `is_drained`: at the end of the context, no handler was running any more.
+    `is_drained`: no handler was running at the end of the context.
     """
 
     url: str
@@ -86,12 +89,12 @@ def serving(
     archive: Path | None = None,
     is_debugged: bool = False,
 ) -> Iterator[Served]:
-    """A stack on the system's clock, with its API on loopback.
+    """Run a stack with the system's clock, and its API on the loopback address.
 
-    `data`: the SQLite file that keeps the stack; None: memory, gone when the context ends.
-    `archive`: the folder in which a stack in a file stores what has ended.
-    `payload_bytes_max` bounds the data of state machines, as on AWS; None: no bound. `is_debugged`:
-    time stands still while a debugger has stopped a task.
+    * `data`: the SQLite file that stores the stack; None: memory, lost at the end of the context.
+    * `archive`: the folder in which a stack in a file stores executions that have ended.
+    * `payload_bytes_max`: AWS's limit on the data of state machines; None: no limit.
+    * `is_debugged`: the clock stands still while a debugger has stopped a task.
     """
     machine = DebugClock() if is_debugged else SystemClock()
     kept = (
@@ -123,7 +126,7 @@ def serving(
         try:
             yield served
         finally:
-            # The API still answers: handlers that finish may call it.
+            # The API still answers, because handlers that finish may call it.
             server.is_draining = True
             stop.set()
             threads[1].join(DRAIN_SECONDS)
@@ -133,7 +136,9 @@ def serving(
 
 
 def _announce_questions(host: Host, url: str) -> None:
-    """Let the worker publish opened questions, with links to the forms of this server."""
+    """Let the worker publish events about opened questions, with links to the forms of this
+    server.
+    """
     told = QuestionEvents("local", url, host.setting.keys)
     host.setting = replace(host.setting, question_events=told)
 
@@ -148,7 +153,7 @@ def _play(pump: Pump, stop: threading.Event, ended: threading.Event) -> None:
 
 
 def _log_bug(what: str, error: Exception) -> None:
-    """The terminal gets a sentence. A traceback is long, and its message may quote user data."""
+    """Log one sentence. A traceback is long, and its message may quote the user's data."""
     _logger.error("%s: %s", what, type(error).__name__)
     _logger.debug("%s", what, exc_info=error)
 
@@ -170,7 +175,7 @@ def _too_large(bytes_max: int) -> RequestError:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # accept a burst of clients
+    request_queue_size = 128  # accept many clients at once
 
     def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
         self.stack, self.lines = stack, lines
@@ -178,15 +183,15 @@ class _Server(ThreadingHTTPServer):
         super().__init__((LOOPBACK, port), _Request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """A client that disconnects early is not reported on the terminal."""
+        """Print nothing about a client that disconnects early."""
         _logger.debug("the connection of %s ended early", client_address)
 
 
 class _Request(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    # Head and body are two segments: with Nagle's algorithm the second waits 40 ms for the client
-    # to acknowledge the first.
+    # Head and body are sent in two segments. With Nagle's algorithm the second would wait 40 ms for
+    # the client's acknowledgement of the first.
     disable_nagle_algorithm = True
     server: _Server
 
@@ -233,7 +238,7 @@ class _Request(BaseHTTPRequestHandler):
         return 200 if found["status"] == "ok" else 503, json.dumps(found).encode()
 
     def _advance(self, body: bytes) -> tuple[int, bytes]:
-        """Move the clock of this stack on."""
+        """Move the clock of this stack forward."""
         try:
             milliseconds = json.loads(body)["milliseconds"]
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -248,7 +253,7 @@ class _Request(BaseHTTPRequestHandler):
         clock.advance(milliseconds)
         return 200, json.dumps({"clock_lead_seconds": clock.lead_ms // 1_000}).encode()
 
-    #: Requests about this process, which the deployed API does not have.
+    #: Routes about this process, which the deployed API does not have.
     _OWN: Final = {("GET", "/health"): _health, ("POST", "/clock"): _advance}
 
     def _serve_aws(self, headers: dict[str, str]) -> None:
@@ -259,7 +264,8 @@ class _Request(BaseHTTPRequestHandler):
         self.send_response(found.status)
         for name, value in found.headers.items():
             is_size = name.lower() == "content-length"
-            # The length in the answer to a HEAD is the object's; only the service has it.
+            # Keep the length in the answer to a HEAD: it is the object's, and only the service
+            # knows it.
             if name.lower() not in HOP_HEADERS and not (is_size and has_body):
                 self.send_header(name, value)
         if has_body:
@@ -278,14 +284,14 @@ class _Request(BaseHTTPRequestHandler):
             if left < 0:
                 raise _too_large(AWS_BODY_BYTES_MAX)
             parts.append(self._read(size))
-            self.rfile.readline(3)  # the end of the chunk's last line
+            self.rfile.readline(3)  # The line end after the last chunk
         while self.rfile.readline(CHUNK_BYTES).strip():
-            """Trailing headers, of which the services need none."""
+            """Return the body. The trailing headers are dropped, because no service needs them."""
         return b"".join(parts)
 
     def _read(self, size: int) -> bytes:
-        """Read `size` bytes. Raises ConnectionError when the client disconnects before: half a body
-        is not a request.
+        """Read `size` bytes. Raises ConnectionError when the client disconnects earlier: half a
+        body must not be processed as a request.
         """
         content = self.rfile.read(size)
         if len(content) < size:
@@ -304,13 +310,15 @@ class _Request(BaseHTTPRequestHandler):
         host, port = self.headers.get("Host", ""), self.server.server_address[1]
         own = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
         origin = self.headers.get("Origin")
-        # No name server can lead these names here: `sync-` precedes an address, for one operation
-        # of Step Functions, and a name under `.localhost` never leaves the machine.
+        # These names are safe, too, because no name server can point them here: Step Functions'
+        # clients add `sync-` before the address for one operation, and names under `.localhost` are
+        # always local.
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
-        # A browser names no origin when it only fetches, and some services act on a GET.
+        # A browser names no origin for a simple GET, and some services change data on a GET. So
+        # check the site that the browser reports.
         site = self.headers.get("Sec-Fetch-Site", "none")
         if self.command == "GET" and self.path.startswith(FORMS_PATH):
-            site = "none"  # a link in a mail leads here, and showing a form changes nothing
+            site = "none"  # A link in a mail leads here; showing a form changes nothing
         if (
             (host not in own and not is_own)
             or (origin is not None and origin.removeprefix("http://") not in own)
@@ -329,7 +337,7 @@ class _Request(BaseHTTPRequestHandler):
         text = self.headers.get("Content-Length", "0")
         if not (text.isascii() and text.isdigit()):
             raise RequestError("HF279", "Content-Length is not a number")
-        # Compare the text's length first: Python refuses to convert a very long number.
+        # Compare the length of the text first: Python refuses to convert a very long number.
         if len(text) > 18 or int(text) > bytes_max:
             raise _too_large(bytes_max)
         return int(text)
@@ -358,7 +366,7 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refusals of the standard library, in the form of every other refusal."""
+        """Send a refusal of the standard library's server in the form of Holdfast's refusals."""
         self.close_connection = True
         reason = message or explain or HTTPStatus(code).phrase
         self._answer_problem(code, RequestError("HF279", reason, status=code))

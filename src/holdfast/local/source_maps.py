@@ -1,4 +1,4 @@
-"""The map beside a definition: where in Python each of its states was written."""
+"""The map of a definition: the place in the Python source of each of its states."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def machine_name(path: Path) -> str:
 
 
 def find_source_map(path: Path, definition: Json) -> dict[str, Any] | None:
-    """`<name>.map.json` beside `<name>.asl.json`, if it is of this very definition.
+    """Return `<name>.map.json` for `<name>.asl.json`, if it belongs to exactly this definition.
 
-    The lines of another one would point anywhere, and without lines a state still has its name.
+    The lines of another map would be wrong. Without lines, a state still has its name.
     """
     if not path.name.endswith(_DEFINITION):
         return None

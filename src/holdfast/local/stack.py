@@ -1,8 +1,8 @@
-"""One Holdfast stack on a laptop: the deployed handlers, beside the local cloud.
+"""One Holdfast stack on a local machine: the handlers of a deployed stack, with the local cloud.
 
-The host, the worker, the sweeper and the API's handler are those that run in Lambda. Only what
-stands around them differs: the cloud is an SQLite file or moto, the pump plays AWS, and faults go
-to the log.
+The host, the worker, the sweeper and the API's handler are the same as in Lambda. Only their
+surroundings differ: an SQLite file or moto replaces AWS's services, the pump invokes the handlers,
+and faults are written to the log.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from holdfast.aws.ports import AwsPorts, Ports
 from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics
 from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.steps.callables import for_this_machine
 from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
-from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.limits import LOCAL_TIMEOUT_SECONDS_MAX, PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, wall
 from holdfast.local.announcing import announced
 from holdfast.local.build import import_module, require_schedules
@@ -53,11 +54,15 @@ if TYPE_CHECKING:
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
 
+#: No invocation of a worker ends on this machine: a minute is left to write the result of the
+#: longest attempt.
+_WORKER_SECONDS: Final = LOCAL_TIMEOUT_SECONDS_MAX + 60
+
 _logger: Final = logging.getLogger(__name__)
 
 
 def deployment_of(modules: Sequence[str]) -> Deployment:
-    """Compile from the present source: a laptop needs no compiled files."""
+    """Compile the present source. A local stack does not need compiled files."""
     for name in modules:
         import_module(name)
     deployment = Deployment.from_modules(modules, _compile, LocalVault())
@@ -66,7 +71,8 @@ def deployment_of(modules: Sequence[str]) -> Deployment:
 
 
 def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    compiled = compile_workflow(workflow)
+    with for_this_machine():
+        compiled = compile_workflow(workflow)
     return compiled.asl, json.loads(compiled.map_text)
 
 
@@ -83,23 +89,26 @@ class LocalStack(Generic[AnyCloud]):
     def request(
         self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> gateway.HttpAnswer:
-        """Return the answer of the deployed API to the request."""
+        """Return the response of the API's handler to the request."""
         event = gateway.event_of(method, target, headers or {}, body, self.cloud.clock())
         return gateway.answer_of(self._handle(event, resources.API))
 
     def aws_request(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str], here: str
     ) -> AwsResponse:
-        """Return AWS's answer: Step Functions is Holdfast's own API, the rest is moto's.
+        """Return AWS's response: Holdfast's own API answers for Step Functions, moto for all other
+        services.
 
-        Names of `headers` are in lower case; `here` is the URL that the request was sent to.
+        Names of `headers` are in lower case; `here` is the URL to which the request was sent.
         """
         if endpoint.is_for_states(headers):
             return self._states(body, headers)
         return endpoint.answer(method, target, headers, body, here)
 
     def states_door(self, call: AwsRequest) -> AwsResponse | None:
-        """Step Functions for the clients of this process: those of functions and of tasks."""
+        """Answer requests to Step Functions from clients in this process, which are those of
+        functions and tasks.
+        """
         if not endpoint.is_states_host(call.url):
             return None
         return self._states(call.body, {name.lower(): text for name, text in call.headers.items()})
@@ -126,10 +135,10 @@ def local_stack(
     measured: Callable[[Measure], None] = lambda _: None,
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
 ) -> Iterator[LocalStack[LocalCloud]]:
-    """A stack in memory, which exists inside the context. `measured` receives the measurements of
-    the handlers.
+    """Run a stack in memory inside the context. `measured` receives the measurements of the
+    handlers.
 
-    On a virtual clock everything happens in turn, so the same orders play the same way twice.
+    With a virtual clock everything runs in one thread, so the same orders always give the same run.
     """
     from holdfast.local.cloud import LocalCloud  # noqa: PLC0415  # it loads moto
 
@@ -143,7 +152,7 @@ def local_stack(
             metrics=measured,
             publish=announced(Bus(cloud.clients).publish),
         )
-        # The cloud forgets everything when its process ends, and so may its keys.
+        # The cloud loses its data when its process ends, so its keys need not be stored either.
         keys = SigningKeys("local", {"local": os.urandom(32)})
         host = _host(deployment, ports, tasks, keys, payload_bytes_max)
         if isinstance(clock, VirtualClock):
@@ -160,10 +169,10 @@ def stored_stack(
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
     archive: Path | None = None,
 ) -> Iterator[LocalStack[SqliteCloud]]:
-    """A stack in an SQLite file, which goes on with what the file holds. `archive`: the folder in
-    which it stores what has ended.
+    """Run a stack in an SQLite file, which continues with the content of the file. `archive` is the
+    folder in which it stores executions that have ended.
 
-    The services of AWS that tasks call are emulated in memory, from the first call on.
+    The AWS services that tasks call are emulated in memory, from the first call on.
     """
     archives = archive is not None
     with SqliteCloud(path, clock, archives=archives) as cloud, _wall_of(cloud) as services:
@@ -211,9 +220,10 @@ def _host(
     payload_bytes_max: int | None,
 ) -> Host:
     programs = deployment.programs()
+    setting = deployment.setting(programs, lambda: keys, AWS_SOURCE)
     tasks.host = Host(
         ports,
-        deployment.setting(programs, lambda: keys, AWS_SOURCE),
+        replace(setting, attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX),
         lambda: deployment.front(programs, keys),
         Metrics("local"),
         log_fault=_log_fault,
@@ -230,7 +240,9 @@ def _stack(cloud: AnyCloud, host: Host) -> LocalStack[AnyCloud]:
         events=lambda event, _: host.events(event),
         sweeper=lambda _, context: host.sweeper(context),
     )
-    stack = LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host, REGION))
+    stack = LocalStack(
+        cloud, host, Pump(cloud, handlers, _WORKER_SECONDS), api_handler(host, REGION)
+    )
     wall.open_door(stack.states_door)
     return stack
 

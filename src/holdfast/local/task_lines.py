@@ -1,8 +1,8 @@
-"""What tasks log under `serve`: shown on the terminal, and kept for `holdfast logs`.
+"""The log lines of tasks under `serve`: printed on the terminal, and kept for `holdfast logs`.
 
-The last lines of the last executions are kept in memory, so `serve` needs no more of it over time.
-The lines of an execution and of all that it calls are together: an operator who looks for an error
-rarely knows which of them made it.
+Only the last lines of the last executions are kept in memory, so that `serve` does not grow. The
+lines of an execution and of all executions that it calls are kept together: an operator who
+searches for an error rarely knows which of them has logged it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE_CHARACTERS_MAX: Final = 10_000
 
 
 class TaskLines(logging.Handler):
-    """Keeps lines by the outermost execution."""
+    """Keeps lines, grouped by the outermost execution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class TaskLines(logging.Handler):
             rows.append(row)
 
     def of(self, run: str) -> list[dict[str, Any]]:
-        """Return the lines of an execution and of those that it called, oldest first."""
+        """Return the lines of an execution and of those that it called, the oldest first."""
         with self._guard:
             rows = list(self._kept.get(root_of(run), ()))
         return [row for row in rows if f"{row['execution_id']}.".startswith(f"{run}.")]
@@ -71,7 +71,7 @@ _PLAIN: Final = PlainLines()
 
 @contextmanager
 def task_lines() -> Iterator[TaskLines]:
-    """Show and keep what tasks log in this context, from INFO on."""
+    """In this context, print and keep what tasks log with the level INFO or higher."""
     kept, shown = TaskLines(), logging.StreamHandler(sys.stderr)
     shown.setFormatter(_PLAIN)
     shown.addFilter(TasksOrWarnings())

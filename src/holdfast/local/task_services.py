@@ -1,6 +1,6 @@
-"""The services of AWS that tasks call, emulated from the first call on.
+"""The AWS services that tasks call, emulated from the first call on.
 
-Their emulator takes 2 seconds and 150 MB to load, and most stacks on one machine never call it.
+Loading the emulator takes 2 seconds and 150 MB, and most local stacks never need it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TaskServices:
-    """The AWS services of tasks. `take_event` receives the events that tasks put on the bus
+    """The AWS services of tasks. `take_event` receives the events that tasks put on the event bus
     `holdfast`.
     """
 
@@ -36,8 +36,8 @@ class TaskServices:
         return self._begun(request.url).answer(request)
 
     def publish(self, effect: Publish) -> None:
-        """Put an event on the account's default bus. Before the first call of a service the bus has
-        no rule, so nothing would receive the event.
+        """Put an event on the account's default event bus. Before the first call of a service the
+        bus has no rule, so the event is dropped.
         """
         if self._emulated is not None:
             self._emulated.publish(effect)
@@ -50,7 +50,7 @@ class TaskServices:
         with self._lock:
             if self._emulated is None:
                 self._emulated = self._load(url)
-                # Its own first requests come back to `answer`, in this thread.
+                # Its own first requests are answered by `answer`, in this thread.
                 self._emulated.begin()
             return self._emulated
 

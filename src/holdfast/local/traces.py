@@ -1,8 +1,8 @@
-"""The trace of an execution, made from its history after the fact: spans of steps and attempts.
+"""The trace of an execution, computed from its history: spans of steps and attempts.
 
-The execution is the root span; a step is a span from the entry of its state to its exit, and an
-attempt of a task one inside it. All ids follow from the ids of the execution and its steps, so a
-trace that is exported twice is the same trace. A span that a task made with
+The execution is the root span. A step is a span from the entry of its state to its exit, and an
+attempt of a task is a span inside it. All ids are computed from the ids of the execution and its
+steps, so a trace that is exported twice is the same trace. A span that a task has created with
 `task_context().traceparent` is inside the attempt's span.
 
     fulfil_order  ├──────────────────────────────────────────────┤
@@ -32,7 +32,7 @@ JsonRow = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Span:
-    """Times are milliseconds since the epoch. `depth`: 0 for the execution."""
+    """One span. Times are ms since 1970. `depth` is 0 for the execution."""
 
     span_id: str
     parent_id: str | None
@@ -47,7 +47,9 @@ class Span:
 
 
 def spans_of(execution: JsonRow, events: Iterable[JsonRow], now: datetime) -> list[Span]:
-    """Return the spans, each before those inside it. What has not ended lasts until `now`."""
+    """Return the spans, each before those inside it. A span that has not ended lasts until
+    `now`.
+    """
     trace = _Trace(str(execution["execution"]))
     for event in events:
         trace.read(event)
@@ -73,10 +75,11 @@ class _Trace:
     def __init__(self, run: str) -> None:
         self._run = run
         self.spans: list[Span] = []
-        #: The open step of each frame; "" is the root's. The open attempt of each frame.
+        #: The open step of each line of control (frame); "" is the main line. Then the open attempt
+        #: of each.
         self._steps: dict[str, Span] = {}
         self._attempts: dict[str, Span] = {}
-        #: The step that opened the frames of an entry.
+        #: The step that opened the branches or iterations of an entry number.
         self._openers: dict[str, Span] = {}
 
     def read(self, event: JsonRow) -> None:
@@ -122,7 +125,7 @@ class _Trace:
     def _end_execution(self, kind: str, details: JsonRow, at_ms: int) -> None:
         root = self.spans[0]
         if kind == "ExecutionRedriven":
-            # The trace of a retried execution goes on, so its end is that of the retry.
+            # The trace of a retried execution continues, so it ends with the retry.
             root.end_ms, root.error, root.cause = None, None, ""
             return
         self.close_all(at_ms)
@@ -142,7 +145,7 @@ class _Trace:
         step = self._steps[frame]
         number = int(own.get("attempt", 1))
         span_id = attempt_span(f"{self._run}.{own['entry']}", number)
-        # A retry begins when its delay is over.
+        # A retry begins when its delay has passed.
         start_ms = max(at_ms, int(own.get("due", 0)))
         span = Span(span_id, step.span_id, f"{step.name} #{number}", start_ms, step.depth + 1)
         span.facts = {"holdfast.attempt": number}
@@ -150,7 +153,7 @@ class _Trace:
         self.spans.append(span)
 
     def _close(self, frame: str, at_ms: int) -> None:
-        """End the step of a frame, with the attempt in it and the lanes that it opened."""
+        """End the step of a frame, with its attempt and with the branches that it has opened."""
         attempt, step = self._attempts.pop(frame, None), self._steps.pop(frame, None)
         for span in (attempt, step):
             if span is not None:

@@ -1,13 +1,13 @@
-"""Between botocore and the network stands a wall, while a local cloud is open.
+"""Stops every AWS request of this process from reaching the network while a local cloud is open.
 
-Every request that any botocore client of this process would put on the wire is answered here: by a
-door, by the services behind the wall, or not at all. The wall is at botocore's HTTP session, the
-one place that each client, credential provider and metadata look-up passes, whenever it was made
-and whatever endpoint, profile or credentials the environment holds.
+Every request that any botocore client of this process would send is answered here: by a door (a
+function that answers for one service), by the services of the cloud, or with an error. The code
+replaces botocore's HTTP session. Each client, credential provider and metadata look-up uses that
+session, whatever endpoint, profile or credentials the environment has.
 
 The services are moto's (`intercept`). This module imports neither moto nor botocore: a `serve`
-whose tasks call no service of AWS never loads them, which is a third of its start. A program that
-imports botocore later meets the wall, too.
+whose tasks call no service of AWS never loads them. A task that imports botocore later gets the
+replaced session, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _MODULE: Final = "botocore.httpsession"
 
 @dataclass(frozen=True, slots=True)
 class AwsRequest:
-    """A request to AWS: `url` is that of the service in the account, `body` is unframed."""
+    """A request to AWS. `url` is that of the service in the account; `body` is without chunk
+    frames.
+    """
 
     method: str
     url: str
@@ -59,15 +61,17 @@ class AwsResponse:
     body: bytes
 
 
-#: The result is None for a call of another service. Called without a lock.
+#: A function that answers for one service. It returns None for a call of another service. It is
+#: called without a lock.
 Door: TypeAlias = Callable[[AwsRequest], AwsResponse | None]
-#: Answers every other request. Raises RequestError HF260 for a service that it lacks.
+#: A function that answers every other request. Raises RequestError HF260 for a service that it
+#: lacks.
 Services: TypeAlias = "Callable[[AWSPreparedRequest], AwsResponse]"
 
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """The cloud behind the wall."""
+    """The cloud that answers requests."""
 
     clock: Callable[[], int]
     services: Services
@@ -82,7 +86,7 @@ _sends: Final[list[Callable[[Any, Any], AWSResponse]]] = []
 
 
 class _AtImport(MetaPathFinder):
-    """Raises the wall as soon as botocore's module is imported, before anything can use it."""
+    """Replaces the session as soon as botocore's module is imported, before anything can use it."""
 
     def find_spec(
         self, name: str, _path: Any = None, _target: ModuleType | None = None
@@ -112,7 +116,7 @@ def _raise_before(module: ModuleType) -> None:
 
 
 def begin(clock: Callable[[], int], services: Services, doors: Sequence[Door] = ()) -> None:
-    """Raise the wall. One cloud per process at a time."""
+    """Begin to answer requests. Only one cloud in a process at a time."""
     with _lock:
         if _behind:
             raise HoldfastBug("a local cloud is already open in this process")
@@ -139,22 +143,26 @@ def end() -> None:
 
 
 def open_door(door: Door) -> None:
-    """Add a door for a service that needs the cloud first. It is removed with the cloud."""
+    """Add a function that answers for one service before the cloud does. It is removed with the
+    cloud.
+    """
     _doors.append(door)
 
 
 def let_through(host: str) -> None:
-    """Requests to this host and port reach it: it is this cloud's own server, on loopback."""
+    """Let requests to this host and port reach the network: it is the server of this cloud, on
+    loopback.
+    """
     _own_hosts.add(host)
 
 
 def now_ms() -> int | None:
-    """Return the time of the cloud behind the wall; None without a cloud."""
+    """Return the time of the open cloud; None without a cloud."""
     return _behind[0].clock() if _behind else None
 
 
 def answer(call: AwsRequest) -> AwsResponse:
-    """Return AWS's answer. Raises RequestError HF260 for a service that the local cloud lacks."""
+    """Return AWS's response. Raises RequestError HF260 for a service that the local cloud lacks."""
     for door in tuple(_doors):
         found = door(call)
         if found is not None:
@@ -181,7 +189,7 @@ def header_text(value: Any) -> str:
 
 
 def quiet_session() -> Session:
-    """Return a session for which the host has no profile and no configuration file."""
+    """Return a session that reads neither a profile nor a configuration file of the host."""
     from botocore.session import Session  # noqa: PLC0415
 
     unread = (None, None, None, None)
@@ -189,7 +197,9 @@ def quiet_session() -> Session:
 
 
 def service_clients() -> ServiceClients:
-    """Return clients for the services that state machines call. No meter counts them."""
+    """Return clients for the services that state machines call. Their calls do not count as
+    cost.
+    """
     from botocore.config import Config  # noqa: PLC0415
 
     session = quiet_session()
@@ -199,8 +209,9 @@ def service_clients() -> ServiceClients:
 
 
 def _forget_default_session() -> None:
-    """boto3 keeps one session for all callers of `boto3.client`, with the region and credentials of
-    its first caller: the host's must not be a function's, nor the other way round.
+    """Forget boto3's default session. boto3 keeps one for all callers of `boto3.client`, with the
+    region and credentials of its first caller. A function must not get those of the host, nor the
+    host those of a function.
     """
     boto3 = sys.modules.get("boto3")
     if boto3 is not None:
@@ -219,7 +230,7 @@ def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
 
 
 class _RawBody(io.BytesIO):
-    """The part of urllib3's response that botocore reads a body with."""
+    """The part of urllib3's response from which botocore reads a body."""
 
     def stream(self, amount: int = 65_536, **_: Any) -> Any:
         while chunk := self.read(amount):
@@ -227,7 +238,9 @@ class _RawBody(io.BytesIO):
 
 
 def _usual_headers(found: AwsResponse) -> dict[str, str]:
-    """Fields that every service of AWS sends and moto omits; results of some tasks show them."""
+    """Return headers that every AWS service sends and moto omits. The results of some tasks show
+    them.
+    """
     given = {name.lower() for name in found.headers}
     now = now_ms()
     usual = {
@@ -240,7 +253,7 @@ def _usual_headers(found: AwsResponse) -> dict[str, str]:
 
 def _of_door(request: AWSPreparedRequest) -> AwsResponse | None:
     if not isinstance(request.body, (bytes, str, type(None))):
-        return None  # a stream, which only S3 gets
+        return None  # A stream, which only S3 receives
     body = request.body or b""
     call = AwsRequest(
         request.method,

@@ -1,4 +1,4 @@
-"""The answers of the API as types. They are the JSON itself: newer APIs may add fields."""
+"""The types of the API's responses. They are plain JSON, to which a newer API may add fields."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Status: TypeAlias = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABOR
 
 
 class Started(TypedDict):
-    """The answer to a start. `started` is False when the execution existed and has not succeeded;
-    `undone` is True when it cannot be retried.
+    """The response to a start. `started` is False when the execution already existed and has not
+    succeeded; `undone` is True when it cannot be retried.
     """
 
     execution: str
@@ -25,7 +25,9 @@ class Started(TypedDict):
 
 
 class Description(TypedDict):
-    """One execution. Times are ISO 8601. `omitted`: the fields that were too large to be sent."""
+    """One execution. Times are ISO 8601. `omitted` names the fields that were too large to be
+    sent.
+    """
 
     execution: str
     status: Status
@@ -43,6 +45,8 @@ class Description(TypedDict):
     published: NotRequired[Json]
     attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
+    #: Why workers did not carry out an accepted retry of a keyed execution.
+    void_retry: NotRequired[str]
     #: The place of its object in the archive, for an execution whose records have expired.
     archived: NotRequired[str]
     parent: NotRequired[str]
@@ -76,9 +80,9 @@ class Page(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Numbers of executions by group. `rows`: the labels of each group, and `count`. `oldest`: the
-    execution that has waited longest. `at`: when the counting began. `after` is where it ended
-    early, None when all were counted.
+    """Numbers of executions by group. `rows` has the labels of each group, and `count`. `oldest` is
+    the execution that has waited longest, `at` the time at which the count began. `after` is where
+    the count stopped early, None when all were counted.
     """
 
     rows: list[Json]
@@ -95,7 +99,7 @@ class QuestionPage(NamedTuple):
 
 
 class Filters(TypedDict, total=False):
-    """The filters of a list; see docs/how-to/find.md. None stands for no filter."""
+    """The filters of a list; see docs/how-to/find.md. None means no filter."""
 
     workflow: str | None
     status: Status | None

@@ -1,6 +1,6 @@
 """The client for asyncio: for FastAPI and other services with an event loop.
 
-Each request runs in a thread of `asyncio.to_thread`; a wait for a result sleeps in the event loop.
+Each request runs in a thread of `asyncio.to_thread`. A wait for a result sleeps in the event loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Ts = TypeVarTuple("Ts")
 
 
 class AsyncClient:
-    """`Client` for an event loop: the same settings and the same methods, to be awaited."""
+    """`Client` for an event loop: the same settings and methods, but the methods must be
+    awaited.
+    """
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class AsyncClient:
 
     @classmethod
     def of(cls, api: Api) -> AsyncClient:
-        """Return a client of an API that is reached in another way: in this process, say."""
+        """Return a client of an API that is not reached over HTTP, for example in this process."""
         made = cls.__new__(cls)
         made._api = api  # noqa: SLF001
         return made
@@ -71,7 +73,7 @@ class AsyncClient:
         name: str | None = None,
         priority: int | None = None,
     ) -> AsyncHandle[Any]:
-        """Start a workflow as `Client.start` does."""
+        """Start a workflow like `Client.start`."""
         wanted = typed_start(workflow, arguments)
         started = await self.perform(
             operations.start(wanted.workflow, wanted.input, name=name, priority=priority)
@@ -85,12 +87,12 @@ class AsyncClient:
     def handle(
         self, execution: str, workflow: Workflow[..., Any] | None = None, /
     ) -> AsyncHandle[Any]:
-        """Return the handle of an execution that was started before. It sends nothing."""
+        """Return the handle of an execution that was started earlier. It sends nothing."""
         return AsyncHandle(self, execution, reader_of(workflow))
 
     async def list(self, **filters: Unpack[Filters]) -> AsyncIterator[ExecutionRow]:
-        """Yield the executions that the filters select, newest first. A page is read as it is
-        reached.
+        """Yield the executions that the filters select, newest first. Each page is read when it is
+        needed.
         """
         after = None
         while True:
@@ -179,7 +181,7 @@ class AsyncClient:
 
 
 class AsyncHandle(Generic[R]):
-    """One execution. `started` is the API's answer to the start, None for an older execution."""
+    """One execution. `started` is the API's response to the start, None for an older execution."""
 
     def __init__(
         self,
@@ -197,7 +199,7 @@ class AsyncHandle(Generic[R]):
         return f"AsyncHandle({self.execution!r})"
 
     async def result(self, timeout: float | None = None) -> R:  # noqa: ASYNC109
-        """Return what the workflow returned, when it has ended; wait for at most `timeout` seconds.
+        """Return the result of the workflow when it has ended. Wait for at most `timeout` seconds.
 
         Raises ExecutionFailed, ResultTimeout.
         """

@@ -20,11 +20,12 @@ Ts = TypeVarTuple("Ts")
 
 
 class Client:
-    """The API of Holdfast: a URL, a deployed stack, or by default this project's `serve`.
+    """A client of the API: at a URL, of a deployed stack, or by default of this project's `serve`.
 
-    `stack`: found through CloudFormation, and called with IAM. `token`: a JWT, or a function that
-    returns one, for an API with a JWT authoriser. `iam`: sign the requests to `endpoint` with the
-    credentials that the AWS CLI would use. Threads may share a client; so may processes that fork.
+    `stack`: its address is found through CloudFormation, and calls are signed with IAM. `token`: a
+    JWT, or a function that returns one, for an API with a JWT authoriser. `iam`: sign the requests
+    to `endpoint` with the credentials that the AWS CLI would use. Several threads may use one
+    client; a process that forks may use it, too.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Client:
 
     @classmethod
     def of(cls, api: Api) -> Client:
-        """Return a client of an API that is reached in another way: in this process, say."""
+        """Return a client of an API that is not reached over HTTP, for example in this process."""
         made = cls.__new__(cls)
         made._api = api  # noqa: SLF001
         return made
@@ -72,10 +73,11 @@ class Client:
         name: str | None = None,
         priority: int | None = None,
     ) -> Handle[Any]:
-        """Start a workflow with its own arguments, or one of a name with its input.
+        """Start a workflow with its own arguments, or the workflow of a name with its input.
 
-        `name` is the business key: the same name and input start once. `priority`: the place
-        before limits, 0, the first, to 9. Raises NotFound, and Conflict for another input.
+        `name` is the business key: the same name and input start only one execution. `priority` is
+        the place in queues of limits, from 0 (first) to 9 (last). Raises NotFound; Conflict when
+        the name belongs to another input.
         """
         wanted = typed_start(workflow, arguments)
         started = self.perform(
@@ -88,12 +90,12 @@ class Client:
     @overload
     def handle(self, execution: str, workflow: Workflow[..., R], /) -> Handle[R]: ...
     def handle(self, execution: str, workflow: Workflow[..., Any] | None = None, /) -> Handle[Any]:
-        """Return the handle of an execution that was started before. It sends nothing."""
+        """Return the handle of an execution that was started earlier. It sends nothing."""
         return Handle(self, execution, reader_of(workflow))
 
     def list(self, **filters: Unpack[Filters]) -> Iterator[ExecutionRow]:
-        """Yield the executions that the filters select, newest first. A page is read as it is
-        reached.
+        """Yield the executions that the filters select, newest first. Each page is read when it is
+        needed.
         """
         after = None
         while True:
@@ -181,7 +183,7 @@ class Client:
 
 
 class Handle(Generic[R]):
-    """One execution. `started` is the API's answer to the start, None for an older execution."""
+    """One execution. `started` is the API's response to the start, None for an older execution."""
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class Handle(Generic[R]):
         return f"Handle({self.execution!r})"
 
     def result(self, timeout: float | None = None) -> R:
-        """Return what the workflow returned, when it has ended; wait for at most `timeout` seconds.
+        """Return the result of the workflow when it has ended. Wait for at most `timeout` seconds.
 
         Raises ExecutionFailed, ResultTimeout.
         """

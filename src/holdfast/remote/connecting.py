@@ -1,6 +1,6 @@
-"""Which API a client calls, and how it proves who it is.
+"""The API that a client calls, and the proof of the client's identity.
 
-Nothing is sent before the first call, so a client may be made while a module is imported.
+Nothing is sent before the first call, so a client may be created while a module is imported.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API that a client talks to. `where` names it in messages. Errors of the API are raised
-    unchanged.
-    """
+    """The API of a client. `where` names it in messages. Errors of the API are raised unchanged."""
 
     carry: Carry
     where: str
@@ -54,8 +52,8 @@ def connect(
 ) -> Api:
     """Return the API at the endpoint, of the stack, or of the project's running `serve`.
 
-    A stack's API is called with IAM unless a token is given. Raises RequestError HF273, HF274,
-    HF287; the carrier raises HF276.
+    Requests to a stack's API are signed with IAM unless a token is given. Raises RequestError
+    HF273, HF274, HF287. Sending a request to a stack may raise HF276.
     """
     if endpoint is not None and stack is not None:
         raise RequestError("HF287", "an endpoint and a stack are given", help="give one of them")
@@ -105,7 +103,7 @@ def _is_http(text: str) -> bool:
         url = urlsplit(text)
         url.port  # noqa: B018  # it is read late, and raises ValueError for `:80x`
     except ValueError:
-        return False  # half an IPv6 address
+        return False  # An incomplete IPv6 address
     return url.scheme in {"http", "https"} and bool(url.hostname)
 
 
@@ -113,7 +111,9 @@ def _is_http(text: str) -> bool:
 
 
 def bearer(token: Token) -> Sign:
-    """Return the header of a JWT authoriser. A function is called for each request: tokens end."""
+    """Return the header for a JWT authoriser. If the token is a function, it is called for each
+    request, because tokens expire.
+    """
 
     def sign(_method: str, _url: str, _body: bytes) -> dict[str, str]:
         return {"Authorization": f"Bearer {token() if callable(token) else token}"}
@@ -122,7 +122,9 @@ def bearer(token: Token) -> Sign:
 
 
 class _Signer:
-    """Signs for the API's IAM authoriser with the credentials that the AWS CLI would use."""
+    """Signs requests for the API's IAM authoriser with the credentials that the AWS CLI would
+    use.
+    """
 
     def __init__(self, region: str | None) -> None:
         self._region = region
@@ -157,7 +159,7 @@ class _Signer:
 
 
 class _StackApi:
-    """Sends requests to a deployed stack, whose address it reads from CloudFormation once."""
+    """Sends requests to a deployed stack. It reads the stack's address from CloudFormation once."""
 
     def __init__(self, name: str, token: Token | None) -> None:
         self._name = name
@@ -192,7 +194,8 @@ class _StackApi:
 
 
 def _api_url(outputs: Mapping[str, str], name: str) -> str:
-    """Return the address of the only Holdfast of a stack, or of the one that `Shop/Flows` names.
+    """Return the address of the only Holdfast in a stack, or of the construct in a name such as
+    `Shop/Flows`.
 
     The outputs of a construct begin with its name: `FlowsApiUrl`.
     """

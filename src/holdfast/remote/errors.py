@@ -1,6 +1,6 @@
-"""The errors of the client: what the API refused, and how an execution ended.
+"""The errors of the client: refusals of the API, and executions that have not succeeded.
 
-Each is an error of `holdfast.errors`, with the code that docs/reference/errors.md explains.
+Each is an error of `holdfast.errors`, with a code that docs/reference/errors.md explains.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NO_API: Final = "HF272"
 
 
 class NotFound(RequestError):  # noqa: N818
-    """There is no execution, workflow, limit or event of that name."""
+    """No execution, workflow, limit or event has that name."""
 
 
 class Forbidden(RequestError):  # noqa: N818
@@ -22,7 +22,7 @@ class Forbidden(RequestError):  # noqa: N818
 
 
 class Conflict(RequestError):  # noqa: N818
-    """The execution, or the name, is in a state that excludes the request."""
+    """The present state of the execution, or of the name, does not allow the request."""
 
 
 class AlreadyEnded(Conflict):
@@ -30,7 +30,9 @@ class AlreadyEnded(Conflict):
 
 
 class ExecutionFailed(HoldfastError):  # noqa: N818
-    """The execution ended as FAILED, TIMED_OUT or ABORTED; `error` and `cause` as it ended."""
+    """The execution ended as FAILED, TIMED_OUT or ABORTED. `error` and `cause` are those of its
+    end.
+    """
 
     def __init__(self, execution: str, status: str, error: str | None, cause: str | None) -> None:
         told = ": ".join(text for text in (error, cause) if text)
@@ -46,7 +48,7 @@ class ExecutionFailed(HoldfastError):  # noqa: N818
 
 
 class ResultTimeout(HoldfastError, TimeoutError):  # noqa: N818
-    """The execution runs on after the time that a caller was ready to wait."""
+    """The execution still runs after the time that the caller wanted to wait."""
 
     def __init__(self, execution: str, seconds: float) -> None:
         super().__init__(
@@ -58,7 +60,7 @@ class ResultTimeout(HoldfastError, TimeoutError):  # noqa: N818
 
 
 class RequestRejected(HoldfastError):  # noqa: N818
-    """The execution rejected the request, with the `error` and `cause` that its handling raised."""
+    """The execution rejected the request with this `error` and `cause`."""
 
     def __init__(self, request: str, error: str, cause: str) -> None:
         told = ": ".join(text for text in (error, cause) if text)
@@ -69,7 +71,7 @@ class RequestRejected(HoldfastError):  # noqa: N818
 
 
 class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
-    """No execution has replied to the request in the time that a caller was ready to wait."""
+    """No execution has replied to the request in the time that the caller wanted to wait."""
 
     def __init__(self, request: str, seconds: float) -> None:
         super().__init__(
@@ -80,7 +82,7 @@ class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
         self.request = request
 
 
-#: The states of executions that have no place for the request.
+#: The codes for executions that cannot take the request because they have ended.
 _ENDED_CODES: Final = frozenset({"HF237"})
 _BY_STATUS: Final[dict[int, type[RequestError]]] = {
     401: Forbidden,
@@ -91,13 +93,15 @@ _BY_STATUS: Final[dict[int, type[RequestError]]] = {
 
 
 def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFault:
-    """Return the error in an answer; HF272 for an answer that no API of Holdfast has given."""
+    """Return the error in a response; HF272 for a response that does not come from an API of
+    Holdfast.
+    """
     error = answer.get("error") if isinstance(answer, dict) else None
     kind = _BY_STATUS.get(status, RequestError)
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         said = answer.get("message", "") if isinstance(answer, dict) else ""
         said = f": {said}" if said else ", which is no answer of Holdfast"
-        # A 404 of a gateway says nothing of an execution.
+        # A 404 from another server says nothing about an execution.
         kind = kind if kind is Forbidden else RequestError
         return kind(NO_API, f"{where} answered with HTTP status {status}{said}")
     code, message = str(error["code"]), str(error["message"])

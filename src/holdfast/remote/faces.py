@@ -1,10 +1,11 @@
-"""How one operation becomes a method of both clients, with the operation's own signature.
+"""Makes one operation a method of both clients, with the signature of the operation.
 
     class Client:
         describe = blocking(operations.describe)
 
 A type checker sees `describe(self, execution: str) -> Description`; in `AsyncClient`, with
-`awaited`, the same as an Awaitable. A handle passes its own execution as the first argument.
+`awaited`, the same with an Awaitable as its result. A handle passes its own execution as the first
+argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The calls of the HTTP API, each as a generator that yields requests and waits.
 
 Nothing here sends, sleeps or reads a clock. `client.py` and `async_client.py` perform the effects,
-so that both have the same calls, the same waiting and the same errors:
+so that both have the same calls, waits and errors:
 
     effect = next(operation)            # Call("GET", "/executions/order-17")
     effect = operation.send(answer)     # Sleep(0.1)
@@ -26,14 +26,15 @@ from holdfast.remote.values import json_bytes
 
 T = TypeVar("T")
 
-#: The API's limit for one page, and the number of pages that one call reads.
+#: The API's limit for one page; the next constant is the number of pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
-#: The parts that one count reads: of 2,000 entries or more, unless the list ends before.
+#: The most parts that one count reads. A part has at least 2,000 entries, unless the list ends
+#: earlier.
 COUNT_PARTS_MAX: Final = 500
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
-#: The time between two looks at an execution: short at first, and longer for a long wait, because
-#: each look is a read that is paid for.
+#: The time between two checks of an execution. It grows during a long wait, because each check is a
+#: read that AWS bills.
 POLL_SECONDS: Final = 0.1
 POLL_SECONDS_MAX: Final = 5.0
 POLL_GROWTH: Final = 1.3
@@ -44,7 +45,7 @@ BULK_ACT: Final = "bulk:act"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request; the reply is the JSON of the answer. A refusal is raised here as its error."""
+    """A request. The reply is the JSON of the response; a refusal is raised as an error."""
 
     method: Literal["GET", "POST", "DELETE"]
     target: str
@@ -71,7 +72,7 @@ Operation: TypeAlias = Generator[Effect, Any, T]
 def start(
     workflow: str, data: object, *, name: str | None = None, priority: int | None = None
 ) -> Operation[Started]:
-    """Start the workflow of a name. The same name and input give the same execution."""
+    """Start the workflow with this name. The same name and input give the same execution."""
     fields = {"workflow": workflow, "input": data, "name": name, "priority": priority}
     return cast("Started", (yield from _post("/executions", fields)))
 
@@ -87,8 +88,8 @@ def history(execution: str) -> Operation[list[Json]]:
 
 
 def logs(execution: str) -> Operation[list[Json]]:
-    """Return the lines that tasks of the execution, and of those that it called, have logged. Only
-    `serve` answers: the lines of a deployed stack are in CloudWatch.
+    """Return the log lines of the execution's tasks, and of executions that it called. Only `serve`
+    answers: the lines of a deployed stack are in CloudWatch.
     """
     return list((yield from _get(f"{_path(execution)}/logs"))["lines"])
 
@@ -96,15 +97,15 @@ def logs(execution: str) -> Operation[list[Json]]:
 def stop(
     execution: str, error: str | None = None, cause: str | None = None, *, now: bool = False
 ) -> Operation[Json]:
-    """Ask the execution to end as ABORTED after it has undone what it did. `now`: to end it at
-    once, and leave as it is what is not undone yet.
+    """Stop the execution: it undoes its work and ends as ABORTED. With `now` it ends at once, and
+    work that is not undone yet stays.
     """
     fields = {"error": error, "cause": cause, "now": now or None}
     return (yield from _post(f"{_path(execution)}/stop", fields))
 
 
 def retry(execution: str, reason: str | None = None) -> Operation[Json]:
-    """Let a failed execution go on from the step that failed."""
+    """Continue a failed execution from the step that failed."""
     return (yield from _post(f"{_path(execution)}/retry", {"reason": reason}))
 
 
@@ -115,7 +116,7 @@ def pause(
     by: str | None = None,
     timers: Literal["freeze", "run"] = "freeze",
 ) -> Operation[Json]:
-    """Let nothing new begin in the execution."""
+    """Pause the execution: nothing new begins in it."""
     fields = {"reason": reason, "by": by, "timers": timers}
     return (yield from _post(f"{_path(execution)}/pause", fields))
 
@@ -128,7 +129,7 @@ def resume(execution: str, reason: str, *, by: str | None = None) -> Operation[J
 def skip(
     execution: str, step: str, result: object, reason: str, *, by: str | None = None
 ) -> Operation[Json]:
-    """Give an open or failed step its result by hand."""
+    """Give an open or failed step a result, in place of its own."""
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/skip", fields, result=result))
 
@@ -141,8 +142,8 @@ def fork(
     by: str | None = None,
     changes: Mapping[str, object] = {},
 ) -> Operation[Json]:
-    """Start a copy of the execution that goes on from one of its steps. `changes`: `input`, of the
-    first step; `set`, variables by name.
+    """Start a copy of the execution that continues from one of its steps. `changes`: `input` of the
+    first step; `set`, variables by name; `on`, "latest" for the newest definition.
     """
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))
@@ -156,17 +157,18 @@ def migrate(
     reason: str | None = None,
     by: str | None = None,
 ) -> Operation[Json]:
-    """Let the execution go on with another definition, from where it stands. `to`: "latest",
-    "back" to the one before its last migration, or the beginning of a hash. `dry_run`: only say
-    whether it may, and why not.
+    """Continue the execution with another definition, from its present place. `to` is "latest",
+    "back" (to the one before its last migration), or the beginning of a hash. `dry_run`: only
+    return whether that is possible, and why not.
     """
     fields = {"to": to, "dry_run": dry_run or None, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/migration", fields))
 
 
 def positions(workflow: str) -> Operation[Json]:
-    """Return where the running executions of the workflow stand: `positions`, each with the ids of
-    its executions, and `definitions` by hash. Executions that have not waited yet are not in it.
+    """Return the positions of the running executions of the workflow: `positions`, each with the
+    ids of its executions, and `definitions` by hash. Executions that have not waited yet are not
+    included.
     """
     found: list[Json] = []
     after: str | None = None
@@ -202,7 +204,8 @@ def workflow(name: str) -> Operation[Json]:
 def register(document: str | Mapping[str, object]) -> Operation[Json]:
     """Register a graph of steps as a workflow, or a new version of it: see docs/reference/dag.md.
 
-    Return `workflow`, `version`, `definition`, and `registered`: False when that version exists.
+    Return `workflow`, `version`, `definition`, and `registered`: False when that version already
+    exists.
     """
     text = document if isinstance(document, str) else json_bytes(dict(document)).decode()
     answer: Json = yield Call("POST", "/workflows", text.encode())
@@ -224,7 +227,7 @@ def bulk(
     expected: int | None = None,
 ) -> Operation[Started]:
     """Start a bulk operation: give the command `operation` to each execution that the filters
-    select, `rate` a second. `fields`: those of the command. `name`: the same name starts once.
+    select, `rate` a second. `fields` are those of the command. The same `name` starts only one.
     """
     asked = _bulk(operation, filters, reason, by, fields)
     more = {"rate": rate, "name": name, "expected": expected}
@@ -254,7 +257,7 @@ def bulk_dry_run(
 
 
 def bulk_report(execution: str) -> Operation[dict[str, str]]:
-    """Return what became of each execution that a bulk operation has selected: "done", or the
+    """Return the outcome for each execution that a bulk operation has selected: "done", or the
     reason why the command was refused.
     """
     found: dict[str, str] = {}
@@ -281,7 +284,7 @@ def _bulk(
 def change_priority(
     execution: str, priority: int, reason: str, *, by: str | None = None
 ) -> Operation[Json]:
-    """Change the place of the execution in queues: 0 goes first, 9 last."""
+    """Change the execution's place in queues of limits: 0 goes first, 9 last."""
     fields = {"priority": priority, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/priority", fields))
 
@@ -292,7 +295,8 @@ def change_priority(
 def wait(execution: str, timeout: float | None = None) -> Operation[Description]:
     """Return the execution when it has ended, or as it is after `timeout` seconds.
 
-    An API that fails is asked again, `FAULTS_MAX` times in a row: the execution runs on without it.
+    If the API fails, the request is repeated, up to `FAULTS_MAX` times in a row: the execution
+    itself still runs.
     """
     deadline = math.inf if timeout is None else (yield Now()) + timeout
     interval, faults = POLL_SECONDS, 0
@@ -307,7 +311,7 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
             faults = 0
             if found["status"] != "RUNNING" or (yield Now()) >= deadline:
                 return found
-        # Sleep at most until the deadline, so that the last query runs at the deadline.
+        # Sleep at most until the deadline, so that the last check is at the deadline.
         yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
@@ -347,7 +351,7 @@ def page(
 ) -> Operation[Page]:
     """Return the newest `limit` executions that the filters select; `after`: only older ones.
 
-    After `PAGES_MAX` requests the page ends early, and its `after` is the place to continue from.
+    After `PAGES_MAX` requests the page ends early, and its `after` says where to continue.
     """
     chosen = {name: _filter_text(value) for name, value in filters.items()}
     found = Page([], after)
@@ -402,7 +406,7 @@ def _filter_text(value: object) -> str | list[str] | None:
         case True:
             return "true"
         case datetime():
-            # A time without a zone is in the zone of this machine, as `datetime` itself has it.
+            # As in `datetime` itself, a time without a zone is in the zone of this machine.
             return value.astimezone().isoformat()
         case list() | tuple():
             return list(map(str, value))
@@ -421,8 +425,8 @@ def event(
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
 ) -> Operation[Json]:
-    """Tell the executions that wait for it that something happened. An event that is sent twice
-    with one `id` counts once. With `execution` only that one may use it.
+    """Send an event to the executions that wait for it. If it is sent twice with the same `id`, it
+    counts once. With `execution` only that one may use it.
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     return (yield from _post("/events", fields, data=data))
@@ -437,10 +441,10 @@ def request(
     execution: str | None = None,
     timeout: float | None = 60.0,
 ) -> Operation[Any]:
-    """Ask an execution that receives such requests, and return its reply as JSON. A request that is
-    sent twice with one `id` counts once.
+    """Send a request to an execution that waits for such requests, and return its reply as JSON. If
+    a request is sent twice with the same `id`, it counts once.
 
-    Raises RequestRejected, and ReplyTimeout after `timeout` seconds, with the id for `reply`.
+    Raises RequestRejected. Raises ReplyTimeout after `timeout` seconds, with the id for `reply`.
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     asked = yield from _post("/requests", fields, data=data)
@@ -448,7 +452,7 @@ def request(
 
 
 def reply(request: str, timeout: float | None = None) -> Operation[Any]:
-    """Return the reply to a request that was sent before.
+    """Return the reply to a request that was sent earlier.
 
     Raises RequestRejected, and ReplyTimeout after `timeout` seconds.
     """
@@ -469,8 +473,8 @@ def reply(request: str, timeout: float | None = None) -> Operation[Any]:
 
 
 def events(name: str | None = None, key: str | None = None) -> Operation[list[Json]]:
-    """Return the kept events of a name and key, the oldest first; without them, the newest events
-    that found no execution.
+    """Return the stored events with a name and key, the oldest first. Without them return the
+    newest events for which no execution has waited.
     """
     found = yield from _get(f"/events{_query({'name': name, 'key': key})}")
     return list(found["events"])
@@ -484,8 +488,8 @@ def drop_event(
     *,
     by: str | None = None,
 ) -> Operation[Json]:
-    """Drop a kept event: no execution uses it from now on, and a caller's request is rejected.
-    `used_by` of the result names the executions that have used it before.
+    """Drop a stored event: no execution can use it from now on, and the caller of a request gets a
+    rejection. `used_by` in the result names the executions that have already used it.
     """
     fields = {"name": name, "key": key, "id": id, "reason": reason, "by": by}
     return (yield from _post("/events/drop", fields))
@@ -499,7 +503,7 @@ def answer(
     cause: str | None = None,
     by: str | None = None,
 ) -> Operation[Json]:
-    """Answer a question with an output, or fail its wait with an error. `question`: its id, or a
+    """Answer a question with an output, or fail its wait with an error. `question` is its id, or a
     token that `describe` shows.
     """
     fields = {"error": error, "cause": cause, "by": by}
@@ -519,7 +523,7 @@ def questions(
     limit: int | None = None,
     after: str | None = None,
 ) -> Operation[QuestionPage]:
-    """Return the open questions, the next `limit` after the place `after`."""
+    """Return up to `limit` open questions after the place `after`."""
     size = None if limit is None else str(limit)
     asked = {"assignee": assignee, "workflow": workflow, "limit": size, "after": after}
     found = yield from _get(f"/questions{_query(asked)}")
@@ -532,12 +536,12 @@ def question(question: str) -> Operation[Json]:
 
 
 def claim(question: str, by: str) -> Operation[Json]:
-    """Note that `by` works on the question: others cannot answer it."""
+    """Record that `by` works on the question. Other people then cannot answer it."""
     return (yield from _post(f"{_question(question)}/claim", {"by": by}))
 
 
 def release(question: str, by: str) -> Operation[Json]:
-    """Let others answer a claimed question again."""
+    """Release a claimed question, so that other people can answer it."""
     return (yield from _post(f"{_question(question)}/release", {"by": by}))
 
 
@@ -573,7 +577,7 @@ def change_pause(
 
 
 def pauses() -> Operation[list[Json]]:
-    """Return what is paused: tasks, workflows, the stack."""
+    """Return the pauses of tasks, workflows and the stack."""
     return list((yield from _get("/pauses"))["pauses"])
 
 
@@ -600,12 +604,14 @@ def change_schedule(
     change: Literal["pause", "resume", "backfill"],
     fields: Mapping[str, object],
 ) -> Operation[Json]:
-    """Pause or resume a schedule (`reason`, `by`), or make up for a range (`since`, `until`)."""
+    """Pause or resume a schedule (`reason`, `by`), or make up for a range of past times (`since`,
+    `until`).
+    """
     return (yield from _post(f"{_schedule(name)}/{change}", fields))
 
 
 def delete_schedule(name: str) -> Operation[Json]:
-    """Delete a schedule that was created by command. What it has started goes on."""
+    """Delete a schedule that was created by a command. Executions that it has started continue."""
     return (yield from _call(Call("DELETE", _schedule(name))))
 
 
@@ -622,7 +628,9 @@ def limits() -> Operation[list[Json]]:
 
 
 def limit(name: str, *, key: str | None = None) -> Operation[Json]:
-    """Return one limit. `key`: a value of its key parameter, whose own queue is wanted."""
+    """Return one limit. `key` is a value of its key parameter; then the queue of that value is
+    included.
+    """
     return (yield from _get(f"/limits/{quote(name, safe='')}{_query({'key': key})}"))
 
 
@@ -637,7 +645,7 @@ def change_limit(
     paused: bool | None = None,
     clear: bool | None = None,
 ) -> Operation[Json]:
-    """Let a limit differ from the code, or give it the values of the code again."""
+    """Change a limit's values, or restore those of the code."""
     fields = {
         "reason": reason,
         "by": by,
@@ -654,12 +662,12 @@ def change_limit(
 
 
 def format() -> Operation[Json]:  # noqa: A001
-    """Return `format`, in which the stack writes, and `readable`, those that its code reads."""
+    """Return `format`, which the stack writes, and `readable`, the formats that its code reads."""
     return (yield from _get("/format"))
 
 
 def ask_format(number: int) -> Operation[Json]:
-    """Ask for a newer format, which is never taken back."""
+    """Request a newer format. This cannot be undone."""
     return (yield from _post("/format", {"format": number}))
 
 
@@ -669,7 +677,7 @@ def pools() -> Operation[list[Json]]:
 
 
 def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[list[Json]]:
-    """Return every finding, page by page; `execution`: only the findings of that execution."""
+    """Return all findings, page by page. `execution`: only the findings about that execution."""
     asked = {"execution": execution}
     if not repair:
         return (yield from _pages("/doctor", "findings", asked))
@@ -683,16 +691,16 @@ def doctor(execution: str | None = None, *, repair: bool = False) -> Operation[l
 
 
 def clock_lead() -> Operation[int]:
-    """Return the seconds by which the clock of a `serve` is ahead; 0 for a deployed stack."""
+    """Return by how many seconds the clock of a `serve` is ahead; 0 for a deployed stack."""
     try:
         found = yield from _get("/health")
     except HoldfastError:
-        return 0  # a deployed stack has no such route; a fault shows in the request itself
+        return 0  # A deployed stack has no such route; an error shows in the next request
     return int(found.get("clock_lead_seconds", 0))
 
 
 def advance(milliseconds: int) -> Operation[Json]:
-    """Move the clock of a `serve` on; a deployed stack has AWS's clock."""
+    """Move the clock of a `serve` forward. A deployed stack has AWS's clock."""
     return (yield from _post("/clock", {"milliseconds": milliseconds}))
 
 
@@ -709,7 +717,9 @@ def _call(call: Call) -> Operation[Json]:
 
 
 def _post(target: str, fields: Mapping[str, object], **kept: object) -> Operation[Json]:
-    """Send the fields that are not None, and `kept` as they are: None is a value of JSON."""
+    """Send the fields that are not None, and the fields in `kept` unchanged, because None is a
+    value in JSON.
+    """
     sent = {name: value for name, value in fields.items() if value is not None}
     return (yield from _call(Call("POST", target, json_bytes({**sent, **kept}))))
 

@@ -1,12 +1,13 @@
-"""Requests over HTTP on kept connections.
+"""Requests over HTTP on reused connections.
 
-A new connection to API Gateway costs a TCP and a TLS handshake, three round trips before the
-request. So an idle connection is kept and used again, with three cares:
+A new connection to API Gateway needs a TCP and a TLS handshake: three round trips before the
+request. So an idle connection is kept and used again. Three problems are handled:
 
-* The server may have closed it. A closed connection is readable, so it is looked at before its use.
-* It may break as the request is sent. A GET is then sent once more. A POST is not: the API may have
-  carried it out.
-* A process that forks (gunicorn, Celery) must not share it, so a child begins with none.
+* The server may have closed it. A closed connection is readable, so that is checked before its use.
+* It may break while the request is sent. A GET is then sent once more. A POST is not: the API may
+  have carried it out.
+* A process that forks (gunicorn, Celery) must not use it in both processes, so a child begins with
+  none.
 
 Behind a proxy every request opens its own connection, through urllib.
 """
@@ -28,13 +29,14 @@ from holdfast.errors import ServiceFault
 
 #: A function that sends a request (method, target, body) and returns status and body.
 Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
-#: A function of method, URL and body that returns the headers which prove the sender's identity.
+#: A function of method, URL and body. It returns the headers that prove the sender's identity.
 Sign: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
 #: A function that sends a request (method, URL, body, headers) and returns status and body.
 _Send: TypeAlias = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 
 TIMEOUT_SECONDS: Final = 35  # API Gateway itself ends a request after 30 seconds
-#: A function that Lambda has frozen for longer may hold a connection whose end it was never sent.
+#: Longer idle connections are closed. While Lambda suspends a function, the server may close a
+#: connection without the function noticing.
 IDLE_SECONDS_MAX: Final = 30
 IDLE_CONNECTIONS_MAX: Final = 10
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -154,7 +156,8 @@ class Connections:
     def _take(self) -> HTTPConnection:
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._close()  # closes only this process's copies: the parent's connections stay open
+            # Closes only the copies in this process; the parent's connections stay open
+            self._close()
         while (kept := self._pop()) is not None:
             connection, since = kept
             if time.monotonic() - since < IDLE_SECONDS_MAX and _is_open(connection):
@@ -164,7 +167,7 @@ class Connections:
 
     def _pop(self) -> tuple[HTTPConnection, float] | None:
         try:
-            # `pop` and `append` of a list are atomic, so threads need no lock.
+            # `pop` and `append` of a list are atomic, so no lock is needed.
             return self._idle.pop()
         except IndexError:
             return None
@@ -180,7 +183,7 @@ def _is_open(connection: HTTPConnection) -> bool:
     """Return False when the server has closed the connection, which makes it readable."""
     if connection.sock is None:
         return False
-    # Not `select`: it fails for a descriptor over 1,023, which a busy server reaches.
+    # `select` is not used: it fails for a file descriptor above 1,023, which a busy server reaches.
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return not selector.select(0)

@@ -1,4 +1,6 @@
-"""Python values as the JSON of a request, and the output of an execution as a Python value."""
+"""Converts Python values to the JSON of a request, and the output of an execution to a Python
+value.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ R = TypeVar("R")
 
 
 class _Clear:
-    """Secrets travel to the API in clear, inside TLS: the API seals them before it stores them."""
+    """Sends secrets to the API in clear text, inside of TLS. The API encrypts them before it stores
+    them.
+    """
 
     def seal(self, tenant: str, text: str) -> str:
         del tenant
@@ -33,9 +37,10 @@ _IN_CLEAR: Final = Seals(_Clear(), "", may_open=False)
 
 
 def json_bytes(request: dict[str, object]) -> bytes:
-    """Return the JSON. Models, dataclasses, times and the like are written as pydantic does.
+    """Return the JSON. Models, dataclasses, times and similar values are written as pydantic writes
+    them.
 
-    Raises RequestError HF243 for a value that JSON has no form for.
+    Raises RequestError HF243 for a value that cannot be written as JSON.
     """
     try:
         return json.dumps(request, default=_as_json, allow_nan=False).encode()
@@ -49,7 +54,7 @@ def _as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TypedStart(Generic[R]):
-    """The workflow and the input of a start, and the reader of its output."""
+    """The workflow and the input of a start, and the function that converts its output."""
 
     workflow: str
     input: object
@@ -57,8 +62,8 @@ class TypedStart(Generic[R]):
 
 
 def typed_start(workflow: Any, arguments: tuple[Any, ...]) -> TypedStart[Any]:
-    """Return the start of a workflow, or of the workflow of a name with at most one argument, its
-    input. Raises RequestError HF210, HF287.
+    """Return the start of a workflow, or of a workflow's name with at most one argument, which is
+    its input. Raises RequestError HF210, HF287.
     """
     match workflow:
         case Workflow():
@@ -80,8 +85,8 @@ def typed_start(workflow: Any, arguments: tuple[Any, ...]) -> TypedStart[Any]:
 
 
 def _input(workflow: Workflow[..., Any], arguments: tuple[Any, ...]) -> object:
-    """Return the arguments as JSON by the names of their parameters, without omitted ones: the
-    deployed code has their defaults.
+    """Return the arguments as JSON, by the names of their parameters. Omitted ones are left out,
+    because the deployed code has their defaults.
     """
     try:
         given = inspect.signature(workflow.function).bind(*arguments).arguments
@@ -97,8 +102,8 @@ def _input(workflow: Workflow[..., Any], arguments: tuple[Any, ...]) -> object:
 
 
 def reader_of(workflow: Workflow[..., R] | None) -> Callable[[Any], R]:
-    """Return the function that makes the workflow's result of an output. It raises RequestError
-    HF291.
+    """Return the function that converts an output to the workflow's result type. It raises
+    RequestError HF291.
     """
     if workflow is None:
         return _as_it_is

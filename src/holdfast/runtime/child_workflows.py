@@ -19,7 +19,7 @@ from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
-from holdfast.runtime.effects import Effect, Message, Send
+from holdfast.runtime.effects import SECRET_UNAVAILABLE, Effect, Message, Send
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.log import Log
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 #: The error name of arguments that have the wrong type, as for tasks: `api.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
-#: The error when a secret could not be encrypted or decrypted, as for the secrets of a task.
-SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
 class Untyped:

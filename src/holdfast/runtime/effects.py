@@ -373,7 +373,11 @@ class TaskThrottled:
     traceback: str | None = None
 
 
-TaskResult: TypeAlias = TaskSucceeded | TaskFailed | TaskPending | TaskThrottled
+#: The result of a task of the author; TaskPending is only the result of a service's job.
+OwnResult: TypeAlias = TaskSucceeded | TaskFailed | TaskThrottled
+TaskResult: TypeAlias = OwnResult | TaskPending
+#: The error when a secret could not be encrypted or decrypted.
+SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,19 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.errors import HoldfastError, NewerFormatError
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX, TRACEBACK_CHARACTERS_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded, TaskThrottled
+from holdfast.runtime.effects import (
+    OwnResult,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import plain_text, printable
 
 FORMAT: Final = 1
-
-#: The result of a task of the author; TaskPending is only the result of a service's job.
-OwnResult: TypeAlias = TaskSucceeded | TaskFailed | TaskThrottled
 
 _UNREADABLE: Final = "HF420"
 

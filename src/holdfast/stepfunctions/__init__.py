@@ -1,3 +1,5 @@
-"""AWS's API for state machines, over Holdfast's log. See docs/explanation/step-functions.md."""
+"""AWS's API for state machines, on top of Holdfast's log. See
+docs/explanation/step-functions.md.
+"""
 
 from __future__ import annotations

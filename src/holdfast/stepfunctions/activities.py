@@ -1,18 +1,19 @@
-"""Activities, and the polls of those who do their tasks.
+"""Activities, and the polls with which workers of users take their tasks.
 
-A scheduled task is a row in the activity's own partition (`keys.activity_tasks`), put there by the
-worker whose record scheduled it. A poll takes the earliest that is due:
+A scheduled task is a row in the activity's own partition (`keys.activity_tasks`). The worker whose
+record scheduled the task puts it there. A poll takes the earliest row that is due:
 
     load the log: still open?  ─no─►  delete the row, next
           │ yes
-    put `s#<entry>.<attempt>` into the execution's mail, if absent  ─ there ─►  delete the row, next
+    put `s#<entry>.<attempt>` into its inbox, if absent  ─ there ─►  delete the row, next
           │ stored: this poll has the task
     wake the execution (it notes ActivityStarted), delete the row, answer with token and input
 
-The mail is the claim: of many polls one stores it. Who dies behind that has taken the task along,
-as a poller of AWS's does that never answers: the task's time-out and heartbeat see to it. Who does
-not die hands it out, whatever fails behind that: the row that is left tells the next poll to wake
-the execution. A task whose log cannot be read is passed over, and hides no other.
+The put decides: of many polls only one can store the item, and that poll gets the task. If it
+crashes after the put, the task is taken but never answered. As on AWS, the task's time-out and
+heartbeat then end the attempt. If another step after the put fails, the poll still returns the
+task; the row that is left makes the next poll wake the execution. A task whose log cannot be read
+is skipped, so that it does not hide other tasks.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
 _ROWS_PER_LOOK: Final = 10
-#: The number of queries in one look, so that a poll ends in time although many tasks of damaged
-#: logs come first.
+#: The most queries of one check, so that a poll ends in time even if many tasks of damaged logs
+#: come first.
 _QUERIES_PER_LOOK: Final = 20
 
 
@@ -65,7 +66,7 @@ _QUERIES_PER_LOOK: Final = 20
 
 
 def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Create an activity. An identical repeated request gets the same answer, whatever its tags
+    """Create an activity. An identical repeated request gets the same response, whatever its tags
     (AWS docs).
     """
     from holdfast.stepfunctions import settings, tags  # noqa: PLC0415  # polls need neither
@@ -94,7 +95,7 @@ def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Deletes an activity. A missing one is not an error."""
+    """Delete an activity. If it does not exist, that is no error."""
     arn = parse_activity_arn(request["activityArn"])
     if arn.place == service.place:
         yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
@@ -151,9 +152,9 @@ class Taken:
 
 
 def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Return token and input of one task, or {} when none came while the poll could wait.
+    """Return token and input of one task, or {} when none arrived during the poll.
 
-    Costs a query for each look: the first at once, then after pauses that grow to a second.
+    Costs a query for each check: the first at once, then after pauses that grow to a second.
     """
     activity = yield from _require(service, request)
     poll = Poll(service, activity.name, request.get("workerName"), chance.hex())
@@ -231,7 +232,8 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
     item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
     is_ours = yield from put_surely(tables.MAIL, item)
     if not is_ours:
-        # The poll that took the task may have crashed before it sent the wake (R12).
+        # The poll that took the task may have crashed before it sent the wake, so send it here
+        # (R12).
         yield from _tell(tenant, run, key, row)
         return None
     # No other poll gets this task now. Without the wake, the log learns of it from the `s#` item:
@@ -243,7 +245,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
 
 
 def _tell(tenant: str, run: str, key: str, row: Item) -> Generator[Effect, Any, None]:
-    """Send the wake, then delete the row: after a crash in between, the next poll finds the row and
+    """Send the wake, then delete the row. After a crash in between, the next poll finds the row and
     sends the wake again.
     """
     yield Send((Message(messages.wake_mail(tenant, run, key)),))

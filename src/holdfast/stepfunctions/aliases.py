@@ -1,4 +1,4 @@
-"""Aliases: a name for one version of a state machine, or for two by weight."""
+"""Aliases: a name for one version of a state machine, or for two versions with weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Routes: TypeAlias = tuple[tuple[int, int], ...]
 
 def create_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Create an alias of its versions' machine. An identical repeated request gets the same
-    answer.
+    response.
     """
     machine, routes = yield from _require_routes(service, request["routingConfiguration"])
     now_ms = yield Clock()
@@ -83,7 +83,9 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Deleting an alias that does not exist succeeds, as for machines, versions and activities."""
+    """Delete an alias. If it does not exist, that is no error, as for machines, versions and
+    activities.
+    """
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):
         yield Delete(
@@ -93,7 +95,7 @@ def delete_state_machine_alias(service: Service, request: dict[str, Any], _: byt
 
 
 def list_state_machine_aliases(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """List by name the aliases of a machine, or only those that route to one of its versions."""
+    """List the aliases of a machine by name, or only those that route to one of its versions."""
     arn = parse_machine_arn(request["stateMachineArn"])
     machine = None
     if is_here(service, arn):
@@ -134,7 +136,9 @@ def _require_alias(service: Service, arn: MachineArn) -> Generator[Effect, Any, 
 def _require_routes(
     service: Service, given: Sequence[Mapping[str, Any]]
 ) -> Generator[Effect, Any, tuple[str, Routes]]:
-    """Return the machine, and its versions' numbers with their weights. All versions exist."""
+    """Return the machine, and its versions' numbers with their weights. Raises StatesFault for a
+    version that does not exist.
+    """
     texts = [str(route["stateMachineVersionArn"]) for route in given]
     weights = [int(route["weight"]) for route in given]
     arns = [parse_machine_arn(text) for text in texts]

@@ -1,7 +1,8 @@
-"""The API's one door: an operation's name and its request in, its response or a StatesFault out.
+"""The entry point of the API: from an operation's name and its request to its response or a
+StatesFault.
 
-The JSON protocol's own matters (headers, bytes, status lines) are the host's. A module of
-operations is imported when one of its operations is called: a cold start pays for what it uses.
+Headers, bytes and status lines of the JSON protocol are handled by the host. A module of operations
+is imported when one of its operations is called, so that a cold start imports only what it needs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
 #: The function of one operation. It gets the service, a request that `require_valid` has checked,
-#: and CHANCE_BYTES random bytes, from which it makes ids. It returns times in whole milliseconds,
-#: and `call` converts them to seconds: a function that did so itself would give wrong times.
+#: and CHANCE_BYTES random bytes, from which it creates ids. It returns times in whole milliseconds.
+#: `call` converts them to seconds, so the function itself must not.
 Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16
@@ -89,7 +90,8 @@ class StatesApi:
     def call(
         self, operation: str, request: Any, chance: bytes, parent: Parent | None = None
     ) -> JsonResult:
-        """Return the response as the JSON protocol sends it: times are seconds, with milliseconds.
+        """Return the response in the form of the JSON protocol: times are seconds, with
+        milliseconds.
 
         `parent` is the task that waits for the end of the execution that it starts. Raises
         StatesFault.
@@ -109,7 +111,7 @@ class StatesApi:
 
 
 def find_operation(operation: str) -> Operation:
-    """Raises StatesFault UnknownOperationException for an unknown name."""
+    """Return the function of the operation. Raises StatesFault UnknownOperationException."""
     module = OPERATIONS.get(operation)
     if module is None:
         raise StatesFault("UnknownOperationException", f"there is no operation {operation}")

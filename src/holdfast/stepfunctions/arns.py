@@ -1,11 +1,12 @@
-"""The ARNs of everything: `arn:aws:states:REGION:ACCOUNT:KIND:…`.
+"""The ARNs of all resources: `arn:aws:states:REGION:ACCOUNT:KIND:…`.
 
     stateMachine:NAME                   stateMachine:NAME:7 (a version)   stateMachine:NAME:ALIAS
     execution:NAME:EXECUTION            execution:NAME/LABEL:EXECUTION (item of a distributed Map)
     express:NAME:EXECUTION:UUID         mapRun:NAME/LABEL:UUID            activity:NAME
 
-`parse_*` raise StatesFault InvalidArn for a text that is no such ARN. An ARN may name nothing here
-(another region, account or machine); the caller refuses it, with the exception of its kind.
+The functions `parse_*` raise StatesFault InvalidArn for other text. A valid ARN may name a resource
+of another region or account, or one that does not exist; the caller refuses it with the exception
+for its kind.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class ArnRegion:
         return self.arn("stateMachine", name, alias)
 
     def execution(self, machine: str, name: str, label: str | None = None) -> str:
-        """Return the ARN of an execution. `label` is the Map state's, for an execution that is one
-        item of a distributed Map.
+        """Return the ARN of an execution. `label` is that of the Map state, for a child of a
+        distributed Map.
         """
         return self.arn("execution", _labelled(machine, label), name)
 
@@ -62,8 +63,8 @@ class ArnRegion:
 
 @dataclass(frozen=True, slots=True)
 class MachineArn:
-    """The ARN of a state machine. `qualifier` is a version's number or an alias's name; `label` a
-    distributed Map's.
+    """The ARN of a state machine. `qualifier` is a version's number or an alias's name; `label` is
+    that of a distributed Map.
     """
 
     text: str
@@ -74,7 +75,7 @@ class MachineArn:
 
     @property
     def version(self) -> int | None:
-        """The version's number, None when this names a machine or an alias."""
+        """The version's number; None when the ARN is that of a machine or an alias."""
         is_number = self.qualifier is not None and re.fullmatch(r"[1-9][0-9]*", self.qualifier)
         return int(self.qualifier or 0) if is_number else None
 
@@ -85,8 +86,8 @@ class MachineArn:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionArn:
-    """The ARN of an execution. `express` is the last part of an express execution's ARN, `label` a
-    distributed Map's.
+    """The ARN of an execution. `express` is the last part of an express execution's ARN, `label`
+    that of a distributed Map.
     """
 
     text: str
@@ -144,8 +145,8 @@ def parse_machine_arn(text: str) -> MachineArn:
 
 
 def parse_execution_arn(text: str) -> ExecutionArn:
-    """Return an execution of a standard machine, an express one, or one item of a
-    distributed Map.
+    """Return an execution of a standard machine, of an express machine, or a child of a distributed
+    Map.
     """
     place, kind, parts = _split(text)
     if kind not in ("execution", "express"):
@@ -185,7 +186,7 @@ def require_name(name: str) -> str:
 
 
 def require_role_arn(text: str) -> str:
-    """Return the ARN. Raises InvalidArn when it does not name a role of IAM."""
+    """Return the ARN. Raises InvalidArn when it is not that of an IAM role."""
     if not re.fullmatch(r"arn:[a-z0-9-]+:iam::[0-9]{12}:role/.+", text, re.DOTALL):
         raise StatesFault("InvalidArn", f"Invalid Role Arn: '{text}'")
     return text
@@ -217,7 +218,7 @@ def _labelled(machine: str, label: str | None) -> str:
 
 
 def _unlabelled(text: str) -> tuple[str, str | None]:
-    """Return name and label. Raises InvalidArn without a name."""
+    """Return name and label. Raises InvalidArn when the name is missing."""
     machine, _, label = text.partition("/")
     if not machine:
         raise invalid_arn(f"Invalid arn: no name stands before '{text}'")

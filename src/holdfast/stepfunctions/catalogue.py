@@ -1,11 +1,13 @@
 """The stored form of machines, versions, aliases, activities and their tags.
 
 Rules of this file:
-* One item each, in the table `mail`; creation is PutIfAbsent, a change is Replace on `rv`.
+* Each is one item in the table `mail`. It is created with PutIfAbsent, and changed with Replace if
+  its version number `rv` has not changed.
 * A list is one query of one partition: machines of a tenant, versions or aliases of a machine.
 * A definition's text is stored once, under the definition's hash, and never changed. A version, its
-  machine, and executions that outlive both read the same item.
-* A version is stored before its machine counts it, so the next publication finds it either way.
+  machine, and executions that exist longer than both read the same item.
+* A version is stored before its number is stored in its machine. If the process crashes in between,
+  the next publication finds the version.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ RACES_MAX: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One tenant's view of one stack, for every operation.
+    """What every operation needs: one tenant, one stack.
 
-    `payload_bytes_max` bounds inputs and outputs of executions; None lifts the limit. `workflows`
-    are the deployed ones, which this API shows as state machines; `types` are those of their data.
-    `caller` is the verified identity of the request, None for a task's.
+    `payload_bytes_max` limits inputs and outputs of executions; None: no limit. `workflows` are the
+    deployed ones, which this API shows as state machines; `types` are those of their data. `caller`
+    is the verified identity of the request, None for a request of a task.
     """
 
     programs: Programs
@@ -58,11 +60,11 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The fields that a version copies from its machine. `logging` and similar fields are request
-    JSON.
+    """The fields that a version copies from its machine. `logging` and similar fields are JSON as
+    in the request.
 
-    `revision` is None until the first update. `text` is the digest of the definition as given;
-    "" for a workflow, whose definition was compiled.
+    `revision` is None until the first update. `text` is the digest of the definition's original
+    text; "" for a workflow, whose definition was compiled.
     """
 
     definition: str
@@ -79,8 +81,8 @@ class Snapshot:
 class StateMachine:
     """A stored state machine. `versions` is the greatest number ever given to a version of it.
 
-    `published` and `description` are those of the request that created it. They distinguish an
-    identical repeat of that request from another one.
+    `published` and `description` are those of the request that created it. With them an identical
+    repetition of that request can be told apart from another one.
     """
 
     name: str
@@ -204,11 +206,10 @@ def change(
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
 ) -> Generator[Effect, Any, Stored]:
-    """Change a stored item, and return its final content. `decide` gets the present content, again
-    after each lost race.
+    """Change a stored item, and return the result. `decide` gets the present content. It is called
+    again when another writer has changed the item in between.
 
-    A result of `decide` without changes is not written. Raises ConflictException after too many
-    races.
+    If `decide` changes nothing, nothing is written. Raises ConflictException after too many tries.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()
@@ -235,10 +236,11 @@ def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:
 
 
 def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:
-    """Return the text's digest. Before a machine names it; storing it again changes nothing.
+    """Store the text, and return its digest. This happens before a machine refers to it; a
+    repetition changes nothing.
 
-    Raises InvalidDefinition for what does not fit an item: a text of hundreds of kilobytes that
-    cannot be compressed.
+    Raises InvalidDefinition for a text that does not fit an item: hundreds of kilobytes that cannot
+    be compressed.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
     document = zlib.compress(text.encode(), 9)
@@ -250,13 +252,13 @@ def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effe
 
 
 def text_of(tenant: str, then: Snapshot) -> Generator[Effect, Any, str]:
-    """Return the definition as it was given."""
+    """Return the definition's original text."""
     item = yield Get(tables.MAIL, keys.definition_texts(tenant, then.definition), then.text)
     return _text(item)
 
 
 def any_text_of(tenant: str, definition_hash: str) -> Generator[Effect, Any, str | None]:
-    """Return a stored text of the definition with this hash; None for a workflow's definition,
+    """Return a stored text of the definition with this hash; None for the definition of a workflow,
     which has no text.
     """
     items = yield Query(tables.MAIL, keys.definition_texts(tenant, definition_hash), limit=1)

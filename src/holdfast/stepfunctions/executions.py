@@ -1,4 +1,6 @@
-"""Executions: start, describe, stop, redrive, in AWS's shapes over the commands of the runtime."""
+"""Executions: start, describe, stop and redrive, with AWS's shapes, through the commands of the
+runtime.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 
 
 
 def start_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Start an execution. Costs two effects without a name, three with one: (name row,) start row,
-    start message.
+    """Start an execution. Costs two effects without a name, three with one: (row of the name,) row
+    of the start, start message.
     """
     return (yield from _start_as(service, request, chance, None))
 
@@ -47,9 +49,9 @@ def start_nested(
     """Start an execution for a task that waits for its end. The execution reports its end to the
     parent.
 
-    Its run is `run.entry.attempt` of its parent, so a repeated call starts the same execution, and
-    an execution that has ended reports to its parent again. Raises StatesFault Holdfast.TooDeep,
-    which is the error of the task: AWS has no such exception.
+    Its id is `run.entry.attempt` of its parent. So a repeated call starts the same execution, and
+    if that has ended, it reports to its parent again. Raises StatesFault Holdfast.TooDeep, which is
+    the error of the task: AWS has no such exception.
     """
     return (yield from _start_as(service, request, chance, parent))
 
@@ -68,7 +70,7 @@ def _start_as(
         accepted = yield from accept(service.known, service.tenant, wanted, data, has_row=True)
     except NameTakenError:
         raise _already_exists(wanted) from None
-    except RequestError as error:  # another execution runs for the key of a keyed workflow
+    except RequestError as error:  # Another execution runs for the key of a keyed workflow
         raise StatesFault("ExecutionAlreadyExists", error.message) from None
     if accepted.earlier is not None and accepted.earlier.is_ended:
         raise _already_exists(wanted)
@@ -95,7 +97,7 @@ def _of_machine(
     name = request.get("name")
     execution_name = name or own_name(run)
     if startable.type == "EXPRESS":
-        # Any number of express executions may have one name, so no name row is written.
+        # Several express executions may have the same name, so no row of the name is written.
         arn = service.place.express(startable.name, execution_name, own_name(run))
         name = None
     else:
@@ -116,8 +118,8 @@ def _of_workflow(
     StateMachineTypeNotSupported with a parent.
     """
     if parent is not None:
-        # A workflow reports its output to its parent, and a nested Step Functions task expects a
-        # description.
+        # A workflow reports its output to its parent, but a nested Step Functions task expects a
+        # description of the execution.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
@@ -164,9 +166,9 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
 def description(
     state: Execution, now_ms: int, origin: MachineOrigin, *, has_data: bool = True
 ) -> dict[str, Any]:
-    """Return DescribeExecution's answer, from the state alone. Times are ms.
+    """Return the response of DescribeExecution, computed from the state alone. Times are ms.
 
-    A member without a value is absent (seen in recordings).
+    A member without a value is absent, as in recordings of AWS.
     """
     is_workflow = state.origin is None
     shown = _identity(origin, state.status, state.started_ms)
@@ -182,8 +184,8 @@ def description(
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
-    """Return the value without the secrets of a workflow. Data of state machines is shown
-    as it is.
+    """Return the value, without secrets for a workflow. Data of state machines is returned
+    unchanged.
     """
     return without_secrets(value) if is_workflow else value
 
@@ -219,11 +221,11 @@ def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
 
 
 def refusal(state: Execution | None, since_ms: int) -> str | None:
-    """Return the reason why an execution that ended at that time is not redriven; AWS docs,
-    DescribeExecution.
+    """Return why an execution that ended at that time cannot be redriven (AWS docs,
+    DescribeExecution); None when it can.
 
-    `state` None: no worker has begun the execution. For an undo the reason is our own, because AWS
-    has none.
+    `state` is None when no worker has begun the execution. After an undo the text is Holdfast's
+    own, because AWS has no undo.
     """
     match obstacle(state):
         case "UNDONE":
@@ -239,7 +241,7 @@ def refusal(state: Execution | None, since_ms: int) -> str | None:
 
 
 def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Store a stop. An execution that ends before it reads the stop keeps its own status."""
+    """Store a stop. If the execution ends before it reads the stop, it keeps its own status."""
     found = yield from require_execution(service, request["executionArn"])
     if found.state is not None and found.state.stopped_ms is not None:
         return {"stopDate": found.state.stopped_ms}

@@ -1,8 +1,8 @@
 """StartSyncExecution: an express machine runs in memory, on the same core as every execution.
 
-There is no log and there are no messages: the caller waits. Tasks begin and their results are taken
-as in a worker; the run waits for its timers. When the process crashes, the run is lost and the
-caller's request fails (AWS docs, "Standard and Express workflows": at most once when synchronous).
+It has no log and no messages, because the caller waits for it. Tasks run as in a worker; the run
+itself waits for its timers. If the process crashes, the run is lost and the caller's request fails
+(AWS docs, "Standard and Express workflows": at most once when synchronous).
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ Waits = Generator[Effect, Any, None]
 
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
-# AWS pricing: memory is rounded up to 64 MB; a single run's memory is not measured here
+# AWS pricing: memory is rounded up to 64 MB; the memory of a single run is not measured here
 BILLED_MEMORY_MB: Final = 64
 
 
 def start_sync_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Return the end of the execution: SUCCEEDED, FAILED or TIMED_OUT. Names may repeat.
+    """Run the execution, and return its end: SUCCEEDED, FAILED or TIMED_OUT. Several may have the
+    same name.
 
     Raises StateMachineTypeNotSupported for a standard machine.
     """
@@ -95,7 +96,7 @@ def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
         "stopDate": stopped_ms,
         "status": status,
         "inputDetails": included,
-        # AWS sends this for every end, also for one without an output (seen in recordings).
+        # AWS sends this for every end, even without an output, as recordings show.
         "outputDetails": included,
         "billingDetails": _billed(stopped_ms - state.started_ms),
     }
@@ -121,7 +122,7 @@ def _billed(duration_ms: int) -> dict[str, int]:
 
 @dataclass
 class ExpressRun:
-    """One run of an express execution, from its start to its end or to `until_ms`. `begun`: the
+    """One run of an express execution, from its start to its end or to `until_ms`. `begun` has the
     time-out of each running task.
     """
 
@@ -133,9 +134,9 @@ class ExpressRun:
     draws: int = 0
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
-        """Return the state at the end. A state that has not ended means a time-out."""
-        # The caller waits for this process, and the invocation may end before the run's five
-        # minutes.
+        """Return the state at the end. If it has not ended, the run has timed out."""
+        # The caller waits for this process, whose invocation may end before the five minutes of the
+        # run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
@@ -179,7 +180,7 @@ class ExpressRun:
         )
 
     def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
-        """Wait until a task's result, a timer or a time-out comes, and return its facts."""
+        """Wait for a task's result, a timer or a time-out, and return the facts."""
         until_ms = min([self.until_ms, *self.begun.values(), *self._dues(state)])
         if not self.begun:
             yield Pause(max(0, until_ms - now_ms))
@@ -201,8 +202,8 @@ class ExpressRun:
         return due
 
     def _timed_out(self, now_ms: int) -> list[Fact]:
-        """Return the facts of attempts that have timed out, and drop their tickets, so that late
-        results are ignored.
+        """Return the facts of attempts that have timed out. Forget these attempts, so that their
+        late results are ignored.
         """
         late = [ticket for ticket, deadline_ms in self.begun.items() if deadline_ms <= now_ms]
         for ticket in late:
@@ -214,5 +215,5 @@ class ExpressRun:
             self.draws += 1
             return draw(run, 0, self.draws)
 
-        # The run has one host and one clock, so no margin for clock errors is needed.
+        # The run has one host and one clock, so no margin for differences between clocks is needed.
         return DecisionInputs(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)

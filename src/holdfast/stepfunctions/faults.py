@@ -1,6 +1,7 @@
-"""AWS's exceptions, by AWS's names and in AWS's words.
+"""AWS's exceptions, with AWS's names and texts.
 
-They carry none of Holdfast's codes: a client of Step Functions knows `StateMachineDoesNotExist`.
+They have no codes of Holdfast: clients of Step Functions expect names such as
+`StateMachineDoesNotExist`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ HTTP_STATUS = 400  # the JSON protocol's status for every fault of the caller
 
 
 class StatesFault(Exception):  # noqa: N818
-    """A refusal for a caller of the API: `code` is the exception's name.
+    """A refusal for a caller of the API. `code` is the name of the exception.
 
-    `extra` holds further members of the exception's shape (`resourceName`, `reason`).
+    `extra` has further members of the exception (`resourceName`, `reason`).
     """
 
     def __init__(self, code: str, message: str, **extra: Any) -> None:
-        # The message repeats the refused value, in which a lone surrogate could not be encoded.
+        # The message quotes the refused value. A lone surrogate in it could not be encoded.
         self.message = printable(message)
         super().__init__(self.message)
         self.code = code
@@ -65,14 +66,14 @@ def resource_not_found(arn: str) -> StatesFault:
 
 
 def no_such_reference() -> StatesFault:
-    """Return the error for a missing alias, or for a missing version that an alias should route
-    to.
+    """Return the error for a missing alias, or for a missing version to which an alias should
+    route.
     """
     return StatesFault("ResourceNotFound", "Request references a resource that does not exist.")
 
 
 def unstorable(reason: str) -> StatesFault:
-    """Return the error for a definition that AWS would accept and Holdfast cannot store."""
+    """Return the error for a definition that AWS would accept but Holdfast cannot store."""
     told = f"Invalid State Machine Definition: 'INVALID_JSON_DESCRIPTION: {reason}'"
     return StatesFault("InvalidDefinition", told)
 
@@ -82,7 +83,7 @@ def conflict(message: str) -> StatesFault:
 
 
 def concurrent() -> StatesFault:
-    """Return the error for a request that lost every race against other writers."""
+    """Return the error for a request whose every try came after the change of another writer."""
     return conflict("Concurrent requests change the same resource; try again")
 
 

@@ -1,4 +1,4 @@
-"""Executions by ARN: those of state machines, and those of workflows."""
+"""Finds executions by ARN: those of state machines, and those of workflows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FoundExecution:
     """An execution that a request names. `state` is None before the first record; `start` then has
     the accepted request.
 
-    Such a start has no input when it came through the API of Holdfast, which stores no row of it.
+    A start through the API of Holdfast has no input here, because that API stores no row of it.
     """
 
     arn: ExecutionArn
@@ -52,12 +52,12 @@ class FoundExecution:
 
 
 def require_execution(service: Service, text: str) -> Generator[Effect, Any, FoundExecution]:
-    """Return the execution. Raises InvalidArn, ExecutionDoesNotExist. Costs a strong read, one more
-    for a given name.
+    """Return the execution. Raises InvalidArn, ExecutionDoesNotExist. Costs a strongly consistent
+    read, and another one when it was started with a name.
     """
     arn = parse_execution_arn(text)
     if arn.express is not None:
-        # AWS keeps no history of express executions that the API could ask for.
+        # As on AWS, this API has no history of express executions.
         raise invalid_arn("Resource type not valid in this context: express")
     if arn.place == service.place:
         found = yield from _find(service, arn)
@@ -83,9 +83,10 @@ def _find(service: Service, arn: ExecutionArn) -> Generator[Effect, Any, FoundEx
 
 
 def _owners(service: Service, machine: str) -> list[str]:
-    """Return the engine's names that executions of such an ARN may have, the likelier one first.
+    """Return the names under which executions with such an ARN may be stored, the more likely one
+    first.
 
-    A deployed workflow hides a machine of its name. Executions of both are found.
+    A deployed workflow hides a state machine with its name, but executions of both are found.
     """
     owners = [keys.machine_workflow(machine)]
     if keys.is_name(machine):
@@ -96,7 +97,7 @@ def _owners(service: Service, machine: str) -> list[str]:
 def _of_run(
     service: Service, arn: ExecutionArn, run: str, owners: list[str], name_row: Item | None
 ) -> Generator[Effect, Any, FoundExecution | None]:
-    """Return the execution, from its log, or from its start while it has no log."""
+    """Return the execution: from its log, or from its start if it has no log yet."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     if log.state is not None:
@@ -116,9 +117,10 @@ def _of_run(
 def _accepted(
     service: Service, arn: ExecutionArn, log: Log, name_row: Item | None
 ) -> Generator[Effect, Any, Start | None]:
-    """Return the start of a deployed workflow that has no row: its input is in the start message.
+    """Return the start of a deployed workflow that has no row: its input is only in the start
+    message.
 
-    The name row, or an authentic id that is young, is proof that the start was accepted.
+    The row of the name, or a recent id that this stack created, proves that the start was accepted.
     """
     deployed, run = service.workflows.get(arn.machine), log.run
     if deployed is None or "." in run:

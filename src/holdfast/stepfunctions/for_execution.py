@@ -1,4 +1,4 @@
-"""DescribeStateMachineForExecution: the state machine as it was when the execution was started."""
+"""DescribeStateMachineForExecution: the state machine as it was when the execution started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def describe_state_machine_for_execution(
     service: Service, request: Mapping[str, Any], _: bytes
 ) -> JsonResult:
     """Describe the state machine of an execution. Definition and role are the execution's own. The
-    settings are the machine's present ones, or AWS's defaults when the machine is deleted.
+    settings are the machine's present ones, or AWS's defaults when the machine was deleted.
     """
     found = yield from require_execution(service, request["executionArn"])
     machine = yield from _machine(service, found)
@@ -35,7 +35,7 @@ def describe_state_machine_for_execution(
     if "map_run_arn" in origin:
         shown["mapRunArn"] = origin["map_run_arn"]
         shown["label"] = found.arn.label
-    text = "{}"  # AWS docs: the definition's field has this text where the data is left out
+    text = "{}"  # AWS docs: the definition has this text when the data is left out
     if request.get("includedData") != "METADATA_ONLY":
         text = yield from _text(service, found, then)
     settings = _settings(found, then, _updated_ms(machine, version, found.started_ms))
@@ -45,8 +45,8 @@ def describe_state_machine_for_execution(
 def _text(
     service: Service, found: FoundExecution, then: Snapshot | None
 ) -> Generator[Effect, Any, str]:
-    """Return the text that the machine was given, or, after a change, one of the same
-    definition.
+    """Return the original text of the machine's definition or, if the machine has changed since, a
+    stored text of the same definition.
     """
     if then is not None and then.definition == found.definition:
         return (yield from text_of(service, then))
@@ -76,7 +76,7 @@ def _settings(found: FoundExecution, then: Snapshot | None, updated_ms: int) -> 
 def _machine(
     service: Service, found: FoundExecution
 ) -> Generator[Effect, Any, StateMachine | None]:
-    """Return the machine; None for a machine of the same name that was created after the start."""
+    """Return the machine; None if a machine with the same name was created after the start."""
     machine = yield from find_machine(service, found.origin["state_machine_name"])
     return None if machine is None or machine.created_ms > found.started_ms else machine
 
@@ -96,8 +96,8 @@ def _then(machine: StateMachine | None, version: Version | None) -> Snapshot | N
 
 
 def _updated_ms(machine: StateMachine | None, version: Version | None, started_ms: int) -> int:
-    """Return the time of the started machine's last change; its creation time when it was changed
-    after the start.
+    """Return the time of the machine's last change before the start; if it was changed after the
+    start, the time of its creation.
     """
     if version is not None:
         return version.created_ms

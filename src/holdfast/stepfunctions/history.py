@@ -1,7 +1,7 @@
-"""GetExecutionHistory: the events of the log in AWS's form, without Holdfast's own.
+"""GetExecutionHistory: the events of the log in AWS's form, without events that AWS does not have.
 
-Ids, predecessors and details are AWS's own already (`core/events.py`). This module adds the
-`…Details` members that say that nothing was cut, and empty details where AWS has empty ones.
+The stored ids, predecessors and details are already AWS's (`core/events.py`). This module adds the
+members `…Details` which say that no data was cut, and empty details where AWS has them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import fitting, make_token, page_size, read_token
 
-#: Data members and the members that describe them. `parameters` have none (AWS API, HistoryEvent).
+#: Members with data, and the members that describe them. `parameters` has none (AWS API,
+#: HistoryEvent).
 _DATA: Final[Mapping[str, str | None]] = {
     "input": "inputDetails",
     "output": "outputDetails",
@@ -61,7 +62,7 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     last = None
     if "nextToken" in request:
         last = _Place.parse(read_token(service, request["nextToken"], scope))
-    wanted = page_size(request) + 1  # one more shows whether there is another page
+    wanted = page_size(request) + 1  # one more, to find out whether there is another page
     if found.state is None:
         events = [(0, (yield from _started(service, found)))] if last is None else []
     elif is_reversed:
@@ -88,7 +89,7 @@ _Numbered: TypeAlias = tuple[int, Event]
 @dataclass(frozen=True, slots=True)
 class _Place:
     """The last event that was shown: its id, and the number of its record. A token of an older
-    release has no record; the whole log is read for it.
+    release has no record number; then the whole log is read.
     """
 
     id: int

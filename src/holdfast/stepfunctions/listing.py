@@ -1,9 +1,9 @@
-"""ListExecutions: the newest first, and what was just started among them.
+"""ListExecutions: the newest first, including executions that were just started.
 
-Two sources, merged by start time. The list index has what is parked or has ended, by status, a
-moment late. The rows of starts (`start_rows.py`) have executions that the index does not show yet;
-the newest record of such a log says how the execution stands. A page ends where the shortest source
-ends, so nothing between two pages is lost; it may be shorter than was asked for.
+Two sources are merged by start time. The list index has executions that wait or have ended, by
+status, a moment late. The rows of starts (`start_rows.py`) have executions that are not in the
+index yet; the newest record of the log gives the status of such an execution. A page ends where the
+first source ends, so no execution between two pages is lost. It may be shorter than requested.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from holdfast.stepfunctions.workflows import own_name
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The executions that a request lists: of a machine, or, with `map_run`, of a map run.
+    """The executions that a request lists: of a machine or, with `map_run`, of a map run.
 
     `is_workflow`: the machine is a deployed workflow.
     """
@@ -76,7 +76,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
         before = read_token(service, request["nextToken"], scope)
     page = yield from _found(service, wanted, before, size)
     if not page.entries and wanted.map_run is not None:
-        # Children prove that the run exists. Without any, the parent's log has to be read.
+        # If the map run has children, it exists. Without children, read the log of its parent.
         yield from require_map_run(service, wanted.map_run)
     answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
     if page.after is not None:
@@ -89,7 +89,7 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
     if (machine_arn is None) == (map_run_arn is None):
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
     status = request.get("statusFilter")
-    # A redriven execution that waits for its turn is listed as running.
+    # A redriven execution that has not continued yet is listed as running.
     statuses = STATUSES if status is None else (status,)
     redrive = request.get("redriveFilter")
     if map_run_arn is not None:
@@ -122,7 +122,7 @@ def _children(
 def _found(
     service: Service, wanted: Wanted, before: str, size: int
 ) -> Generator[Effect, Any, Page]:
-    """Return the executions that fit, newest first, from both sources."""
+    """Return the matching executions from both sources, newest first."""
     now_ms = yield Clock()
     page = yield from read_page(
         service.tenant,
@@ -167,16 +167,17 @@ def _starts(
 
 
 def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | None]:
-    """Return an execution that the index does not show yet, as its log or its start says.
+    """Return an execution that is not in the index yet, from its log or from its start.
 
-    None for the row of a nested start that was repeated: another of its rows has the start time.
+    Return None for the row of a repeated nested start: another row of the execution has the start
+    time.
     """
     log = Log(tenant, start.run, "api", "")
     try:
         yield from log.load()
     except HoldfastError as error:
-        # A damaged log must not hide other executions. If this execution has ended, its entry in
-        # the index says so.
+        # A damaged log must not hide other executions. If this one has ended, it is listed by its
+        # entry in the index.
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin
@@ -202,7 +203,7 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
 
 
 def _name_of(listed: ListEntry) -> str:
-    """Return the name in the ARN. The list has the id of a workflow's execution without a name."""
+    """Return the name in the ARN. For a workflow's execution without a name the list has its id."""
     if listed.machine_name is not None:
         return listed.machine_name
     return own_name(listed.run) if listed.name == listed.run else listed.name

@@ -1,6 +1,6 @@
-"""State machines, deployed workflows among them, and versions by ARN.
+"""Finds state machines, deployed workflows and versions by ARN.
 
-A machine or version that does not exist is refused with AWS's exception.
+If a machine or version does not exist, AWS's exception is raised.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from holdfast.stepfunctions.workflows import find_workflow
 
 
 def is_here(service: Service, arn: MachineArn) -> bool:
-    """Return True when the ARN is of this stack's region and account.
+    """Return True when the ARN has this stack's region and account.
 
-    An ARN with a label names a Map's part of a state machine. No operation accepts such a part.
+    An ARN with a label is that of a Map inside a state machine. No operation accepts it.
     """
     return arn.place == service.place and arn.label is None
 
 
 def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMachine | None]:
-    """Return the deployed workflow of that name, or else the machine that this API has made."""
+    """Return the deployed workflow with that name; without one, the machine that this API has
+    created.
+    """
     workflow = find_workflow(service, name)
     if workflow is not None:
         return workflow
@@ -34,7 +36,7 @@ def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMac
 
 
 def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
-    """Return the definition as it was given, or as it was compiled."""
+    """Return the original text of the definition, or for a workflow the compiled text."""
     if then.text:
         return (yield from catalogue.text_of(service.tenant, then))
     definition = yield from service.programs.fetch(service.tenant, then.definition)
@@ -42,7 +44,7 @@ def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
 
 
 def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any, StateMachine]:
-    """Return the machine that the ARN names. A qualified ARN names a version or an alias."""
+    """Return the machine of the ARN. An ARN with a qualifier is that of a version or an alias."""
     machine = None
     if is_here(service, arn) and arn.qualifier is None:
         machine = yield from find_machine(service, arn.name)

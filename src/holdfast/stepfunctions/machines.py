@@ -1,4 +1,4 @@
-"""State machines: create, update, describe, delete, list, and validation of a definition."""
+"""State machines: create, update, describe, delete, list; and the validation of a definition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.asl.validation.validate import DefinitionProblem
 
 
-#: Fields of a request that make a new revision.
+#: The fields of a request whose change creates a new revision.
 _UPDATABLE: Final = (
     "definition",
     "roleArn",
@@ -42,7 +42,7 @@ DIAGNOSTICS_MAX: Final = 100  # AWS docs, ValidateStateMachineDefinition § maxR
 
 
 def create_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Create a machine. An identical repeated request gets the same answer, whatever its role and
+    """Create a machine. An identical repeated request gets the same response, whatever its role and
     tags (AWS docs).
     """
     name = require_name(request["name"])
@@ -101,7 +101,7 @@ def _is_same_creation(found: StateMachine, wanted: StateMachine) -> bool:
 
 
 def update_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
-    """Update a machine. An update without a change makes no new revision."""
+    """Update a machine. An update without a change creates no new revision."""
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     if not any(field in request for field in _UPDATABLE):
@@ -137,7 +137,7 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
 def _changes(
     service: Service, machine: StateMachine, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """Return fields of the snapshot that the request sets."""
+    """Return the fields of the snapshot that the request changes."""
     changes: dict[str, Any] = {}
     if "definition" in request:
         definition, text = yield from _stored(service, request["definition"], machine.now.type)
@@ -171,8 +171,8 @@ def _stored(
 
 
 def _require_storable(text: str) -> Json:
-    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON
-    can hold.
+    """Return the definition. Raises InvalidDefinition for a value that only Java's JSON can
+    represent.
     """
     asl: Json = json.loads(text)
     try:
@@ -191,7 +191,7 @@ def _check_version_description(request: Mapping[str, Any]) -> None:
 
 
 def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Describes a machine as it is, or a version as it was published."""
+    """Describe a machine as it is, or a version as it was published."""
     arn = parse_machine_arn(request["stateMachineArn"])
     described: StateMachine | Version
     if arn.version is None:
@@ -218,9 +218,9 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
 def details_of(
     service: Service, then: Snapshot, *, is_whole: bool
 ) -> Generator[Effect, Any, dict[str, Any]]:
-    """Return the members that descriptions of a machine and a version have in common.
+    """Return the members that descriptions of a machine and of a version have in common.
 
-    AWS docs: without the data the definition is {} and the variables are left out.
+    AWS docs: when the data is left out, the definition is {} and the variables are missing.
     """
     text = (yield from text_of(service, then)) if is_whole else "{}"
     details = {
@@ -244,14 +244,14 @@ def references_in(text: str) -> dict[str, Any]:
 
 
 def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Delete a machine. Deleting one that does not exist succeeds. Running executions continue."""
+    """Delete a machine. If it does not exist, that is no error. Running executions continue."""
     arn = parse_machine_arn(request["stateMachineArn"])
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
     refuse_workflow(service, arn)
     if not is_here(service, arn):
         return {}
-    # The machine goes last, so that a delete can be repeated after a crash and finds the rest.
+    # Delete the machine last: after a crash, a repeated request then still finds the rest.
     for alias in (yield from catalogue.aliases(service.tenant, arn.name)):
         yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
     for version in (yield from catalogue.versions(service.tenant, arn.name)):
@@ -282,8 +282,8 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
 
 
 def validate_state_machine_definition(_: Service, request: dict[str, Any], __: bytes) -> JsonResult:
-    """Validate a definition. `severity` ERROR (the default) leaves warnings out; a warning alone
-    does not fail.
+    """Validate a definition. With the `severity` ERROR (the default) warnings are left out. A
+    warning alone is no failure.
     """
     from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
 

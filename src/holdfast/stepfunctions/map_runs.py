@@ -1,7 +1,8 @@
 """Map runs: the progress of a distributed Map, read from its parent's log.
 
-A map run's name says whose it is (`core/run_ids.py`); the parent's events say the rest:
-`MapRunStarted` its bounds, `ChildrenStarted` how many items and executions, `ChildEnded` each end.
+The name of a map run contains its execution (`core/run_ids.py`). The events of that execution say
+the rest: `MapRunStarted` has its bounds, `ChildrenStarted` the numbers of items and executions,
+`ChildEnded` each end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ENDS: Final[Mapping[str, str]] = {
     "MapRunFailed": "FAILED",
     "MapRunAborted": "ABORTED",
 }
-#: The counter of a map run that AWS increases for an execution, by the execution's status.
+#: The counter of a map run for an execution with each status, as AWS counts.
 _COUNTED: Final[Mapping[str, str]] = {
     "SUCCEEDED": "succeeded",
     "FAILED": "failed",
@@ -39,8 +40,8 @@ _COUNTED: Final[Mapping[str, str]] = {
 
 @dataclass
 class MapRunProgress:
-    """The progress of a map run, updated event by event. `items` by lane; `concurrency` 0: no bound
-    was given.
+    """The progress of a map run, updated event by event. `items` are by lane (the number of the
+    child). `concurrency` 0: no bound was given.
     """
 
     arn: str
@@ -62,8 +63,8 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Jso
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
     scope = f"map runs#{found.run}"
-    # Page by the run's event id: TTL and new runs do not change it, while a position in the list
-    # moves.
+    # Page by the id of the run's event: it stays the same when TTL deletes runs or new runs begin,
+    # while a position in the list would change.
     shown, token = page(
         service, request, runs, scope, lambda run: f"{run.event:09d}", is_descending=True
     )
@@ -82,7 +83,7 @@ def _listed(service: Service, execution_arn: str, run: MapRunProgress) -> dict[s
 
 
 def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Describe a map run. The counts are of executions and of their items; items that a failed run
+    """Describe a map run. The counts are of executions and of their items. Items that a failed run
     never started are pending.
     """
     parent, run = yield from require_map_run(service, request["mapRunArn"])
@@ -113,7 +114,7 @@ def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
 
 
 def _open_as(run: MapRunProgress, lane: int) -> str:
-    """Return the status of an open lane. Lanes are opened in order, as many at once as are
+    """Return the status of a child without an end. Children start in order, as many at once as are
     allowed.
     """
     if run.status != "RUNNING":
@@ -123,7 +124,7 @@ def _open_as(run: MapRunProgress, lane: int) -> str:
 
 
 def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Refuse a change of the bounds: they were decided when the run began and are in its log."""
+    """Refuse a change of the bounds: they were decided when the run began, and are in its log."""
     if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
         raise validation("At least one of the parameters to be updated must be specified")
     run = (yield from require_map_run(service, request["mapRunArn"]))[1]
@@ -138,7 +139,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> Js
 def require_map_run(
     service: Service, text: str
 ) -> Generator[Effect, Any, tuple[str, MapRunProgress]]:
-    """Return the parent's id, and the run. Raises InvalidArn, ResourceNotFound."""
+    """Return the id of the parent execution, and the run. Raises InvalidArn, ResourceNotFound."""
     arn: MapRunArn = parse_map_run_arn(text)
     secrets = service.keys.secrets.values()
     parents = keys.map_runs(service.tenant, arn.identifier, secrets)
@@ -156,7 +157,7 @@ def _map_runs(service: Service, run: str) -> Generator[Effect, Any, list[MapRunP
 
 
 def _execution_arn(service: Service, run: str) -> Generator[Effect, Any, str]:
-    """Return the ARN from the state: TTL may have deleted the event that had it."""
+    """Return the ARN from the state, because TTL may have deleted the event with it."""
     log = Log(service.tenant, run, "api", "")
     yield from log.load()
     assert log.state is not None

@@ -1,7 +1,8 @@
-"""Pages of lists: their size, their order, and tokens that only this stack can make.
+"""Pages of lists: their size, their order, and tokens that only this stack can create.
 
-A token names the last item that was shown, so what comes and goes meanwhile moves nothing. It is
-signed together with the list that it comes from, and fits no other.
+A token contains the last item that was shown, so items that are added or removed in the meantime do
+not shift the next page. It is signed together with the list that it belongs to, and fits no other
+list.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from holdfast.stepfunctions.faults import invalid_token
 
 T = TypeVar("T")
 
-PAGE_DEFAULT: Final = 100  # AWS docs: maxResults 0, or none, means the default of 100
+PAGE_DEFAULT: Final = 100  # AWS docs: maxResults 0, or an absent one, means the default of 100
 _MAC_BYTES: Final = 16
 
 
@@ -36,8 +37,9 @@ def page(
 ) -> tuple[list[T], dict[str, str]]:
     """Return one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
-    `listed` is in the order of its keys. `scope` names the list: the operation and those parts of
-    the request that select its items. `bytes_of` keeps a page below the size that Lambda sends.
+    `listed` is sorted by its keys. `scope` identifies the list: the operation, and the parts of the
+    request that select its items. `bytes_of` gives the size of an item, to keep a page below the
+    size that Lambda can return.
     """
     first = 0
     if "nextToken" in request:
@@ -52,7 +54,9 @@ def page(
 
 
 def fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
-    """Return as many rows as fit an answer, and at least one, so that every page makes progress."""
+    """Return as many rows as fit into a response. At least one, so that every page makes
+    progress.
+    """
     total_bytes = 0
     for number, one in enumerate(wanted):
         total_bytes += bytes_of(one)
@@ -71,9 +75,11 @@ def make_token(service: Service, last: str, scope: str) -> str:
 
 
 def read_token(service: Service, token: str, scope: str) -> str:
-    """Return the key of the last one shown. Raises InvalidToken for a token of another list.
+    """Return the key of the last item that was shown. Raises InvalidToken for a token of another
+    list.
 
-    Nothing is unpacked that is not ours: a few bytes may be made to hold very many.
+    The signature is checked before the token is decompressed: a few forged bytes could expand to
+    very many.
     """
     try:
         data = base64.b64decode(token.encode(), altchars=b"-_", validate=True)

@@ -1,4 +1,4 @@
-"""The variables that each state of a definition reads: `variableReferences` of a description."""
+"""The variables that each state of a definition reads: `variableReferences` in a description."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 
-#: Fields that contain states, which are examined on their own.
+#: Fields with inner states, which are examined separately.
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
-# Attributes of the parser's own work, and links back into the tree.
+# Attributes that only the parser needs, and links back into the tree.
 _NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
 _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 
 
 def variable_references(definition: Json) -> dict[str, list[str]]:
-    """Return names of variables, in order, by the name of the state; states that read none are
-    absent.
+    """Return the names of variables by the name of the state, in the order of the text. States that
+    read none are absent.
 
-    The definition is valid. `$states` and the names that an expression binds itself do not count.
+    The definition is valid. `$states` and names that an expression itself binds do not count.
     """
     found: dict[str, list[str]] = {}
     if isinstance(definition, dict):
@@ -48,8 +48,8 @@ def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _jsonpath(value: Any, field: str) -> Iterator[str]:
-    """Yield the variables of a field. Only some fields hold paths: `…Path`, `….$`, and a Choice's
-    Variable.
+    """Yield the variables in a field. Only some fields contain paths: `…Path`, `….$`, and a
+    Choice's Variable.
     """
     match value:
         case str() if field.endswith(("Path", ".$")) or field == "Variable":
@@ -77,7 +77,7 @@ def _jsonata(value: Any) -> Iterator[str]:
 
 
 def free_variables(expression: str) -> set[str]:
-    """Return the variables that a JSONata expression takes from outside."""
+    """Return the variables that a JSONata expression reads and does not bind itself."""
     from holdfast.asl.jsonata.fallback import FUNCTION_NAMES, parse  # noqa: PLC0415  # slow
 
     nodes = list(_nodes(parse(expression)))

@@ -1,7 +1,8 @@
-"""The settings of a state machine: logging, tracing and encryption, checked and filled up.
+"""The settings of a state machine (logging, tracing, encryption), checked and completed with
+defaults.
 
-They are kept and told again. Nothing is encrypted, traced or logged by them here: what Holdfast
-stores is encrypted, and what it logs is logged, by settings of the stack.
+They are stored and returned, but have no effect: settings of the stack decide how Holdfast encrypts
+and logs.
 """
 
 from __future__ import annotations
@@ -31,10 +32,9 @@ def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:
-    """Check a log group. Raises InvalidLoggingConfiguration when it is known not to exist.
+    """Raise InvalidLoggingConfiguration when the log group certainly does not exist.
 
-    Without the right to query CloudWatch Logs, which a stack lacks by default, the name is
-    accepted.
+    A stack may not query CloudWatch Logs by default; then the name is accepted.
     """
     for destination in logging.get("destinations", ()):
         arn = str(destination.get("cloudWatchLogsLogGroup", {}).get("logGroupArn", ""))
@@ -75,8 +75,8 @@ def tracing_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encryption_of(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the configuration with its defaults. A key of the customer's goes with its
-    own type.
+    """Return the configuration with its defaults. A customer's key requires the type for customer
+    keys.
     """
     if given is None:
         return dict(AWS_OWNED_KEY)

@@ -1,9 +1,9 @@
-"""Requests against AWS's own model of the API, refused in AWS's words.
+"""Checks requests against AWS's own model of the API, and refuses them with AWS's texts.
 
-Two rounds, as AWS does it: first the JSON is read into the request's shape, where the first value
-of a wrong kind ends it (SerializationException); then every constraint is checked, and all that
-failed are told together (ValidationException). The model is botocore's `service-2` of
-stepfunctions; loading it takes some milliseconds, once in a process.
+As on AWS there are two rounds. First the JSON is converted to the shape of the request; the first
+value of a wrong type ends this round (SerializationException). Then every constraint is checked,
+and all violations are reported together (ValidationException). The model is botocore's `service-2`
+of stepfunctions; loading it takes some milliseconds, once in a process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.stepfunctions.faults import StatesFault
 
 RequestShape: TypeAlias = Mapping[str, Any]
 
-#: The shape of an execution's data. Its bound is the payload limit, which a stack may lift.
+#: The shape of an execution's data. Its bound is the payload limit, which a stack may remove.
 PAYLOAD_SHAPE: Final = "SensitiveData"
 MODEL_PATH: Final = "stepfunctions/2016-11-23/service-2"
 _JAVA_TYPES: Final = {
@@ -34,7 +34,7 @@ _JAVA_TYPES: Final = {
 def require_valid(
     operation: str, request: Any, *, is_payload_limited: bool = True
 ) -> dict[str, Any]:
-    """Return the request's known members without nulls; others are dropped, as AWS drops them.
+    """Return the request's known members without nulls. As on AWS, unknown members are dropped.
 
     Raises StatesFault SerializationException or ValidationException.
     """
@@ -58,7 +58,7 @@ def serialization_fault(message: str) -> StatesFault:
 
 
 def input_shape(operation: str) -> str:
-    """Return the name of the operation's input shape. The operation is one of AWS's."""
+    """Return the name of the input shape of one of AWS's operations."""
     return str(_model()["operations"][operation]["input"]["shape"])
 
 
@@ -66,8 +66,8 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    # Load the model by its whole path: the loader's own search would first list every service's
-    # folder.
+    # Load the model by its whole path: the loader's own search would first list the folders of all
+    # services.
     model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 
@@ -126,7 +126,7 @@ def _scalar(kind: str, value: Any) -> Any:
 
 
 def _token(value: Any) -> str:
-    """Return the name that AWS's JSON reader has for the token at which it failed."""
+    """Return the name that AWS's JSON reader gives to the token at which it failed."""
     match value:
         case bool():
             return "TRUE_VALUE" if value else "FALSE_VALUE"
@@ -146,7 +146,7 @@ def _article(word: str) -> str:
 
 
 def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (shape, sentence) of each constraint that `value` does not meet, outermost first."""
+    """Yield (shape, sentence) for each constraint that `value` violates, the outermost first."""
     shape = _shape(name)
     if value is None:
         yield name, f"Value null at '{path}' failed to satisfy constraint: Member must not be null"
@@ -193,7 +193,7 @@ def _python(pattern: str) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """Return the value as the service's own objects print themselves."""
+    """Return the value in the form in which AWS's service prints its own objects."""
     shape = _shape(name)
     match shape["type"]:
         case "structure":

@@ -1,4 +1,4 @@
-"""The input of a start, and the origin that ties an execution to its state machine."""
+"""The input of a start, and the data that connects an execution with its state machine."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ def origin_of(
 
 
 def input_of(service: Service, request: Mapping[str, Any]) -> Json:
-    """Return the request's input. Raises InvalidExecutionInput in Jackson's words.
+    """Return the request's input. Raises InvalidExecutionInput with the text of the Java library
+    Jackson.
 
-    An object that has a field twice is JSON; the last one counts.
+    In an object with a repeated field the last value counts.
     """
     text = str(request.get("input", "{}"))
     limit = service.payload_bytes_max
@@ -55,7 +56,7 @@ def input_of(service: Service, request: Mapping[str, Any]) -> Json:
 
 
 def json_problem(text: str) -> str | None:
-    """Return AWS's message for a text that is not JSON or cannot be stored; None for valid text."""
+    """Return AWS's message for text that is no JSON or cannot be stored; None for valid text."""
     try:
         require_plain(json.loads(text, parse_constant=_refuse), "the value")
     except RequestError as error:
@@ -64,7 +65,7 @@ def json_problem(text: str) -> str | None:
         pass
     else:
         return None
-    # Import here, only for the text of a refusal: a request with valid JSON does not need it.
+    # Imported here, because a request with valid JSON does not need it.
     from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json  # noqa: PLC0415
 
     try:

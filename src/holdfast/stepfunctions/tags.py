@@ -41,8 +41,8 @@ def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) 
 
 
 def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
-    """Return the merged tags. Raises TooManyTags; ValidationException for a tag without a key,
-    which the model allows.
+    """Return the merged tags. Raises TooManyTags, and ValidationException for a tag without a key,
+    which AWS's model would allow.
     """
     for number, tag in enumerate(given, 1):
         if "key" not in tag:
@@ -85,7 +85,9 @@ def _require(service: Service, resource: str) -> Generator[Effect, Any, StateMac
 
 
 def _require_machine(service: Service, arn: Any) -> Generator[Effect, Any, StateMachine]:
-    """Refuse versions and aliases: they have no tags (seen in recordings)."""
+    """Return the machine. Refuse versions and aliases, because they have no tags (as recordings
+    show).
+    """
     machine = None
     if isinstance(arn, MachineArn) and is_here(service, arn) and arn.qualifier is None:
         machine = yield from find_machine(service, arn.name)

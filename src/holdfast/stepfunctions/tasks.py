@@ -1,7 +1,7 @@
-"""SendTaskSuccess, SendTaskFailure, SendTaskHeartbeat: answers by the token of one attempt.
+"""SendTaskSuccess, SendTaskFailure, SendTaskHeartbeat: answers with the token of one attempt.
 
-The token is checked before anything is read. The answer may come while the call that handed the
-token on still runs, and before the record of the wait. Then it stays in the inbox until a worker
+The token is checked before anything is read. An answer may arrive before the record of its wait,
+while the call that has passed on the token still runs. Then it stays in the inbox until a worker
 reads it.
 """
 
@@ -69,9 +69,9 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
 
 
 def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
-    """Store the heartbeat in the entry's only item, unless a newer one is stored.
+    """Store the heartbeat in the entry's only item for heartbeats, unless a newer one is stored.
 
-    Raises ConflictException after too many races.
+    Raises ConflictException after too many tries.
     """
     for _ in range(HEARTBEAT_RACES_MAX):
         found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
@@ -95,7 +95,9 @@ def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]
 def _require_token(
     service: Service, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, tuple[Token, int]]:
-    """Return the token, and now. Raises InvalidToken, TaskTimedOut when it has expired."""
+    """Return the token, and the present time. Raises InvalidToken; TaskTimedOut when it has
+    expired.
+    """
     now_ms = yield Clock()
     try:
         token = require_token(str(request["taskToken"]), service.keys, service.tenant, 0)
@@ -107,8 +109,8 @@ def _require_token(
 
 
 def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -> JsonResult:
-    """Store the answer. Only the first answer counts; the same answer again sends another wake
-    while the wait is open (R12).
+    """Store the answer. Only the first answer counts. If the same answer is sent again while the
+    wait is open, another wake is sent (R12).
     """
     more: Item = {"act": 1} if waiting == "activity" else {}
     if not (yield from store_answer(token, now_ms, given, more)):
@@ -117,12 +119,13 @@ def _answer(token: Token, waiting: str, now_ms: int, given: Mapping[str, Any]) -
 
 
 def _require_wait(token: Token) -> Generator[Effect, Any, str]:
-    """Return the kind of the wait. Raises TaskTimedOut when it is over.
+    """Return the kind of the wait. Raises TaskTimedOut when it has ended.
 
-    A workflow's question has a type, which only the API of Holdfast checks: InvalidToken.
+    A workflow's question has a type, which only the API of Holdfast checks. For it this raises
+    InvalidToken.
 
     The first task of an execution may run, and be answered, before the first record (R3). Then
-    there is no log to read, and the authentic token proves that the attempt was made.
+    there is no log to read, and the authentic token proves that the attempt exists.
     """
     log = Log(token.tenant, token.run, "api", "")
     yield from log.load()

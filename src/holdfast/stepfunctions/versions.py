@@ -1,4 +1,6 @@
-"""Versions: a state machine as it was at one revision, by number. Numbers are never used again."""
+"""Versions: copies of a state machine at one revision, with a number. Numbers are never used
+again.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +51,16 @@ def publish_state_machine_version(
 def publish(
     service: Service, machine: StateMachine, description: str | None
 ) -> Generator[Effect, Any, Version]:
-    """Return the version of this revision, the one that exists or a new one.
+    """Return the version of this revision: the existing one or a new one.
 
-    The version is stored first, then counted, so that a request after a crash in between finds it.
+    The version is stored first, and then its number in the machine. So a request after a crash in
+    between finds the version.
     """
     newest = yield from _newest(service, machine.name)
     now_ms = yield Clock()
     for _ in range(catalogue.RACES_MAX):
-        # Definition and role are compared, not only the id of the revision: the first revision of
-        # every machine has none, also after a machine was deleted and created again.
+        # Compare definition and role, not only the id of the revision: the first revision of every
+        # machine has no id, not even after a machine was deleted and created again.
         if newest is not None and newest.then == machine.now:
             yield from _count(service, machine.name, newest.number)
             return newest
@@ -90,7 +93,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
     if is_here(service, arn):
         machine = yield from find_machine(service, arn.name)
     if machine is None:
-        # AWS's model of this operation has no StateMachineDoesNotExist.
+        # AWS's model of this operation has no exception StateMachineDoesNotExist.
         raise StatesFault("InvalidArn", f"Invalid arn: {arn.text}")
     versions = yield from catalogue.versions(service.tenant, arn.name)
     shown, more = page(
@@ -112,7 +115,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
 
 
 def delete_state_machine_version(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Delete a version. Deleting one that does not exist succeeds. Executions of the version
+    """Delete a version. If it does not exist, that is no error. Executions of the version
     continue.
     """
     arn = parse_machine_arn(request["stateMachineVersionArn"])
@@ -141,10 +144,10 @@ def delete_state_machine_version(service: Service, request: dict[str, Any], _: b
 def resolve_for_start(
     service: Service, text: str, chance: bytes
 ) -> Generator[Effect, Any, Startable]:
-    """Return the machine, version or alias with this ARN, as a start needs it.
+    """Return what a start needs of the machine, version or alias with this ARN.
 
-    An alias chooses among its versions by weight; the last of the bytes of `chance` decide.
-    Raises InvalidArn, StateMachineDoesNotExist.
+    An alias selects one of its versions by weight; the last bytes of `chance` decide. Raises
+    InvalidArn, StateMachineDoesNotExist.
     """
     arn = parse_machine_arn(text)
     name = arn.name
@@ -161,7 +164,7 @@ def resolve_for_start(
 
 
 def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effect, Any, int]:
-    """Return the number of one of an alias's versions."""
+    """Return the number of the version that an alias selects for this start."""
     alias = None
     if is_here(service, arn):
         alias = yield from catalogue.alias(service.tenant, arn.name, str(arn.alias))

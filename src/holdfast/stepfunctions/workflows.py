@@ -1,11 +1,11 @@
 """Deployed workflows as state machines of the Step Functions API.
 
 A deployed workflow has the ARN of a state machine with its name, the compiled definition and the
-type STANDARD. Its source is in the user's code, so this API does not create, change or delete it.
+type STANDARD. Its source is the user's code, so this API does not create, change or delete it.
 
-The name of a deployed workflow stands for the workflow alone. CreateStateMachine with such a name
-is refused. A machine of that name that was made before the deployment is hidden, and visible again
-when no workflow has the name.
+The name of a deployed workflow always means the workflow. CreateStateMachine with such a name is
+refused. A machine that was created with that name before the deployment is hidden, and visible
+again when no workflow has the name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holdfast.stepfunctions.arns import ArnRegion, MachineArn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine
 from holdfast.stepfunctions.faults import StatesFault, validation
 
-#: The settings of a machine that was given none; see AWS API, DescribeStateMachine.
+#: The settings of a machine that was created without settings; see AWS API, DescribeStateMachine.
 DEFAULT_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "logging": {"level": "OFF", "includeExecutionData": False},
     "tracing": {"enabled": False},
     "encryption": {"type": "AWS_OWNED_KEY"},
 }
-#: A deployment does not say when a workflow was first deployed.
+#: A deployment does not record when a workflow was first deployed.
 CREATED_MS: Final = 0
 
 
@@ -41,7 +41,7 @@ def find_workflow(service: Service, name: str) -> StateMachine | None:
 
 
 def role_of(place: ArnRegion) -> str:
-    """Return an ARN for members that AWS requires. Tasks of a workflow run with the
+    """Return an ARN for members that AWS requires. It is not used: tasks of a workflow run with the
     worker's role.
     """
     return f"arn:{place.partition}:iam::{place.account}:role/holdfast-worker"
@@ -50,7 +50,7 @@ def role_of(place: ArnRegion) -> str:
 def origin_of_workflow(
     place: ArnRegion, workflow: str, run: str, name: str | None
 ) -> MachineOrigin:
-    """Return the ARNs and names by which this API shows an execution of a workflow."""
+    """Return the ARNs and names with which this API shows an execution of a workflow."""
     execution_name = name or own_name(run)
     return {
         "execution_arn": place.execution(workflow, execution_name),
@@ -69,7 +69,7 @@ def origin_of_state(service: Service, state: Execution) -> MachineOrigin:
 
 
 def own_name(run: str) -> str:
-    """Return the name of an execution that was given none."""
+    """Return the name of an execution that was started without one."""
     return child_name(run) if "." in run else uuid_of(run)
 
 

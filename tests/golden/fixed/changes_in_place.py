@@ -2,6 +2,10 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from typing import Any
+
+from typing_extensions import TypedDict
+
 from holdfast import each, task, workflow
 from tests.golden.shop import Line, Order
 
@@ -50,3 +54,26 @@ def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int
     names = list(names)
     names.sort()
     return len(rest)
+
+
+class Item(TypedDict):
+    sku: str
+    qty: int
+
+
+class Priced(Item):
+    price: int
+
+
+@workflow
+def typed(n: int, name: str, key: str, data: dict[str, Any]) -> str:
+    a = Item(sku=name, qty=n)
+    c: Item = {"sku": name, "qty": int(name)}
+    d: Item = {"sku": name, "qty": n}
+    item = Item(sku=name, qty=n)
+    item["qty"] = int(name)
+    g = item["qty"]
+    h = "{} {}".format(name, n)
+    x: str = data["x"]
+    i = f"{x}"
+    return h

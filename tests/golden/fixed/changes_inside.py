@@ -30,4 +30,4 @@ def flow(order: Order, names: list[str], n: int) -> int:
     value = n
     more = f"{value}"
     point = Point(x=1, y=2)
-    return 1 if n > 2 else 0
+    return int(n > 2)

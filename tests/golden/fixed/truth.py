@@ -2,18 +2,23 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (task, workflow)
+from decimal import Decimal
+
+from holdfast import pure, workflow
+from tests.golden.shop import anything
 
 
-@task
-def anything() -> int: ...
+@pure
+def is_zero(price: Decimal) -> bool:
+    return not price
 
 
 @workflow
-def flow(extra: dict[str, str]) -> str:
-    if extra["x"] is not None:
+def flow(extra: dict[str, Decimal], price: Decimal, raw: bytes | None) -> str:
+    if is_zero(price):
         return "x"
-    x = anything()
-    if len(extra) > 0 and x == 1:
+    if anything():
         return "y"
-    return "z" if extra.get("y") else "w"
+    if raw is not None:
+        return "v"
+    return "z" if len(extra) > 0 else "w"

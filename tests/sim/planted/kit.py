@@ -48,7 +48,8 @@ class Planted:
         for tape in self.tapes:
             chosen = replace(swarm.Swarm(safety_ms=10**9), **self.settings)
             yield partial(_written, deployed, chosen, tape)
-        for seed in (self.seed, *range(first_seed, first_seed + SCHEDULES_MAX)):
+        seeds = range(first_seed, first_seed + SCHEDULES_MAX)
+        for seed in dict.fromkeys((self.seed, *seeds)):
             chosen = replace(self._swarm(seed), **self.settings)
             yield partial(_drawn, deployed, chosen, seed)
 

@@ -317,6 +317,7 @@ PLANTED = (
         frozenset({"I1", "I3", "I16", "I17"}),
         STEPS,
         {"not done": 0.1},
+        seed=14,
     ),
     Planted(
         "a write in doubt has failed", _give_up_a_doubt, LATE, PAID, {"answer lost": 0.2}, SOON

@@ -300,6 +300,7 @@ PLANTED = (
         _STUCK,
         SLOW,
         {"killed before": 0.1, "vanished": 0.4},
+        seed=28,
     ),
     Planted(
         "the sweeper sees no control mail",
@@ -335,6 +336,7 @@ PLANTED = (
         STOPPED,
         {"throttled": 0.2, "killed before": 0.2},
         {"receives_max": 2, "safety_ms": 4_000_000, "stop_percent": 100},
+        seed=25,
     ),
     Planted(
         "what is released from quarantine is dropped",

@@ -120,6 +120,7 @@ PLANTED = (
         CORPUS["recursion"],
         {"not deleted": 0.8, "delivered again": 0.1},
         {"safety_ms": 2_000_000},
+        seed=8,
     ),
     Planted("a job is asked for each second", _ask_each_second, frozenset({"I20"}), JOB, {}),
 )

@@ -15,10 +15,17 @@ from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple
+from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper, find_tools
-from holdfast.compiler.types.annotations import is_model, is_named_tuple
+from holdfast.compiler.types.annotations import (
+    from_annotation,
+    is_model,
+    is_named_tuple,
+    is_typed_dict,
+)
 from holdfast.compiler.types.failures import is_own_name
+from holdfast.compiler.types.types import TypedDictOf
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -55,6 +62,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct(expressions, node, found)
     if is_named_tuple(found):
         return construct_named_tuple(expressions, node, found)
+    if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
+        return construct_typed_dict(expressions, node, type_)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
-from holdfast.compiler.expressions.operators import SYMBOLS
+from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
@@ -17,6 +17,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
+from holdfast.compiler.expressions.unknowns import beside
 from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
@@ -62,6 +63,8 @@ def compare(
         return REFUSED_EXPRESSION
     if left.type != right.type:
         left, right = in_seconds(left), in_seconds(right)
+    if not isinstance(operator, ast.In | ast.NotIn | ast.Is | ast.IsNot):
+        left, right = _as_numbers(operator, left, right)
     fails = fails_of(left, right)
     if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
         found = compared_sets(_SYMBOLS.get(type(operator), ""), left, right)
@@ -88,6 +91,18 @@ def compare(
             return TypedQuery(query, found.type, fails)
         case _:
             return _order(unit, node, SYMBOLS[type(operator)], left, right)
+
+
+def _as_numbers(
+    operator: ast.cmpop, left: TypedQuery, right: TypedQuery
+) -> tuple[TypedQuery, TypedQuery]:
+    """Python compares a bool with a number, and orders bools, as the numbers that they are."""
+    left, right = beside(operator, left, right.type), beside(operator, right, left.type)
+    numbers = as_number(left), as_number(right)
+    is_equality = isinstance(operator, ast.Eq | ast.NotEq)
+    if is_equality and left.type == right.type:
+        return left, right
+    return numbers if all(is_numeric(one.type) for one in numbers) else (left, right)
 
 
 def _is_member_of(left: Type, right: Type) -> bool:

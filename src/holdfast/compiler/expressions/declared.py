@@ -9,8 +9,9 @@ from typing import Any
 
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.models import fits
+from holdfast.compiler.types.models import fits, is_bool_for_number
 from holdfast.compiler.types.types import (
+    BOOL,
     DURATION,
     REFUSED,
     UNKNOWN,
@@ -89,7 +90,11 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
     if found == UNKNOWN or fits(found, declared):
         return declared
     message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
-    unit.refuse(value, "HF040", message, f"annotate it as {describe(found)}")
+    help_ = f"annotate it as {describe(found)}"
+    if is_bool_for_number(found, declared):
+        help_ = "make it an int where it is put in: `int(flag)`"
+        help_ = f"int({unit.text(value)})" if found == BOOL else help_
+    unit.refuse(value, "HF040", message, help_)
     return REFUSED
 
 

@@ -36,6 +36,7 @@ from holdfast.compiler.expressions.comprehensions import (
 )
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
+from holdfast.compiler.expressions.formats import lower_percent
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
@@ -102,6 +103,8 @@ class Expressions:
                 return self._attribute(node)
             case ast.Subscript():
                 return lower_subscript(self, node)
+            case ast.BinOp(op=ast.Mod()) if (percent := lower_percent(self, node)) is not None:
+                return percent
             case ast.BinOp(left=left, op=operator, right=right):
                 pair = self.lower(left), self.lower(right)
                 return operators.arithmetic(self.unit, node, operator, *pair)

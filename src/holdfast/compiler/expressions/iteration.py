@@ -28,6 +28,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.types.types import (
     INT,
+    NEVER,
     REFUSED,
     STR,
     DictOf,
@@ -119,6 +120,8 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
             return TypedQuery(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
         case DictOf():
             return TypedQuery(Flat(FunctionCall("keys", (value.query,))), ListOf(STR), value.fails)
+        case type_ if type_ == NEVER:
+            return TypedQuery(value.query, ListOf(NEVER), value.fails)
         case type_ if is_refused(type_):
             return TypedQuery(ArrayOf(()), ListOf(REFUSED))
     lowering.unit.refuse(

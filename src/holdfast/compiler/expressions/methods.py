@@ -12,6 +12,7 @@ from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.formats import lower_format
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
@@ -67,6 +68,8 @@ def method_rule(family: str, method: str) -> MethodRule:
 
 
 def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
+    if function.attr == "format" and (text := lower_format(lowering, node)) is not None:
+        return text
     value = lowering.lower(function.value)
     if isinstance(value.type, ModelOf) and function.attr == "model_copy":
         return copy_with(lowering, node, value, value.type)

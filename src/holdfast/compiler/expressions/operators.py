@@ -32,6 +32,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.set_values import combined_sets
+from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -39,6 +40,7 @@ from holdfast.compiler.types.types import (
     DURATION,
     FLOAT,
     INT,
+    NEVER,
     NONE,
     REFUSED,
     SECRET,
@@ -59,6 +61,7 @@ from holdfast.compiler.types.types import (
     is_refused,
     is_text,
     join,
+    join_all,
     may_be_none,
     members_of,
     without_none,
@@ -114,14 +117,37 @@ def arithmetic(
             one, two = unit.text(node.left), unit.text(node.right)
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
+    if NEVER in (left.type, right.type):
+        return TypedQuery(left.query, NEVER, fails_of(left, right))  # of an empty list
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)
+    if symbol in _NUMERIC:
+        left, right = as_number(left), as_number(right)
     found = _combine(symbol, left, right)
     if found is None:
         return _without_form(unit, node, symbol, left.type, right.type)
     query, type_, fails = found
     return TypedQuery(query, type_, fails | fails_of(left, right))
+
+
+_NUMERIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
+
+
+def as_number(value: TypedQuery) -> TypedQuery:
+    """The number that a bool is in Python; any other value as it is."""
+    members = members_of(value.type)
+    if BOOL not in members or not all(member in (BOOL, INT, FLOAT) for member in members):
+        return value
+    if value.type == BOOL:
+        return value._replace(query=number_of(value.query), type=INT)
+
+    def build(held: QueryTree) -> QueryTree:
+        is_bool = Binary("=", FunctionCall("type", (held,)), Constant("boolean"))
+        return Conditional(is_bool, number_of(held), held)
+
+    type_ = join_all(INT if member == BOOL else member for member in members)
+    return value._replace(query=hold(value.query, build, "_bool"), type=type_)
 
 
 def _as_f_string(unit: Unit, node: ast.AST) -> str:
@@ -284,6 +310,7 @@ def _divide(
 def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
     if is_refused(operand.type):
         return REFUSED_EXPRESSION
+    operand = as_number(operand)
     if not is_numeric(operand.type):
         return _refused_sign(unit, node, "-", operand.type)
     if isinstance(operand.query, Constant) and isinstance(operand.query.value, int | float):
@@ -292,6 +319,7 @@ def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
 
 
 def positive(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
+    operand = as_number(operand)
     if is_refused(operand.type) or is_numeric(operand.type):
         return operand
     return _refused_sign(unit, node, "+", operand.type)
@@ -313,7 +341,7 @@ def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
         return unit.refused(
             node,
             "HF041",
-            f"the truth of a value of {_kind(value.type)} type is ambiguous",
+            f"the JSON of {describe(value.type)} does not decide whether it is true",
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
@@ -326,10 +354,6 @@ def _truth_help(text: str) -> str:
     name = text if len(text) < _LONG and "(" not in text else "x"
     tests = f"`{name} is not None`, `{name} == …`, `len({name}) > 0`"
     return f"compare explicitly: {tests}; or annotate the type"
-
-
-def _kind(type_: Type) -> str:
-    return "unknown" if type_ == UNKNOWN else describe(type_)
 
 
 def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
@@ -367,6 +391,8 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return query
         case _ if type_ == NONE:
             return FALSE
+        case _ if type_ == UNKNOWN:
+            return truth_of_any(query)
         case _:
             return None
 

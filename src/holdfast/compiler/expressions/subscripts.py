@@ -37,6 +37,7 @@ from holdfast.compiler.types.types import (
     ResultOf,
     TupleOf,
     Type,
+    TypedDictOf,
     describe,
     element_of,
     is_key,
@@ -87,18 +88,21 @@ def value_at(dict_: DictOf, key: QueryTree) -> Type | None:
     has.
     """
     match dict_, key:
-        case ResultOf(), Constant(str(name)):
+        case ResultOf() | TypedDictOf(), Constant(str(name)):
             return dict_.fields().get(name)
         case _:
             return dict_.value
 
 
 def _refuse_field(lowering: Lowering, node: ast.Subscript, dict_: DictOf, name: str) -> TypedQuery:
-    assert isinstance(dict_, ResultOf)
+    assert isinstance(dict_, ResultOf | TypedDictOf)
     known = dict_.fields()
     meant = nearest(name, known) or next(iter(known), None)
     help_ = f'{lowering.unit.text(node.value)}["{meant}"]' if meant else "it has no fields"
-    return lowering.unit.refused(node, "HF190", f"{dict_.name} has no field `{name}`", help_)
+    code, owner = "HF044", describe(dict_)
+    if isinstance(dict_, ResultOf):
+        code, owner = "HF190", dict_.name
+    return lowering.unit.refused(node, code, f"{owner} has no field `{name}`", help_)
 
 
 def _index_help(text: str, type_: Type) -> str:

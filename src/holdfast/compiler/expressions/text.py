@@ -27,6 +27,7 @@ from holdfast.compiler.types.types import (
     REFUSED,
     SECRET,
     STR,
+    UNKNOWN,
     UUID,
     ErrorOf,
     TextOf,
@@ -119,7 +120,12 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
         case ast.FormattedValue(value=value, conversion=-1 | 115, format_spec=None):
             # Before Python 3.12 the parts of an f-string have no positions of their own, so a
             # refusal points to the whole f-string.
-            return text_of(unit, whole, lowering.lower(value))
+            found = lowering.lower(value)
+            if found.type == UNKNOWN:
+                message = "text of a value of unknown type differs between Python and JSONata"
+                help_ = f"name: str = {unit.text(value)}"
+                return unit.refused(whole, "HF051", message, help_)
+            return text_of(unit, whole, found)
         case ast.FormattedValue(
             value=value,
             conversion=-1,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import Held, Unit
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, declared_type
+from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
     lower_extension,
@@ -16,7 +17,7 @@ from holdfast.compiler.statements.changes import (
 )
 from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
-from holdfast.compiler.types.types import REFUSED, ListOf, Type, is_refused
+from holdfast.compiler.types.types import REFUSED, ListOf, Type, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -84,6 +85,8 @@ def _assign_name(
     else:
         expression = statements.value(value)
         type_ = expression.type
+        if isinstance(declared, TypedDictOf) and isinstance(value, ast.Dict):
+            type_ = displayed(statements.expressions, value, declared)
         if not is_refused(type_):
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))

@@ -27,6 +27,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     items_of,
 )
+from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.types.types import (
     INT,
@@ -34,6 +35,7 @@ from holdfast.compiler.types.types import (
     ListOf,
     SetOf,
     Type,
+    TypedDictOf,
     describe,
     is_key,
     is_list,
@@ -139,10 +141,19 @@ def _assign_item(
     fails = fails_of(current, key, new)
     match current.type:
         case DictOf(value) if is_key(key.type):
+            owner = current.type
+            if isinstance(owner, TypedDictOf):
+                name_of_key = str(getattr(key.query, "value", "…"))
+                value_node = getattr(node, "value", target)
+                if not is_value_for(
+                    statements.expressions, value_node, owner, name_of_key, new.type
+                ):
+                    return
             merged = FunctionCall(
                 "merge", (ArrayOf((current.query, ComputedEntry(key.query, new.query))),)
             )
-            changed = TypedQuery(merged, DictOf(join(value, new.type)), fails)
+            type_ = owner if isinstance(owner, TypedDictOf) else DictOf(join(value, new.type))
+            changed = TypedQuery(merged, type_, fails)
         case ListOf(element, False) if key.type == INT:
             text = statements.unit.text(target)
             query = _replaced(current.query, key.query, new.query, join(element, new.type), text)

@@ -11,8 +11,10 @@ from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.statements.results import leaving, lower_result
-from holdfast.compiler.steps.task_arguments import can_fit, is_bool_for_number
+from holdfast.compiler.steps.task_arguments import can_fit
+from holdfast.compiler.types.models import is_bool_for_number
 from holdfast.compiler.types.types import (
+    BOOL,
     NEVER,
     NONE,
     REFUSED,
@@ -68,10 +70,11 @@ def _check(unit: Unit, node: ast.expr, found: Type) -> None:
     wanted = signature_of(unit.function).result
     if is_bool_for_number(found, wanted):
         # In Python a bool is an int. In JSON it is none, and a caller could not compute with it.
-        message = (
-            f"`{unit.function.__name__}` returns {describe_exactly(wanted)} and this is a bool"
-        )
-        unit.refuse(node, "HF040", message, f"1 if {unit.text(node)} else 0")
+        name = unit.function.__name__
+        shown = "a bool" if found == BOOL else describe(found)
+        message = f"`{name}` returns {describe_exactly(wanted)} and this is {shown}"
+        help_ = "make it an int where it is put in: `int(flag)`"
+        unit.refuse(node, "HF040", message, f"int({unit.text(node)})" if found == BOOL else help_)
     elif not can_fit(found, wanted):
         name = unit.function.__name__
         message = (

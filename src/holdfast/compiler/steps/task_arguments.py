@@ -72,22 +72,6 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
     return f"def {task}({name}: {describe(found)})"
 
 
-def is_bool_for_number(found: Type, wanted: Type) -> bool:
-    """Return True when the value may be a bool and only a number is allowed."""
-    match (found, wanted):
-        case (
-            (ListOf(some), ListOf(element))
-            | (SetOf(some), SetOf(element))
-            | (DictOf(some), DictOf(element))
-        ):
-            return is_bool_for_number(some, element)
-        case (TupleOf(parts), TupleOf(elements)) if len(parts) == len(elements):
-            return any(map(is_bool_for_number, parts, elements))
-    wanted_members = members_of(wanted)
-    is_number = not {INT, FLOAT}.isdisjoint(wanted_members)
-    return is_number and BOOL in members_of(found) and BOOL not in wanted_members
-
-
 def can_fit(found: Type, wanted: Type) -> bool:
     """Return True when some value of the type `found` is valid for `wanted`, in Python and in
     JSON.

@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Literal
 
@@ -38,6 +38,8 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    TypedDictOf,
+    is_key,
     join_all,
 )
 
@@ -121,7 +123,7 @@ def _from_dict(arguments: tuple[Any, ...]) -> Type:
     if arguments and len(arguments) != 2:
         return Opaque("dict")
     key, value = (from_annotation(argument) for argument in arguments or (str, Any))
-    return DictOf(value) if key == STR or isinstance(key, TextOf) else Opaque("dict")
+    return DictOf(value) if is_key(key) else Opaque("dict")
 
 
 def _has_own_equality(cls: type[Any]) -> bool:
@@ -145,6 +147,8 @@ def _from_class(cls: type[Any]) -> Type:
         return SECRET
     if is_named_tuple(cls):
         return _from_named_tuple(cls)
+    if is_typed_dict(cls):
+        return _from_typed_dict(cls)
     return Opaque(cls.__name__)
 
 
@@ -171,6 +175,23 @@ def _from_named_tuple(cls: Any) -> Type:
     return TupleOf(
         tuple(from_annotation(hints.get(name, Any)) for name in cls._fields), cls._fields
     )
+
+
+def is_typed_dict(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, dict) and hasattr(found, "__total__")
+
+
+def _from_typed_dict(cls: Any) -> Type:
+    try:
+        hints = typing.get_type_hints(cls)
+    except NameError:
+        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+
+    @cache
+    def fields() -> Mapping[str, Type]:
+        return {name: from_annotation(hint) for name, hint in hints.items()}
+
+    return TypedDictOf(cls, fields)
 
 
 def _from_name(annotation: Any) -> Type:

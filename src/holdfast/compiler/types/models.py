@@ -34,6 +34,7 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    TypedDictOf,
     Union,
     is_text,
     may_be_none,
@@ -147,6 +148,11 @@ def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
     around it.
     """
     match type_:
+        case TypedDictOf(cls=cls):
+            within = around | {cls}
+            return cls not in around and any(
+                secret_in(one, within) for one in type_.fields().values()
+            )
         case ListOf(inner) | SetOf(inner) | DictOf(inner):
             return secret_in(inner, around)
         case TupleOf(parts) | Union(parts):
@@ -232,10 +238,28 @@ def fits(found: Type, wanted: Type) -> bool:
     return any(_fits_one(found, choice) for choice in choices)
 
 
+def is_bool_for_number(found: Type, wanted: Type) -> bool:
+    """Return True when some of `found` is a bool where only a number is wanted."""
+    match (found, wanted):
+        case (
+            (ListOf(some), ListOf(element))
+            | (SetOf(some), SetOf(element))
+            | (DictOf(some), DictOf(element))
+        ):
+            return is_bool_for_number(some, element)
+        case (TupleOf(parts), TupleOf(elements)) if len(parts) == len(elements):
+            return any(map(is_bool_for_number, parts, elements))
+    wanted_members = members_of(wanted)
+    is_number = not {INT, FLOAT}.isdisjoint(wanted_members)
+    return is_number and BOOL in members_of(found) and BOOL not in wanted_members
+
+
 def conversion(text: str, found: Type, wanted: Type) -> str:
     """Return the expression that converts `text` to a value of the type; "" if there is none."""
     if wanted == STR and found in (INT, BOOL, DECIMAL, DATE, UUID):
         return f"str({text})"
+    if found == BOOL and is_bool_for_number(found, wanted):
+        return f"int({text})"
     if wanted == INT and is_text(found):
         return f"int({text})"
     if wanted == INT and found == FLOAT:
@@ -257,6 +281,8 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return len(some_elements) == len(elements) and all(map(fits, some_elements, elements))
         case (SetOf(some, is_frozen), SetOf(element, also)):
             return is_frozen == also and fits(some, element)
+        case (_, TypedDictOf()):
+            return found == wanted
         case (DictOf(some), DictOf(value)):
             return fits(some, value)
         case (EnumOf(some_enum), EnumOf(enum)):

@@ -83,6 +83,23 @@ class ResultOf(DictOf):
 
 
 @dataclass(frozen=True, slots=True)
+class TypedDictOf(DictOf):
+    """A `TypedDict`, which may contain itself. `cls` is the author's class."""
+
+    cls: Any
+    fields: Callable[[], Mapping[str, Type]] = field(compare=False)
+
+    def __init__(self, cls: Any, fields: Callable[[], Mapping[str, Type]]) -> None:
+        object.__setattr__(self, "value", UNKNOWN)
+        object.__setattr__(self, "cls", cls)
+        object.__setattr__(self, "fields", fields)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name in self.fields() if name in self.cls.__required_keys__)
+
+
+@dataclass(frozen=True, slots=True)
 class TupleOf:
     """A tuple with these parts. `names` are the field names of a NamedTuple."""
 
@@ -326,7 +343,7 @@ def bounded(type_: Type, depth: int = 0) -> Type:
     if depth > _DEPTH_MAX:
         return UNKNOWN
     match type_:
-        case ResultOf():
+        case ResultOf() | TypedDictOf():
             return type_
         case ListOf(element, is_tuple):
             return ListOf(bounded(element, depth + 1), is_tuple)
@@ -355,6 +372,8 @@ def describe(type_: Type) -> str:
             return f"tuple[{describe(element)}, ...]"
         case ListOf(element):
             return f"list[{describe(element)}]" if element != NEVER else "list"
+        case TypedDictOf(cls=cls):
+            return str(cls.__name__)
         case SetOf(element, is_frozen):
             name = "frozenset" if is_frozen else "set"
             return f"{name}[{describe(element)}]" if element != NEVER else name

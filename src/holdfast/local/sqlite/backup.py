@@ -1,7 +1,7 @@
-"""A copy of the file while processes write to it.
+"""Copies the file while processes write to it.
 
-Copying the file by itself would miss the newest changes, which are in its log; copying the two one
-after the other could mix two states. SQLite's own backup copies one state.
+A plain copy of the file would lack the newest changes, which are in SQLite's log file. Copying both
+files one after the other could mix two states. SQLite's own backup copies one state.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from typing import Final
 from holdfast.errors import RequestError
 from holdfast.local.sqlite.database import APPLICATION_ID
 
-#: All pages in one step: SQLite begins a backup anew when a process writes between two steps, so a
-#: backup in steps would never end beside a busy `serve`. Readers do not block writers in WAL mode.
+#: Copy all pages in one step. SQLite restarts a backup when a process writes between two steps, so
+#: a backup in steps would never end during a busy `serve`. In WAL mode readers do not block
+#: writers.
 PAGES: Final = -1
 
 
 def back_up(source: Path, target: Path) -> int:
-    """Return the size of the copy in bytes. Raises RequestError HF283; `target` must not exist."""
+    """Copy the file. Return the size of the copy in bytes. Raises RequestError HF283. `target` must
+    not exist.
+    """
     try:
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError as error:
@@ -28,7 +31,8 @@ def back_up(source: Path, target: Path) -> int:
     try:
         _copy(source, target)
     except BaseException as error:
-        target.unlink()  # half a copy must not be taken for one, also after Ctrl-C
+        # An incomplete copy must not look like a complete one, not even after Ctrl-C
+        target.unlink()
         if not isinstance(error, sqlite3.Error):
             raise
         reason = error if source.exists() else "there is no such file"
@@ -37,7 +41,7 @@ def back_up(source: Path, target: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # Mode "rw", so that SQLite does not create a missing file.
+    # Mode "rw": SQLite must not create a missing file.
     original = sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)
     copy = sqlite3.connect(target)
     try:

@@ -1,4 +1,4 @@
-"""Large values, by key. Keys end in the hash of the bytes, so a put may happen twice."""
+"""Large values, by key. A key ends in the hash of the bytes, so a put may be repeated."""
 
 from __future__ import annotations
 

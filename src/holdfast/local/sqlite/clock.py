@@ -1,7 +1,7 @@
-"""The clock of a file. Its lead over the machine's clock is stored in the file.
+"""The clock of a file. The file stores by how much its clock is ahead of the machine's.
 
-A later `serve` without the lead would read times of the future in its own log, and its timers would
-stand still for as long as the lead.
+Without that, a later `serve` would read times of the future in its log, and its timers would not
+fire until the machine's clock has reached them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LEAD: Final = "clock_lead_ms"
 
 
 class FileClock(LeadClock):
-    """Result: milliseconds since the epoch."""
+    """A clock that may be ahead of the machine's. A call returns ms since 1970."""
 
     def __init__(self, database: Database, machine: Callable[[], int]) -> None:
         super().__init__(machine)
@@ -35,7 +35,7 @@ class FileClock(LeadClock):
         self.read_lead()
 
     def read_lead(self) -> None:
-        """Read the lead again: another process may have moved it."""
+        """Read again by how much the clock is ahead: another process may have changed it."""
         statement = "SELECT value FROM settings WHERE name = ?"
         found = self._database.read(lambda reader: reader.execute(statement, (_LEAD,)).fetchone())
         self.lead_ms = int(found[0])

@@ -1,7 +1,7 @@
-"""The cloud of a `serve` that keeps what it accepted: the file, for the pump and the handlers.
+"""The cloud of a `serve` that stores its data in a file, for the pump and the handlers.
 
-A context. Beside the file it has a thread, the keeper, with three jobs: it shows the messages of
-processes that have ended, it removes what has expired, and it reads the clock's lead again.
+A context manager. A thread, the keeper, has three jobs: it makes the messages of processes that
+have ended visible, it removes expired rows, and it reads how far the clock is ahead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdfast.runtime.commands.tokens import SigningKeys
 
 KEEPER_SECONDS: Final = 1.0
 RETENTION_SECONDS: Final = 60
-#: The time that the pump waits after a fault of the file before it reads a queue again.
+#: After an error of the file the pump waits this long before it reads a queue again.
 FAULT_PAUSE_SECONDS: Final = 1.0
 _KEY_BYTES: Final = 32
 
@@ -38,8 +38,8 @@ _logger: Final = logging.getLogger(__name__)
 
 class SqliteCloud:
     def __init__(self, path: Path, clock: Callable[[], int], *, archives: bool = False) -> None:
-        """`clock` is the machine's; the file may be ahead of it. `archives`: the stack has an
-        archive.
+        """`clock` is the machine's; the clock of the file may be ahead of it. `archives`: the stack
+        has an archive.
         """
         self._archives = archives
         self.database = Database(path)
@@ -71,13 +71,17 @@ class SqliteCloud:
         self.database.close()
 
     def signing_keys(self) -> SigningKeys:
-        """Return the key of this file: tokens that were handed out stay valid."""
+        """Return the signing key of this file. It stays the same, so that issued tokens stay
+        valid.
+        """
         return SigningKeys(
             "local", {"local": self.database.setting("signing_key", os.urandom(_KEY_BYTES))}
         )
 
     def health(self) -> dict[str, Any]:
-        """Return what `GET /health` shows. Raises ServiceFault when the file cannot be written."""
+        """Return the response to `GET /health`. Raises ServiceFault when the file cannot be
+        written.
+        """
         now = str(self.clock()).encode()
         self.database.write(
             lambda writer: writer.execute(
@@ -92,7 +96,9 @@ class SqliteCloud:
     # -- for the pump ------------------------------------------------------------------------------
 
     def receive(self, queue: str, messages_max: int) -> list[dict[str, Any]]:
-        """Return a batch in the form of SQS's answer; an empty one while the file has a fault."""
+        """Return a batch in the form of SQS's response; an empty one while the file has an
+        error.
+        """
         try:
             found = self.queues.receive(queue, messages_max)
         except ServiceFault as fault:
@@ -114,7 +120,9 @@ class SqliteCloud:
         ]
 
     def delete(self, queue: str, receipts: list[str]) -> None:
-        """After a fault the messages come again, and their worker finds nothing left to do."""
+        """Delete messages. If this fails, the messages are delivered again, and their worker finds
+        nothing to do.
+        """
         del queue
         try:
             self.queues.delete(receipts)
@@ -129,7 +137,7 @@ class SqliteCloud:
             return [None] * len(queues)
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
-        """Return the least text sort key of each partition whose key begins with the prefix."""
+        """Return the least sort key of each partition whose key begins with the prefix."""
         statement = f"SELECT min(sk) FROM {table} WHERE pk >= ? AND pk < ? GROUP BY pk"
         bounds = (partition_prefix, partition_prefix + chr(0x10FFFF))
         rows = self.database.read(lambda reader: reader.execute(statement, bounds).fetchall())
@@ -152,7 +160,7 @@ class SqliteCloud:
         time.sleep(FAULT_PAUSE_SECONDS)
 
     def _log(self, fault: ServiceFault) -> None:
-        """Log a fault, with one line for a fault that lasts."""
+        """Log an error of the file. An error that lasts is logged only once."""
         if self._fault != fault.message:
             self._fault = fault.message
             _logger.error("error[%s]: %s", fault.code, fault.message)

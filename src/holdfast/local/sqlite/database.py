@@ -1,9 +1,9 @@
 """The file: its schema, its one writer at a time, and the meaning of SQLite's errors.
 
 **A change is on the disk before its effect has a result.** The file is in WAL mode with
-`synchronous=FULL`: each commit waits until the operating system has written the log to the disk.
-So neither the end of the process nor a power cut takes back what a caller has been answered. One
-such wait is 1 to 5 ms, about 100 times the work of a small change.
+`synchronous=FULL`: each commit waits until the operating system has written SQLite's log file to
+the disk. So an answered change is not lost when the process ends or the power fails. One such wait
+takes 1 to 5 ms, about 100 times as long as the work of a small change.
 
 **Therefore changes share commits.** A thread adds its change to a list and waits for the lock of
 the writer. The thread that gets the lock runs every listed change in one transaction and commits.
@@ -16,9 +16,10 @@ thirty, about thirty changes share one wait for the disk.
     thread D            add ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ lock: done
 
 Rules of this file:
-* A change that is refused raises before its first write: the changes beside it are committed.
-* An error of SQLite rolls the whole transaction back, and every change of it gets the fault.
-* Reads have connections of their own. WAL lets them read while a commit waits for the disk.
+* A refused change raises before its first write, so that the other changes of the transaction are
+  committed.
+* An error of SQLite rolls the whole transaction back, and every change in it gets the error.
+* Reads have connections of their own. In WAL mode they can read while a commit waits for the disk.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ from holdfast.runtime.effects import Doubt
 from holdfast.runtime.storage.items import refused
 
 Result = TypeVar("Result")
-#: Runs inside a transaction. It raises ServiceFault before its first write, or not at all.
+#: A function that runs inside a transaction. If it raises ServiceFault, it does so before its first
+#: write.
 Work: TypeAlias = Callable[[sqlite3.Connection], Result]
 
-#: The application id "Hold" in the file's header marks it as Holdfast's.
+#: The application id "Hold" in the file's header says that the file belongs to Holdfast.
 APPLICATION_ID: Final = 0x486F6C64
 SCHEMA_VERSION: Final = 1
-#: Another process may hold the write lock for a checkpoint of a large log.
+#: Another process may hold the write lock while it writes a large log into the file (a checkpoint).
 BUSY_SECONDS: Final = 10
-#: The log file is cut back to this after a checkpoint.
+#: After a checkpoint SQLite's log file is cut to this size.
 LOG_BYTES_KEPT: Final = 64_000_000
 
 _SCHEMA: Final = """
@@ -75,7 +77,7 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID
 
 
 class Database:
-    """One file for all threads of a process. Other processes may have the same file open."""
+    """One file for all threads of a process. Other processes may have opened the same file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,10 +87,10 @@ class Database:
         self._readers: deque[sqlite3.Connection] = deque()
 
     def write(self, work: Work[Result], *, is_conditional: bool = False) -> Result:
-        """Return the result of `work`, which is on the disk then.
+        """Return the result of `work`, when it is on the disk.
 
-        `is_conditional`: the caller must know whether the change was stored, so a commit of which
-        nothing is known raises `Doubt`.
+        `is_conditional`: the caller must know whether the change was stored. So if that is unknown
+        after a failed commit, `Doubt` is raised.
         """
         change = _Change(work, is_conditional)
         self._listed.append(change)
@@ -96,7 +98,8 @@ class Database:
             if not change.is_done:
                 self._commit_listed()
             if not change.is_done:
-                # Another thread was interrupted between taking it from the list and running it.
+                # Another thread took the change from the list and was interrupted before it ran the
+                # change.
                 change.fail(self.path, _interrupted(), is_committing=False)
         return change.outcome()
 
@@ -111,7 +114,7 @@ class Database:
             raise _fault(self.path, error) from None
 
     def setting(self, name: str, initial: bytes) -> bytes:
-        """Return the value of a setting, which is stored as `initial` when it is new."""
+        """Return the value of a setting. If the setting is new, `initial` is stored."""
 
         def stored(connection: sqlite3.Connection) -> bytes:
             connection.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, initial))
@@ -121,7 +124,7 @@ class Database:
         return self.write(stored)
 
     def close(self) -> None:
-        """The last process that closes the file moves its log into it."""
+        """Close the file. The last process that does so writes SQLite's log into it."""
         with self._writing:
             while self._readers:
                 self._readers.pop().close()
@@ -149,15 +152,15 @@ class Database:
             for change in changes:
                 change.fail(self.path, error, is_committing=is_committing)
         except BaseException:
-            # Ctrl-C, say. The next change must not run in this transaction, and the threads of
-            # these changes must not take them for stored.
+            # For example Ctrl-C. The next change must not run in this transaction, and the threads
+            # of these changes must not count them as stored.
             self._roll_back()
             for change in changes:
                 change.fail(self.path, _interrupted(), is_committing=is_committing)
             raise
 
     def _roll_back(self) -> None:
-        # SQLite has ended the transaction itself after some errors.
+        # After some errors SQLite has already ended the transaction.
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
 
@@ -200,19 +203,22 @@ def _interrupted() -> sqlite3.Error:
     return error
 
 
-#: After these errors of a commit its last page, which makes it valid, is not in the log.
+#: With these errors the commit is certainly not stored: its last page, which makes it valid, was
+#: not written to the log.
 _NOT_STORED: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
 
 
 def _fault(path: Path, error: sqlite3.Error) -> ServiceFault:
-    """The message names the file and SQLite's reason, never a value."""
+    """Return the error to raise. Its message has the file and SQLite's reason, never a value."""
     if _code(error) == sqlite3.SQLITE_FULL:
         return ServiceFault("HF284", f"the disk of {path} is full: make room", retry="later")
     return ServiceFault("HF285", f"{path} cannot be used: {error}", retry="later")
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code. Errors of Python's module, such as a closed file, have none."""
+    """Return SQLite's primary result code. Errors of Python's module, such as a closed file, have
+    none.
+    """
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
 
 
@@ -229,7 +235,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open the file. Raises RequestError HF283 when it cannot be this stack's storage."""
+    """Open the file. Raises RequestError HF283 when it cannot be the storage of a stack."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _keep_private(path)
@@ -245,18 +251,18 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _keep_private(path: Path) -> None:
-    """Make a new file readable only by its owner: it holds the data of executions and the signing
-    key.
+    """Make a new file readable only by its owner: it contains the data of executions and the
+    signing key.
     """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 class _WrongFileError(Exception):
-    """The file is a database of another program, or of newer code."""
+    """The file is a database of another program, or of a newer release."""
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Create the schema, once, whichever process comes first."""
+    """Create the schema. Only the first of several processes does so."""
     connection.execute("BEGIN IMMEDIATE")
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -271,7 +277,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
     elif version != SCHEMA_VERSION:
         raise _WrongFileError(f"it has version {version}; this code knows {SCHEMA_VERSION}")
     connection.execute("COMMIT")
-    # A file that cannot be written is found at the start, not at the first request.
+    # Write once, so that an error of a file that cannot be written is found at the start, and not
+    # at the first request.
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT OR REPLACE INTO settings VALUES ('opened', x'')")
     connection.execute("COMMIT")

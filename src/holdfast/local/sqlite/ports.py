@@ -1,4 +1,4 @@
-"""Performs a handler's effects on the file, as `aws.ports` does on AWS."""
+"""Performs the effects of handlers on the file, as `aws.ports` does on AWS."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from holdfast.runtime.effects import (
     Update,
 )
 
-#: The names of a queue in events and in the file are the same.
+#: A queue has the same name in events and in the file.
 NAMES: Final = ResourceNames(
     executions_table=resources.EXECUTIONS.name,
     mail_table=resources.MAIL.name,
@@ -60,8 +60,9 @@ NAMES: Final = ResourceNames(
 
 
 class SqlitePorts:
-    """Performs effects. `tasks` runs user code, `clock` gives milliseconds, `publish` sends an
-    event to the account's default bus. `archive`: the folder of the archive; None: there is none.
+    """Performs effects. `tasks` runs user code, `clock` gives the time in ms, `publish` sends an
+    event to the account's default event bus. `archive` is the folder of the archive; None: there is
+    none.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class SqlitePorts:
     def extend_visibility(
         self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
     ) -> None:
-        del queue  # a receipt says which message it is of
+        del queue  # The receipt already says which message it belongs to
         self._queues.extend_visibility(receipt_handles, seconds)
 
     def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:

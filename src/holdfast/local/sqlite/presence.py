@@ -1,8 +1,10 @@
-"""Which processes of a file are alive, so that the messages of a killed one wait no longer.
+"""Finds out which processes of a file are alive, so that the messages of a killed one become
+visible at once.
 
-Each process holds a lock on a small file beside the database. The operating system drops the lock
-when the process ends, however it ends. Another process that gets the lock knows that the holder is
-gone. Process numbers would not do: they are used again, and differ between containers.
+Each process holds a lock on a small file next to the database. The operating system releases the
+lock when the process ends, in whatever way. Another process that gets the lock knows that the
+holder has ended. Process ids could not be used: they are reused, and they differ between
+containers.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _SUFFIX: Final = ".process"
 
 
 class Presence:
-    """This process, by a `name` of its own, until `leave` or its end."""
+    """This process, with a unique `name`, until `leave` or until the process ends."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -27,8 +29,8 @@ class Presence:
             self.is_gone(left.name.removeprefix(f"{database.name}-").removesuffix(_SUFFIX))
 
     def _locked(self) -> int:
-        """Create and lock the file. Another process may remove it before the lock is taken: then
-        create it again.
+        """Create and lock the file. If another process removes the file before it is locked, create
+        it again.
         """
         path = self._path(self.name)
         while True:
@@ -39,7 +41,7 @@ class Presence:
             os.close(opened)
 
     def is_gone(self, name: str) -> bool:
-        """Return True for a process that has ended; its file is removed."""
+        """Return True for a process that has ended. Its file is then removed."""
         if name == self.name:
             return False
         try:

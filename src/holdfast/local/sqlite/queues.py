@@ -1,8 +1,9 @@
-"""The queues: delay, visibility, receive counts and dead letters, as SQS has them.
+"""The queues: delay, visibility, receive counts and dead letters, as in SQS.
 
-A message is a row that stays until it is deleted. A receipt hides it by moving `visible_ms` ahead
-and names the process that has it. After a crash the message shows itself when its visibility ends;
-sooner when another process of this file sees that the holder has ended (`processes`).
+A message is a row that exists until it is deleted. A delivery hides it by increasing `visible_ms`,
+and stores which process has it. After a crash the message becomes visible when its visibility
+time-out ends, or earlier, when another process of this file finds that the process has ended
+(`presence`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from holdfast.runtime.effects import Message, QueueName, Send
 from holdfast.runtime.storage.items import refused
 
 VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
-#: Events that were put on the bus `holdfast`.
+#: The queue of events that were put on the event bus `holdfast`.
 EVENTS: Final = "events"
 #: The time between two deliveries of an event.
 EVENTS_VISIBILITY_SECONDS: Final = 60
@@ -28,7 +29,7 @@ EVENTS_VISIBILITY_SECONDS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One receipt of a message. `receipt` belongs to this receipt alone."""
+    """One delivery of a message. `receipt` is valid only for this delivery."""
 
     message_id: str
     receipt: str
@@ -48,7 +49,7 @@ _RULES: Final[dict[str, _Rules]] = {
         queue.name: _Rules(queue.visibility_seconds, queue.receives_max)
         for queue in resources.QUEUES
     },
-    # A received dead letter stays hidden for as long as a work message with a live worker.
+    # A dead letter that was received stays hidden as long as a work message of a living worker.
     **{f"{queue.name}-dlq": _Rules(limits.VISIBILITY_SECONDS) for queue in resources.QUEUES},
     EVENTS: _Rules(EVENTS_VISIBILITY_SECONDS, 1 + resources.EVENT_RETRY_ATTEMPTS_MAX),
     f"{EVENTS}-dlq": _Rules(EVENTS_VISIBILITY_SECONDS),
@@ -56,8 +57,8 @@ _RULES: Final[dict[str, _Rules]] = {
 
 
 class SqliteQueues:
-    """The queues in the file. `holder` names this process. `tell` is called when messages have
-    come.
+    """The queues in the file. `holder` is the name of this process. `tell` is called when messages
+    have arrived.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class SqliteQueues:
         return self._database.write(receive)
 
     def delete(self, receipts: Iterable[str]) -> None:
-        """Delete messages. A message that was received again in between stays, because another
+        """Delete messages. A message that was received again in the meantime stays, because another
         worker has it.
         """
         rows = list(map(_parsed, receipts))
@@ -160,7 +161,7 @@ class SqliteQueues:
         ]
 
     def release(self, holder: str) -> int:
-        """Show the messages of a process that has ended. Return how many there were."""
+        """Make the messages of a process that has ended visible. Return how many there were."""
         now = self._clock()
         released = self._database.write(
             lambda writer: (

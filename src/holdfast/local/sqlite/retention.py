@@ -1,4 +1,4 @@
-"""Removes what has expired: items past their TTL, blobs past their retention."""
+"""Removes expired data: items after their TTL, blobs after their retention time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast import limits
 from holdfast.local.sqlite.database import Database
 from holdfast.runtime.storage import tables
 
-#: Rows per transaction, so that a removal of thousands does not hold up the changes of workers.
+#: Rows per transaction, so that the removal of thousands does not delay the changes of workers.
 ROWS_MAX: Final = 200
 _DAY_MS: Final = 86_400_000
 
@@ -21,8 +21,9 @@ def remove_expired(
     *,
     keeps_blobs: bool = False,
 ) -> int:
-    """Return how many rows were removed. `keeps_blobs`: in a stack with an archive a record may be
-    older than the retention of blobs, and its values must be there when it is archived.
+    """Remove expired rows. Return how many there were. `keeps_blobs`: in a stack with an archive a
+    record may be older than the retention time of blobs, and its values must exist until it is
+    archived.
     """
     removed = _remove(database, tables.EXECUTIONS, "ttl", now_ms // 1_000, is_stopping)
     removed += _remove(database, tables.MAIL, "ttl", now_ms // 1_000, is_stopping)
@@ -42,7 +43,7 @@ def _remove(
     )
     found = f"SELECT 1 FROM {table} WHERE {column} < ? LIMIT 1"
     removed = 0
-    # Most rounds find nothing, and a read costs no commit.
+    # Read first: most rounds find nothing, and a read needs no commit.
     while not is_stopping() and database.read(
         lambda reader: reader.execute(found, (before,)).fetchone()
     ):

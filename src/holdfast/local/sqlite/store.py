@@ -1,7 +1,7 @@
-"""The two tables: effects to SQL and rows back to items.
+"""The two tables: converts effects to SQL, and rows to items.
 
-A row has the keys in columns of their own, the attributes as JSON, and the bytes of all binary
-attributes in `data`. In the JSON a binary attribute is a list that holds its length.
+A row has the keys in columns, the attributes as JSON, and the bytes of all binary attributes in the
+column `data`. In the JSON a binary attribute is a list with its length.
 """
 
 from __future__ import annotations

@@ -16,13 +16,24 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
-from holdfast.limits import LIST_READ_MAX
+from holdfast.limits import LIST_READ_MAX, OPEN_COUNT_PARTS_MAX
 from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, list_filter
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, Effect, JsonResult, ListPage, QueryList, Together
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    JsonResult,
+    Labels,
+    ListPage,
+    Measure,
+    NoResult,
+    QueryList,
+    Together,
+)
 from holdfast.runtime.listing import (
     NEWEST,
     ListEntry,
@@ -32,7 +43,7 @@ from holdfast.runtime.listing import (
     waits_partitions,
     without_stale,
 )
-from holdfast.runtime.storage import tables
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.wait_rows import read_row
 
 #: The properties by which executions can be counted.
@@ -67,6 +78,27 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     if oldest is not None:
         answer["oldest"] = oldest
     return answer if after is None else {**answer, "next": after}
+
+
+def measure_open(tenant: str) -> NoResult:
+    """Measure how many executions are open, by workflow and by the kind of the longest wait. With
+    more of them than `OPEN_COUNT_PARTS_MAX` parts hold, the newest are counted.
+
+    The target of a wait may be a person, so it is no label.
+    """
+    now_ms = yield Clock()
+    counted: Counter[tuple[str, str]] = Counter()
+    after: str | None = None
+    for _ in range(OPEN_COUNT_PARTS_MAX):
+        wanted = list_filter({"status": "RUNNING", "after": after})
+        entries, after = yield from _part(tenant, wanted, now_ms)
+        counted.update((entry.workflow, _label(entry, "kind")) for entry in entries)
+        if after is None:
+            break
+    for (workflow, wait), number in sorted(counted.items()):
+        is_machine = keys.is_machine_workflow(workflow)
+        name = {"state_machine": workflow} if is_machine else {"workflow": workflow}
+        yield Measure(resources.METRIC_OPEN, number, labels=Labels(**name, wait=wait))
 
 
 def _groups(given: Any) -> list[str]:
@@ -126,7 +158,10 @@ def _label(entry: ListEntry, group: str) -> str:
             return entry.status
         case _:
             longest = min(entry.waits, key=lambda wait: wait.since_ms, default=None)
-            return "" if longest is None else f"{longest.kind.value}:{longest.target}"
+            if longest is None:
+                return ""
+            kind: str = longest.kind.value
+            return kind if group == "kind" else f"{kind}:{longest.target}"
 
 
 def _oldest(entries: Iterable[ListEntry]) -> dict[str, Any] | None:

@@ -317,6 +317,21 @@ def continue_with_key(known: Lookup, tenant: str, state: Execution) -> NoResult:
     yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
 
 
+def note_void_retry(tenant: str, state: Execution, refused: RequestError) -> NoResult:
+    """Store why a worker did not carry out an accepted retry, so that `describe` can say it."""
+    partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
+    note: dict[str, str | int] = {"void": f"[{refused.code}] {refused.message}"}
+    note["retries"] = state.redrives
+    yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, put=note, where=(there,))
+
+
+def void_retry(tenant: str, state: Execution) -> Generator[Effect, Any, str | None]:
+    """Return why the last retry of an ended execution was not carried out, if one was not."""
+    row = yield Get(tables.MAIL, keys.inbox(tenant, state.run), keys.BUSINESS_KEY)
+    is_of_this_end = row is not None and row.get("retries") == state.redrives
+    return str(row["void"]) if is_of_this_end else None
+
+
 def key_of(tenant: str, run: str) -> Generator[Effect, Any, str | None]:
     row = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.BUSINESS_KEY)
     return None if row is None else str(row["key"])

@@ -15,7 +15,7 @@ from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
 from holdfast.runtime.attribute_filter import is_ordered_by_value
-from holdfast.runtime.commands import archived, limits, pools, presentation
+from holdfast.runtime.commands import archived, keyed, limits, pools, presentation
 from holdfast.runtime.commands.fork import forks_of
 from holdfast.runtime.commands.graphs import require_listed
 from holdfast.runtime.commands.list_filter import ListFilter, among, list_filter
@@ -42,6 +42,7 @@ def describe(
     read which executions began as copies of it, with one more query.
 
     An execution that TTL has deleted is read from the archive; `archived` then says where it is.
+    `void_retry` says why workers did not carry out an accepted retry of a keyed execution.
     `omitted` names the fields that are too large for the answer, if any. `last_failure` has the
     traceback of the newest failed attempt, if the records since the last snapshot have one.
     """
@@ -73,6 +74,9 @@ def describe(
     failure = presentation.last_failure(log.records)
     if failure is not None and log.state.status != "SUCCEEDED":
         shown["last_failure"] = hidden(failure)
+    if log.state.is_ended and log.state.status != "SUCCEEDED" and "keyed" in definition.source_map:
+        void = yield from keyed.void_retry(tenant, log.state)
+        shown |= {} if void is None else {"void_retry": void}
     if "waits" in shown:
         waits = yield from pools.with_workers(tenant, log.run, shown["waits"])
         shown["waits"] = yield from limits.with_places(known, log.state, waits)

@@ -24,13 +24,13 @@ from holdfast.core.facts import Fact
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
-from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, SECRET_UNAVAILABLE, inherited
+from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, inherited
 from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.requests import store_reply
 from holdfast.runtime.commands.start import start
 from holdfast.runtime.commands.stop import stop
-from holdfast.runtime.effects import Effect
+from holdfast.runtime.effects import SECRET_UNAVAILABLE, Effect
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig

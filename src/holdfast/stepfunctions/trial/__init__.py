@@ -1,3 +1,3 @@
-"""TestState: one state, run once, with everything that it computes on the way."""
+"""TestState: runs one state once, and shows everything that it computes on the way."""
 
 from __future__ import annotations

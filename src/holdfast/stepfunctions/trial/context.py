@@ -1,6 +1,6 @@
-"""The context object of a state under test: the caller's, or one of an execution that never was.
+"""The context object of a state under test: the caller's, or that of an invented execution.
 
-Source: API reference, TestState (`context`); wording and shape as recorded.
+Sources: API reference, TestState (`context`); recordings of AWS for texts and structure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TrialSetting:
 
 
 def find_problem(context: Json, state: State) -> str | None:
-    """Return the problem in a context object that a caller made up, or None."""
+    """Return the problem in a context object that a caller has written, or None."""
     problem = _problem(context, state)
     return problem and f"Invalid Context object provided: {problem}"
 
@@ -85,8 +85,8 @@ def has_token(state: State) -> bool:
 def context_of(state: State, data: Json, retries: int, setting: TrialSetting) -> dict[str, Json]:
     """Return the context object of a state that is entered now.
 
-    Machine, execution and token are invented for the one call; recordings show an express
-    execution.
+    Machine, execution and token are invented for this call. As in recordings of AWS, it is an
+    express execution.
     """
     machine = str(uuid.UUID(bytes=setting.chance))
     execution = str(uuid.uuid5(uuid.NAMESPACE_URL, machine))

@@ -1,4 +1,4 @@
-"""The state to test: a single state, or one of a whole definition by its name."""
+"""Finds the state to test: a single state, or one of a whole definition by its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.stepfunctions.trial.request import STATE_NAME
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """The state under test. `written` is the state as the definition has it."""
+    """The state under test. `written` is the JSON of the state in the definition."""
 
     state: State
     written: Mapping[str, Any]
@@ -24,7 +24,7 @@ class Tested:
 
 
 def find_tested(text: str, state_name: str | None) -> Tested:
-    """Find the state under test. Raises StatesFault: InvalidDefinition; ValidationException for a
+    """Return the state under test. Raises StatesFault: InvalidDefinition; ValidationException for a
     missing name.
     """
     try:
@@ -59,7 +59,7 @@ def _require_valid(diagnostics: tuple[DefinitionProblem, ...]) -> None:
 
 
 def _states_of(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every state of a valid machine, those of branches and item processors too."""
+    """Yield every state of a valid machine, including those of branches and item processors."""
     for name, state in machine["States"].items():
         yield name, state
         inner = [*state.get("Branches", ()), state.get("ItemProcessor"), state.get("Iterator")]

@@ -1,7 +1,7 @@
 """The request and response of an HTTP Task, as the inspection level TRACE shows them.
 
-Source: API reference, InspectionDataRequest and InspectionDataResponse. What a connection adds to
-the request is a secret, and never told: it is not known here.
+Source: API reference, InspectionDataRequest and InspectionDataResponse. The parts that a connection
+adds to the request are secrets. They are not known here, so they are never shown.
 """
 
 from __future__ import annotations

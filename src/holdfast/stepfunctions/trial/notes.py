@@ -1,10 +1,10 @@
-"""The stages of a state's data that are noted, as recordings show them of each type and language.
+"""The intermediate results that are recorded for each type and language, as recordings of AWS show
+them.
 
-JSONata   Task: afterArguments, result. The others: nothing of their own.
-JSONPath  afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and
-          Parallel: afterResultSelector, afterResultPath. A Pass with a Result shows that, and
-          nothing before it; a Parallel shows nothing before its result.
-Map       items and bounds, see `map.py`.
+JSONata   Task: afterArguments, result. The other types: none of their own. JSONPath
+afterInputPath; Task and Pass: afterParameters; Task: result; Task, Pass, Map and Parallel:
+afterResultSelector, afterResultPath. A Pass with a Result shows only that; a Parallel shows nothing
+before its result. Map       items and bounds, see `map.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from holdfast.stepfunctions.trial.stage import Bindings, Notes, Observe, Scene, 
 
 
 def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Mapping[str, Observe]:
-    """Return the evaluation of each field of the state, by the field's name."""
+    """Return for each field of the state, by its name, the function that evaluates and records
+    it.
+    """
     observers: dict[str, Observe] = {"credentials": _credentials(notes)}
     match tested.state:
         case MapState():
@@ -39,7 +41,9 @@ def observers_of(tested: Tested, trial: Trial, scene: Scene, notes: Notes) -> Ma
 
 
 def note_input(tested: Tested, scene: Scene, now_ms: int, notes: Notes) -> None:
-    """Notes the state's data. A part that cannot be computed is left to the state's own error."""
+    """Record the state's data. If a part cannot be computed, it is left out: the state itself then
+    reports the error.
+    """
     if tested.is_jsonata or isinstance(tested.state, ParallelState) or _has_result(tested):
         return
     states: Json = {"input": scene.input, "context": scene.context}
@@ -56,7 +60,7 @@ def _has_result(tested: Tested) -> bool:
 
 
 def _output(tested: Tested, scene: Scene, notes: Notes) -> Observe:
-    """Return the output's stages in JSONPath: a Pass computes them from its input, other states
+    """Return the output's stages in JSONPath. A Pass computes them from its input, other states
     from their result.
     """
     stages: dict[str, Callable[[Bindings, EvaluationMoment], Json]] = {}

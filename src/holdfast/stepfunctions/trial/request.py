@@ -1,7 +1,7 @@
 """The request of TestState, read and checked as far as possible without the state.
 
-Codes and wording as recorded, else in the style of the nearest recording. Shape, lengths and enums
-were checked against the service model before.
+Codes and texts are those of recordings, or else in their style. Types, lengths and enums were
+already checked against AWS's model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.stepfunctions.trial import context, schema
 
 InspectionLevel: TypeAlias = Literal["INFO", "DEBUG", "TRACE"]
 
-#: The name of a single state, in its context object and in places of its definition.
+#: The name of a single state, in its context object and in locations of its definition.
 STATE_NAME: Final = "StateName"
 _ALONE: Final = (
     "TestState API does not support Map or Parallel states. "
@@ -38,7 +38,7 @@ class MockedResult:
 
 @dataclass(frozen=True, slots=True)
 class MockedError:
-    """A mocked error, or the error that a state raised; either field may be absent."""
+    """A mocked error, or the error of a state. Either field may be absent."""
 
     error: str | None
     cause: str | None
@@ -50,7 +50,7 @@ Mock: TypeAlias = MockedResult | MockedError
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A request for one state. `failed_iterations` and `context` are None when the request does not
-    give them.
+    have them.
     """
 
     input: Json
@@ -129,9 +129,7 @@ def _json(text: str, what: str) -> Json:
 
 
 def require_fit(trial: Trial, state: State) -> None:
-    """Check the request. Raises StatesFault when mock, role, context or configuration do not go
-    with the state.
-    """
+    """Raise StatesFault when mock, role, context or configuration do not fit the state."""
     _require_mockable(trial, state)
     if trial.mock is None and isinstance(state, TaskState):
         if trial.role_arn is None:
@@ -157,7 +155,7 @@ def _require_mockable(trial: Trial, state: State) -> None:
 
 
 def _require_callable(task: TaskState) -> None:
-    """Refuse a task without a mock that would wait for an external answer (API reference)."""
+    """Refuse a task that would wait for an answer from outside and has no mock (API reference)."""
     if task.kind in {"sync", "callback", "activity", "event", "ask", "token"}:
         raise StatesFault(
             "InvalidDefinition",

@@ -1,10 +1,10 @@
-"""A mocked result against the shape that the called action really answers.
+"""Checks a mocked result against the shape of the response that the called action really has.
 
-Source: AWS API reference, MockInput; wording as recorded. `STRICT` wants every required field,
-`PRESENT` only looks at the fields that are there, `NONE` at nothing. A field that the shape does
-not have is let pass in every mode: services add fields.
+Source: AWS API reference, MockInput; texts from recordings. `STRICT` requires every required field,
+`PRESENT` checks only the fields that are present, `NONE` checks nothing. A field that the shape
+does not have is accepted in every mode, because services add fields.
 
-Fields have the names by which the integration hands them on.
+Fields have the names that the integration uses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
 
 #: The services whose name in a Resource differs from botocore's name without hyphens, as far as
-#: tests often mock them. Results of another such service are not checked.
+#: tests often mock them. The results of other such services are not checked.
 _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "cloudwatchlogs": "logs",
     "cognitoidentityprovider": "cognito-idp",
@@ -33,14 +33,14 @@ _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "sfn": "stepfunctions",
     "states": "stepfunctions",
 }
-#: The action that describes the result of a `.sync` task, where it differs from the action that
-#: started it.
+#: The action that describes the result of a `.sync` task, where it is not the action that started
+#: it.
 _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
-#: Fields that an optimised integration passes on as JSON, although the action has another type for
+#: Fields that an optimised integration returns as JSON, although the action has another type for
 #: them.
 _JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
 _PARSED: Final = frozenset({"Input", "Output"})
-#: The results whose shape the integration itself defines.
+#: Results whose shape only the integration defines.
 _UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
@@ -85,8 +85,8 @@ def _operation(service: str, action: str) -> OperationModel | None:
 
 @functools.lru_cache(maxsize=16)
 def _service(service: str) -> ServiceModel | None:
-    # Importing botocore takes tens of milliseconds: only a test that mocks a service's answer needs
-    # it.
+    # Imported here: importing botocore takes tens of milliseconds, and only a test that mocks the
+    # response of a service needs it.
     import botocore.loaders  # noqa: PLC0415
     import botocore.model  # noqa: PLC0415
 
@@ -105,7 +105,7 @@ class _Schema:
     def structure(
         self, shape: Any, value: Mapping[str, Json], json_fields: frozenset[str] = frozenset()
     ) -> Iterator[str]:
-        """Yield the problems of a structure. Fields in `json_fields` may hold any value."""
+        """Yield the problems of a structure. Fields in `json_fields` may have any value."""
         if self.is_strict:
             given = set(map(_key, value))
             for name in map(_field, shape.required_members):
@@ -118,7 +118,7 @@ class _Schema:
 
     def value(self, name: str, shape: Any, value: Json) -> Iterator[str]:
         """Yield the problems of one value. `name` is that of the nearest field around it, also
-        within lists and maps.
+        inside lists and maps.
         """
         expected = _expected(shape, value)
         if expected is not None:
@@ -178,7 +178,7 @@ def _field(member: str) -> str:
 
 
 def _key(field: str) -> str:
-    """Return the name for a comparison in which only the first letter's case counts: the Java SDK
+    """Return the name for a comparison that ignores case after the first letter: the Java SDK
     writes DbName for DBName.
     """
     return field[:1] + field[1:].casefold()

@@ -1,9 +1,10 @@
-"""One state on a stage: the engine runs it, and everything that it works out is noted down.
+"""Prepares one state for a test run: the engine runs it, and everything that it computes is
+recorded.
 
-The state is put into a program of its own, in which every template is wrapped: it sees the context
-object of the trial, and whoever observes its field. Where the state would go on to, there is a
-stub. A Map or Parallel, whose result can only be a mock, is played by a task, as every task is:
-retry, catch, output and variables are the same, and a task's result comes from outside, too.
+The state is put into a program of its own, in which every template is wrapped: it reads the context
+object of the test, and a function records its value. A stub replaces each next state. A Map or
+Parallel, whose result can only be a mock, is replaced by a task: retry, catch, output and variables
+are the same, and the result of a task comes from outside, too.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ from holdfast.errors import HoldfastBug
 from holdfast.runtime.storage.log import draw
 
 Bindings: TypeAlias = Mapping[str, Json]
-#: A function that evaluates a field and notes the intermediate results.
+#: A function that evaluates a field and records the intermediate results.
 Observe: TypeAlias = Callable[[Template, Bindings, EvaluationMoment], Json]
 
 _ROLE: Final[tuple[str, TaskKind, str]] = ("holdfast:task:tested", "task", "tested")
-#: The prefix of a target state's name, so that the tested state can also be its own next state.
+#: The prefix of the names of next states, so that the tested state can also be its own next state.
 _BEYOND: Final = "beyond:"
 
 
 @dataclass(slots=True)
 class Notes:
-    """The intermediate results, under the names of inspectionData; `stages` are texts of JSON.
+    """The intermediate results, by the names of inspectionData. The values of `stages` are JSON
+    text.
 
-    `error` is the last that a template raised, without the engine's opening sentence.
+    `error` is the last error of a template, without the first sentence that the engine adds.
     """
 
     stages: dict[str, Json] = field(default_factory=dict)
@@ -62,8 +64,8 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The data with which a state is entered. `retries`: how often each of its retriers was used
-    before.
+    """The data with which a state is entered. `retries` says how often each of its retriers was
+    already used.
 
     `chance` is the seed of random numbers.
     """
@@ -93,8 +95,8 @@ class _Observed:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The template of a state without arguments or output: it gives the state's result, or before
-    that its input.
+    """The template of a state without arguments or output: its value is the state's result, or
+    before that its input.
     """
 
     def evaluate(self, bindings: Bindings, moment: EvaluationMoment) -> Json:  # noqa: ARG002
@@ -103,7 +105,9 @@ class Given:
 
 
 def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
-    """Return a moment with the same random numbers: each stage of a field draws the same ones."""
+    """Return time and random numbers for one evaluation: each stage of a field draws the same
+    numbers.
+    """
     counter = itertools.count()
     return EvaluationMoment(now_ms, lambda: draw(scene.chance.hex(), 0, next(counter)))
 
@@ -112,7 +116,7 @@ def fresh(scene: Scene, now_ms: int) -> EvaluationMoment:
 
 
 def stage(state: State, scene: Scene, notes: Notes, observers: Mapping[str, Observe]) -> Program:
-    """Return a program of the one state. `observers` are named by the field of the state."""
+    """Return a program with only this state. `observers` are by the field of the state."""
 
     def observed(name: str, value: Any) -> Any:
         match value:
@@ -140,7 +144,9 @@ def evaluate(template: Template, bindings: Bindings, moment: EvaluationMoment) -
 
 
 def _rebuilt(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """Return the state, rule or catcher with each field changed, and its targets out of the way."""
+    """Return the state, rule or catcher with `change` applied to each field, and with its next
+    states renamed.
+    """
     fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     changed = {name: change(name, item) for name, item in fields.items()}
     for name in ("next", "default"):
@@ -157,7 +163,7 @@ def _targets(state: Any) -> list[str]:
 
 
 def _played(state: State) -> State:
-    """Return the state, or the task by which it is played."""
+    """Return the state, or the task that replaces it."""
     if not isinstance(state, TaskState | MapState | ParallelState):
         return state
     resource, kind, target = _ROLE
@@ -188,7 +194,7 @@ def _played(state: State) -> State:
 
 
 class Play:
-    """The run of a staged program: first up to its wait, then to the end."""
+    """Runs a prepared program: first up to its wait, then to the end."""
 
     def __init__(self, program: Program, scene: Scene, now_ms: int) -> None:
         self._program = program
@@ -198,12 +204,12 @@ class Play:
         self.state = _entered(program, scene, now_ms)
         self._advance([], now_ms)
         if isinstance(self._waiting, Timer):
-            # A trial shows what follows a Wait, and does not take its time.
+            # A test shows what follows a Wait without waiting for it.
             self._advance([Tick()], self._waiting.due_ms)
 
     @property
     def attempt(self) -> Attempt | None:
-        """Return the attempt of the task that waits for its result; None when no task was
+        """Return the attempt of the task whose result is missing; None when no task was
         scheduled.
         """
         return self._waiting if isinstance(self._waiting, Attempt) else None

@@ -1,11 +1,11 @@
-"""TestState: one state, run once and at once, with everything that it works out on the way.
+"""TestState: runs one state once, without waiting, and returns everything that it computes.
 
-The engine runs the state (`stage.py`); this module prepares its input and shapes the answer.
-Source: API reference, TestState; Developer Guide, "Testing state machines with TestState API";
-what is shown of which state, and every wording, as recorded.
+The engine runs the state (`stage.py`); this module prepares its input and the response. Sources:
+API reference, TestState; Developer Guide, "Testing state machines with TestState API"; recordings
+of AWS for what is shown of which state, and for all texts.
 
-What differs: a Wait is not waited for, and nothing that a connection adds to an HTTP request is
-told, even when `revealSecrets` asks for it.
+Two things differ from AWS: a Wait does not wait, and the parts that a connection adds to an HTTP
+request are never shown, even with `revealSecrets`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdfast.stepfunctions.trial.request import (
 )
 from holdfast.stepfunctions.trial.stage import Notes, Play, Scene, stage
 
-#: API reference: a test takes five minutes at most.
+#: API reference: a test takes at most five minutes.
 SECONDS_MAX: Final = 300
 
 
@@ -105,7 +105,7 @@ def _call(state: State, notes: Notes, attempt: Attempt, tenant: str, now_ms: int
 def _finish(
     play: Play, notes: Notes, tested: Tested, result: TaskSucceeded | TaskFailed
 ) -> MockedError | None:
-    """Return the error that the state met with, handled or not."""
+    """Return the error of the state, whether it was handled or not."""
     if isinstance(result, TaskFailed):
         play.fail(result.error, result.cause)
         return MockedError(result.error, result.cause)
@@ -152,7 +152,7 @@ def _response(
 
 
 def _without_opening(cause: str | None, state: State) -> str | None:
-    """Return the cause without the sentence that points to an event: AWS leaves it out, because a
+    """Return the cause without the sentence that points to an event. AWS leaves it out, because a
     single state has no event.
     """
     opening = f"An error occurred while executing the state '{state.name}' (entered at the event id"
@@ -167,7 +167,7 @@ def _error_details(
     state: State, failure: MockedError | None, status: str, retries: int
 ) -> dict[str, Any]:
     """Return the retrier and the catcher that matched the error. A retrier without retries left is
-    returned too.
+    included.
     """
     if failure is None or not isinstance(state, TaskState | MapState | ParallelState):
         return {}

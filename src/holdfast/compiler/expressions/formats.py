@@ -1,0 +1,87 @@
+"""`"%s of %d" % (n, total)` and `"{} of {}".format(n, total)`: the f-string that they stand for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from itertools import count
+from string import Formatter
+from typing import Final
+
+from holdfast.compiler.context import Lowering, TypedQuery
+from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.types.types import INT, ListOf, TupleOf
+
+_PERCENT: Final = re.compile("%[sd%]")
+
+
+def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
+    """The text of `"…" % values`; None for a form that an f-string does not have."""
+    if not isinstance(node.left, ast.Constant) or not isinstance(node.left.value, str):
+        return None
+    text = node.left.value
+    values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+    kinds = [kind for kind in _PERCENT.findall(text) if kind != "%%"]
+    if len(kinds) != len(values) or "%" in _PERCENT.sub("", text):
+        return None
+    for kind, value in zip(kinds, values, strict=True):
+        if isinstance(value, ast.Starred):
+            return None
+        type_ = lowering.lower(value).type
+        if (kind == "%d" and type_ != INT) or _is_tuple(type_):
+            return None
+    parts: list[ast.expr] = []
+    rest = iter(values)
+    for piece in re.split("(%[sd%])", text):
+        match piece:
+            case "%s" | "%d":
+                parts.append(ast.FormattedValue(next(rest), -1, None))
+            case _:
+                parts.append(ast.Constant("%" if piece == "%%" else piece))
+    return lower_joined(lowering, ast.copy_location(ast.JoinedStr(parts), node))
+
+
+def _is_tuple(type_: object) -> bool:
+    """Return True for a value whose parts `%` would take one by one."""
+    return isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
+
+
+def lower_format(lowering: Lowering, node: ast.Call) -> TypedQuery | None:
+    """The text of `"…".format(…)`; None for a form that an f-string does not have."""
+    match node.func:
+        case ast.Attribute(value=ast.Constant(value=str(text)), attr="format"):
+            pass
+        case _:
+            return None
+    given: dict[str, ast.expr] = {str(place): value for place, value in enumerate(node.args)}
+    given.update({str(word.arg): word.value for word in node.keywords})
+    parts = _parts(text, given)
+    if parts is None or any(isinstance(value, ast.Starred) for value in node.args):
+        return None
+    used = {part.value for part in parts if isinstance(part, ast.FormattedValue)}
+    if used != set(given.values()):
+        return None
+    return lower_joined(lowering, ast.copy_location(ast.JoinedStr(parts), node))
+
+
+def _parts(text: str, given: Mapping[str, ast.expr]) -> list[ast.expr] | None:
+    parts: list[ast.expr] = []
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError:
+        return None  # a brace alone
+    names = [name for _, name, _, _ in pieces if name is not None]
+    if "" in names and any(name.isdigit() for name in names):
+        return None  # Python does not number some of them
+    numbers = map(str, count())
+    for before, name, spec, conversion in pieces:
+        parts.append(ast.Constant(before))
+        if name is None:
+            continue
+        value = given.get(name or next(numbers))
+        if value is None or conversion is not None or "{" in (spec or ""):
+            return None
+        written = ast.JoinedStr([ast.Constant(spec)]) if spec else None
+        parts.append(ast.FormattedValue(value, -1, written))
+    return parts

@@ -1,0 +1,167 @@
+"""One attempt of a task of the author: its arguments in, its result or error out.
+
+Every process that runs the author's code runs it here: the worker, the laptop, a worker of a pool
+and the function of a group. So this module imports nothing of the engine's storage, whose import
+would lengthen the cold start of a function that never reads a log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from holdfast.api.sealing import Seals, Vault
+from holdfast.api.tasks import (
+    Beats,
+    HeartbeatMissed,
+    InvalidResult,
+    Pulse,
+    Task,
+    TaskContext,
+    TaskError,
+    running_task,
+)
+from holdfast.api.throttling import retry_after
+from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
+from holdfast.asl import error_names
+from holdfast.errors import RequestError, VaultFault
+from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
+from holdfast.runtime.effects import (
+    SECRET_UNAVAILABLE,
+    OwnResult,
+    RunTask,
+    TaskFailed,
+    TaskSucceeded,
+    TaskThrottled,
+)
+from holdfast.runtime.storage.json_values import plain_text, printable
+
+#: The logger of tasks. `serve` and the worker function show its lines; other programs must
+#: configure `logging`.
+_logger: Final = logging.getLogger("holdfast.tasks")
+_logger.addHandler(logging.NullHandler())
+_LOGGED_CHARACTERS_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The engine as an attempt sees it that runs in another process. `pulse` takes the attempt's
+    heartbeats; `is_over` returns True once the engine no longer waits for the attempt.
+    """
+
+    pulse: Beats | None
+    is_over: Callable[[], bool]
+
+
+def packages_of(tasks: Iterable[Task[..., Any]]) -> frozenset[str]:
+    """Return the top-level packages of the author."""
+    return frozenset(task.function.__module__.partition(".")[0] for task in tasks)
+
+
+def context_of(effect: RunTask) -> TaskContext:
+    """Return the context of an attempt. Every attempt of one step has the same idempotency key."""
+    return TaskContext(
+        execution=effect.run,
+        name=effect.run_name,
+        workflow=effect.workflow,
+        task=effect.name,
+        attempt=effect.attempt,
+        idempotency_key=f"{effect.run}.{effect.entry}",
+    )
+
+
+def run_attempt(
+    task: Task[..., Any],
+    effect: RunTask,
+    vault: Vault,
+    packages: frozenset[str],
+    outside: Outside | None = None,
+) -> OwnResult:
+    """Runs user code. Whatever it raises becomes the error of the attempt.
+
+    Error: the exception's class name. Cause: its text. The idempotency key is that of the entry, so
+    every attempt and every repetition of one step has the same. `packages`: those whose frames the
+    traceback shows. `outside`: how the attempt and the engine hear of each other when the engine is
+    in another process.
+    """
+    seals = Seals(vault, effect.tenant)
+    context = context_of(effect)
+    if outside is not None:
+        context = replace(context, is_over=outside.is_over)
+    try:
+        pulse = _pulse_of(effect) if outside is None else outside.pulse
+        with running_task(context, pulse):
+            # A copy, so that a task that changes its arguments does not change the state.
+            arguments = json.loads(json.dumps(effect.arguments))
+            if effect.is_batch:
+                found = task.call_batch_json(arguments, seals)
+                return TaskSucceeded([_outcome(one, effect.name, seals) for one in found])
+            output = task.call_json(arguments, seals)
+            if pulse is not None:
+                pulse.beat()
+    except KeyboardInterrupt:
+        raise  # the user pressed Ctrl-C, so the task has not failed
+    except VaultFault as fault:
+        return TaskFailed(SECRET_UNAVAILABLE, fault.message)
+    except HeartbeatMissed as missed:
+        return TaskFailed(error_names.HEARTBEAT_TIMEOUT, str(missed))
+    except BaseException as error:  # noqa: BLE001  # user code may raise anything
+        # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
+        with running_task(context):
+            return _failure(error, task, seals, packages)
+    try:
+        plain_text(output, f"the result of {effect.name}")
+    except RequestError as error:
+        # A value that cannot be stored would fail every delivery of the message.
+        return TaskFailed(InvalidResult.__name__, error.message)
+    except ValueError:
+        return TaskFailed(InvalidResult.__name__, "the result holds a number of too many digits")
+    return TaskSucceeded(output)
+
+
+def _failure(
+    error: BaseException, task: Task[..., Any], seals: Seals, packages: frozenset[str]
+) -> TaskFailed | TaskThrottled:
+    secrets = secrets_near(error)
+
+    def shown(text: str) -> str:
+        return printable(seals.scrubbed(text, secrets))
+
+    cause = shown(error_text(error))[:CAUSE_CHARACTERS_MAX]
+    frames = traceback_of(error, packages)
+    traceback = None if frames is None else shown(frames)
+    pause = retry_after(error, task.limits, datetime.now(UTC))
+    if pause is not None:
+        return TaskThrottled(int(pause / timedelta(milliseconds=1)), cause, traceback)
+    name = printable(error_name(error))[:ERROR_CHARACTERS_MAX]
+    _logger.warning(
+        "the attempt failed: %s: %s",
+        name,
+        cause[:_LOGGED_CHARACTERS_MAX],
+        extra={"exception_name": name, "exception": traceback or ""},
+    )
+    return TaskFailed(name, cause, traceback)
+
+
+def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
+    """Return the JSON form of one item of a batch's result."""
+    if not isinstance(found, TaskError):
+        try:
+            plain_text(found, f"a result of {name}")
+        except (RequestError, ValueError) as error:
+            return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
+        return {"output": found}
+    return {
+        "error": printable(error_name(found))[:ERROR_CHARACTERS_MAX],
+        "cause": printable(seals.scrubbed(error_text(found)))[:CAUSE_CHARACTERS_MAX],
+    }
+
+
+def _pulse_of(effect: RunTask) -> Pulse | None:
+    seconds = effect.heartbeat_seconds
+    return None if seconds is None else Pulse(seconds, time.monotonic)
