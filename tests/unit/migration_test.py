@@ -547,5 +547,24 @@ def flow(amount: int) -> int:
     )
 
 
+def test_an_execution_that_polls_moves_to_a_version_that_polls(tmp_path: Path) -> None:
+    old = """
+@workflow
+def flow(amount: int) -> str:
+    return wait_for_condition(find, every=minutes(5))(amount)
+"""
+    new = old.replace("minutes(5)", "minutes(20)").replace("return", "found =")
+    new += "    ship(found)\n    return found\n"
+    plain = old.replace("wait_for_condition(find, every=minutes(5))", "find").replace(
+        "-> str", "-> str | None"
+    )
+    for version, moves in ((new, True), (plain, False)):
+        shop = shop_of(tmp_path, old, version)
+        run = shop.begun({"amount": 5})
+        shop.deploy()
+        why = "is a task that is called until it returns a value and becomes a task"
+        assert [why in one for one in shop.reasons(run)] == ([] if moves else [True])
+
+
 def rated(effect: RunTask) -> TaskSucceeded:
     return TaskSucceeded({"score": 7} if effect.name == "rate" else True)

@@ -101,6 +101,9 @@ def _attempts_of(history: StoredHistory) -> _Asked:
             if event.type in _SCHEDULED or event.type in _MAP_RUN:
                 place = (event.holdfast["entry"], event.holdfast["attempt"])
                 found[place] = (record.sequence, _arguments(event))
+            elif event.type == "ConditionUnmet":
+                entry, attempt = event.holdfast["entry"], event.holdfast["attempt"]
+                found[entry, attempt] = (record.sequence, found[entry, attempt - 1][1])
     return found
 
 

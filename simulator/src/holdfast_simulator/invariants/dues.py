@@ -354,6 +354,13 @@ class _Walk:
             self._await(frame, event, task, event.at_ms)
             if task.is_job:
                 self._ask(frame, event, task, event.at_ms + _FIRST_QUESTION_MS)
+        elif kind == "ConditionUnmet":
+            for what in ("begin", "retry"):
+                self._come((frame, what, 0), event)
+            self._give_up((frame, "time-out", 0), event)
+            task.ticket, task.since_ms = (task.ticket[0], task.ticket[1] + 1), own["due"]
+            self._set(event, frame, "retry", own["due"], ticket=task.ticket)
+            self._await(frame, event, task, own["due"])
         elif kind == "Polled":
             self._come((frame, "question", 0), event)
             self._ask(frame, event, task, own["due"])
@@ -425,6 +432,7 @@ _FIRST_QUESTION_MS: Final = 1_000
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")
 _OF_OPEN_TASKS: Final = frozenset(
     {"TaskSubmitted", "ActivityStarted", "HeartbeatSeen", "Polled", "TaskUnknown", "Claimed"}
+    | {"ConditionUnmet"}
 )
 
 
