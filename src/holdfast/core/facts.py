@@ -56,11 +56,22 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkMove:
+    """The definition on which a fork continues, and the plan of the proof that it may."""
+
+    source: str
+    target: str
+    plan: Mapping[str, Json]
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
 class Forked:
     """The start message of an execution that begins with a copy of another execution's history.
 
     `events` are those of the origin, up to the one that entered the state. `data` replaces the
     origin's input; None keeps it. `variables` replace the origin's variables of the same names.
+    `move`: the fork continues on another definition; None: on that of the origin.
     """
 
     started: Started
@@ -70,6 +81,7 @@ class Forked:
     variables: Mapping[str, Json]
     reason: str
     by: str
+    move: ForkMove | None = None
 
     @property
     def input(self) -> Json:

@@ -143,7 +143,7 @@ def fork(
     changes: Mapping[str, object] = {},
 ) -> Operation[Json]:
     """Start a copy of the execution that continues from one of its steps. `changes`: `input` of the
-    first step; `set`, variables by name.
+    first step; `set`, variables by name; `on`, "latest" for the newest definition.
     """
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))

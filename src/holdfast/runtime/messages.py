@@ -19,7 +19,8 @@ FORMAT: Final = 1
 #: The format of the start of a fork. Older code would begin the execution from its first state, so
 #: the format makes it return the message.
 FORMAT_FORK: Final = 2
-#: The format of the kinds `archive` and `remind`, which older code does not know.
+#: The format of what older code does not know: the kinds `archive` and `remind`, and the start of a
+#: fork that continues on another definition.
 FORMAT_KINDS: Final = 3
 _FORMAT_NEWEST: Final = FORMAT_KINDS
 
@@ -69,11 +70,13 @@ def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
     return _body(START, tenant, run, None, **fields)
 
 
-def fork(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+def fork(tenant: str, run: str, *, is_moved: bool, **fields: Any) -> dict[str, Any]:
     """Return the start message of an execution that begins as a copy of another one. `fields` are
-    those of `start`; `input` is the request of the fork.
+    those of `start`; `input` is the request of the fork. `is_moved`: it continues on another
+    definition, which older code would not know: it would begin on that of the origin.
     """
-    return {**start(tenant, run, **fields), FORMAT_FIELD: FORMAT_FORK, "fork": True}
+    number = FORMAT_KINDS if is_moved else FORMAT_FORK
+    return {**start(tenant, run, **fields), FORMAT_FIELD: number, "fork": True}
 
 
 def wake_timer(tenant: str, run: str, entry: int, due_ms: int, hint: Hint | None) -> dict[str, Any]:

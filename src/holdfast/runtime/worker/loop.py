@@ -220,7 +220,9 @@ class Processing:
         owner, message = delivery.owner, delivery.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
-        self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
+        self.moments = DecisionInputsFactory(
+            errand, self.log, setting.keys, setting.attempt_seconds_max
+        )
 
     @property
     def state(self) -> Execution:
@@ -392,7 +394,8 @@ class Processing:
         """
         from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
 
-        forked = yield from forking.read(self.log, self.errand.started(None), request)
+        started, programs = self.errand.started(None), self.setting.programs
+        forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
             self.log.tenant, forked.started.workflow, forked.input, now_ms
@@ -408,7 +411,9 @@ class Processing:
         """Return inputs for a decision that will not be committed. Its random numbers are not
         counted, so the real decision gets the same ones.
         """
-        return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
+        return DecisionInputsFactory(
+            self.errand, self.log, self.setting.keys, self.setting.attempt_seconds_max
+        ).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
