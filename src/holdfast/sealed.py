@@ -44,6 +44,19 @@ def parse_sealed(text: str) -> Sealed | None:
     return Sealed(found["key"], bytes_, int(found["size"]))
 
 
+def holds_sealed(value: Any) -> bool:
+    """Return True when a text of the JSON is a sealed secret."""
+    match value:
+        case str():
+            return parse_sealed(value) is not None
+        case dict():
+            return any(map(holds_sealed, value.values()))
+        case list():
+            return any(map(holds_sealed, value))
+        case _:
+            return False
+
+
 def hidden(value: Any) -> Any:
     """Return the JSON with text such as `<secret 43 bytes>` in place of each secret, even inside of
     a text.

@@ -301,7 +301,7 @@ def _require_harness(function: str, name: str) -> Harness:
     if stand_in is None:
         raise WorkflowError(
             "HF080",
-            f"{function}({name!r}) was called outside an engine: nobody can answer",
+            f"{function}({name!r}) was called outside an engine: there is no answer",
             help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in

@@ -415,7 +415,7 @@ def _waits_for(wait: JsonRow) -> str:
         case "execution":
             return f"the end of execution {wait['execution']}"
         case "quarantined":
-            return "somebody to look: it is quarantined"
+            return "a person to look: it is quarantined"
         case "unknown_workflow":
             return f"a worker that knows the workflow {wait['workflow']}"
         case "unknown_task":
