@@ -156,7 +156,8 @@ def wait_for_condition(
     at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
     WorkflowError HF370.
     """
-    # Only the compiler and tests call this: a worker needs no module for it.
+    # Imported here because only the compiler and tests call this function: each module that is
+    # imported makes the start of a Lambda function slower.
     from holdfast.api.polling import polled  # noqa: PLC0415
 
     waiting: Any = polled(task, every, backoff, most)

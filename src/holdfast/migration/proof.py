@@ -293,7 +293,8 @@ def _kind_of_call(resource: str, task: str) -> str:
     if resource.startswith(POOL):
         return f"a task of the pool {resource.removeprefix(POOL)}"
     if is_polled(resource):
-        # The steps after a task that is not polled would have to expect its null.
+        # A polled task never returns null to the next steps, another task may. So the proof treats
+        # the two as different kinds.
         return "a task that is called until it returns a value"
     return "a task" if task else f"a call of {resource}"
 
