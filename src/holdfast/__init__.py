@@ -155,8 +155,8 @@ __all__ = [
 ]
 
 
-#: Names that are imported at their first use: a module of workflows needs neither boto3 nor an HTTP
-#: client.
+#: Names that are imported when they are first used: a module of workflows needs neither boto3 nor
+#: an HTTP client.
 _LATER = {
     "AsyncClient": "holdfast.remote.async_client",
     "AsyncHandle": "holdfast.remote.async_client",

@@ -177,7 +177,8 @@ def wait_for_condition(
     at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
     WorkflowError HF370.
     """
-    # Only the compiler and tests call this: a worker needs no module for it.
+    # Imported here because only the compiler and tests call this function: each module that is
+    # imported makes the start of a Lambda function slower.
     from holdfast.api.polling import polled  # noqa: PLC0415
 
     waiting: Any = polled(task, every, backoff, most)
@@ -321,7 +322,7 @@ def _require_harness(function: str, name: str) -> Harness:
     if stand_in is None:
         raise WorkflowError(
             "HF080",
-            f"{function}({name!r}) was called outside an engine: nobody can answer",
+            f"{function}({name!r}) was called outside an engine: there is no answer",
             help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in
