@@ -1,4 +1,4 @@
-"""The position of an execution, read off its state."""
+"""Computes the position of an execution from its state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.migration.version import Version
 
 
 def position_of(state: Execution, version: Version) -> Position:
-    """Return where the execution stands. `version`: the definition that it has now."""
+    """Return the position of the execution. `version` is the definition that it has now."""
     lines = [_line(state, frame, version) for frame in state.frames.values()]
     root = [
         line for line, frame in zip(lines, state.frames.values(), strict=True) if frame.id == ROOT
@@ -35,8 +35,8 @@ def position_of(state: Execution, version: Version) -> Position:
 
 
 def position_of_fork(begun: Execution, version: Version) -> Position:
-    """Return where a fork stands that begins in this state: at a step that runs from its beginning.
-    `version`: the definition of the origin.
+    """Return the position of a fork that begins with this state: before a step that then runs from
+    its beginning. `version`: the definition of the origin.
     """
     (frame,) = begun.frames.values()
     line = replace(_line(begun, frame, version), standing="again")
@@ -112,7 +112,7 @@ def _standing(frame: Frame) -> Standing:
         case Delay():
             return "again"
         case Entered() | Exited() | FailedState() | Admission() | ChildExecutions():
-            return "running"  # `unready` says more
+            return "running"  # `_unready` gives a more precise reason
         case _:
             assert_never(frame.waiting)
 

@@ -148,11 +148,12 @@ def _overrides(
 def _move(
     known: Lookup, tenant: str, begun: Execution, wanted: Any
 ) -> Generator[Effect, Any, dict[str, Json]]:
-    """Return the move to the newest definition, {} for a fork that has it already.
+    """Return the fields of the move to the newest definition; {} when the fork has that definition
+    already.
 
-    The proof is that of a migration, for a step that runs from its beginning: its earlier steps,
-    variables and undo steps must be those that the new definition needs. Raises RequestError HF412
-    with each obligation that does not hold, HF413.
+    The proof is the one of a migration, for a step that runs from its beginning: the earlier steps,
+    the variables and the undo steps must be those that the new definition needs. Raises
+    RequestError HF412 with each obligation that does not hold, HF413.
     """
     # Imported here because most forks keep their definition: each module that is imported makes the
     # start of a Lambda function slower.
