@@ -23,7 +23,7 @@ class Programs(BlockStatements, BranchStatements, ChangeStatements):
 
     def statement(self, depth: int) -> tuple[Rows, bool]:
         simple = [self._assign, self._task, self._task, self._step, self._mutate, self._wait]
-        simple += [self._change, self._change]
+        simple += [self._change, self._change, self._fields]
         nested = [
             self._if,
             self._for,
