@@ -1,7 +1,8 @@
 """One deployment: the user's modules, their compiled definitions, and how to run their tasks.
 
-It wires the authoring side (`dsl`) to the engine (`runtime`); Lambda functions and the laptop build
-the same one. Nothing is compiled in Lambda: definitions are read from the files beside the modules.
+It connects the code for authors (`api`, `compiler`) with the engine (`runtime`). Lambda functions
+and local stacks create the same deployment. Nothing is compiled in Lambda: definitions are read
+from files next to the modules.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
 
 
 def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    """Reads `<workflow>.asl.json` and `<workflow>.map.json` beside the module."""
+    """Read `<workflow>.asl.json` and `<workflow>.map.json` from the folder of the module."""
     module_file = sys.modules[workflow.function.__module__].__file__
     assert module_file is not None
     found = []
@@ -70,8 +71,8 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Deployment:
-    """`vault` seals the secrets of its tenants. `takes_sealed`: the data may hold secrets that are
-    sealed already, because it comes from workflows.
+    """A deployment. `vault` encrypts the secrets of its tenants. `takes_sealed`: the data comes
+    from workflows, so its secrets may already be encrypted.
     """
 
     registry: Registry
@@ -94,7 +95,7 @@ class Deployment:
 
     @property
     def secrets(self) -> dict[str, tuple[str, ...]]:
-        """The values of each workflow that are or hold secrets."""
+        """The values of each workflow that are secrets or contain one."""
         found = self.definitions.items()
         return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
@@ -155,7 +156,7 @@ class Deployment:
         return modules.get(task, found.function.__module__)
 
     def runs_on_function(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs on a function of its own; None when it runs
+        """Return the task if this attempt runs on a Lambda function of its own; None when it runs
         here.
         """
         if not self._has_functions or effect.kind != "task":
@@ -169,7 +170,7 @@ class Deployment:
         return any(isinstance(task.runs_on, Lambda) for task in tasks)
 
     def in_group(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs in the function of its group; None when it runs
+        """Return the task if this attempt runs in the function of its group; None when it runs
         here.
         """
         if not self.groups or effect.kind != "task":

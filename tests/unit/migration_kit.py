@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from holdfast import (
     Retry, TaskError, ask, compensating, each, first, hours, minutes, parallel, pure, role, seconds,
-    sleep, task, timeout, wait_for_event, workflow,
+    sleep, task, timeout, wait_for_condition, wait_for_event, workflow,
 )
 
 @task(retry=Retry(max_attempts=9, interval=minutes(10), jitter=False))
@@ -41,6 +41,8 @@ def check(amount: int) -> bool: ...
 def ship(receipt: str) -> None: ...
 @task
 def refund(receipt: str) -> None: ...
+@task
+def find(amount: int) -> str | None: ...
 """
 WHY = {"reason": "the new check is law", "by": "ann"}
 LOAN = Path(__file__).parents[2] / "statemachines" / "loan_approval.py"

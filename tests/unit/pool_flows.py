@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from holdfast import (
     Retry,
     TaskError,
@@ -17,6 +19,8 @@ from holdfast import (
 )
 
 SEEN: list[str] = []
+#: What a test does while `render` runs.
+MEANWHILE: list[Callable[[], None]] = []
 
 
 class Corrupt(TaskError): ...  # noqa: N818
@@ -26,6 +30,8 @@ class Corrupt(TaskError): ...  # noqa: N818
 def render(film: str, frames: int = 3) -> str:
     if frames < 0:
         raise Corrupt(film)
+    for act in MEANWHILE:
+        act()
     context = task_context()
     SEEN.append(f"{context.workflow}/{context.name} attempt {context.attempt}")
     return f"{film}, {frames} frames"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
 from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
+from holdfast.local.clock import VirtualClock
 from holdfast.local.pool_worker import PoolWorker
+from holdfast.local.stack import deployment_of, local_stack
 from holdfast.remote import pools
 from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import (
@@ -270,16 +273,14 @@ def test_a_long_task_sees_that_it_is_cancelled(site: Site, monkeypatch: Any) -> 
     worker = site.worker()
     seen: list[bool] = []
 
-    def until_cancelled(**_: Any) -> str:
+    def until_cancelled() -> None:
         seen.append(task_context().cancelled)
         site.client.stop("f1")
         while not task_context().cancelled:
             pass
         seen.append(task_context().cancelled)
-        return "in vain"
 
-    render = worker.deployment.registry.tasks["render"]
-    monkeypatch.setattr(render, "function", until_cancelled)
+    monkeypatch.setattr(pool_flows, "MEANWHILE", [until_cancelled])
     monkeypatch.setattr("holdfast.local.pool_worker.POOL_HEARTBEAT_SECONDS", 0.01)
     # As the ASL of a task without a heartbeat of its own, but quicker.
     monkeypatch.setattr("holdfast.local.pool_worker._BEATS", 6_000)
@@ -478,3 +479,42 @@ def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
         assert run.output == "Alien.mp4"
         late = World({"render": WaitTimeout("late")}).run(module.publish, reel)
         assert late.output == "too slow"
+
+
+# -- without a pool --------------------------------------------------------------------------------
+
+HALF_AN_HOUR = """
+from holdfast import minutes, task, workflow
+
+ticks = []
+
+@task(timeout=minutes(30))
+def slow(name: str) -> str:
+    for tick in ticks:
+        tick()
+    return name.upper()
+
+@workflow
+def flow(name: str) -> str:
+    return slow(name)
+"""
+
+
+def test_a_plain_task_of_half_an_hour_runs_under_serve_alone(tmp_path: Path) -> None:
+    with loaded(tmp_path, HALF_AN_HOUR) as module:
+        with pytest.raises(CompileErrors, match=r"(?s)HF060.*Worker\("):
+            compile_workflow(module.flow)
+        begun_ms = 1_790_000_000_000
+        clock = VirtualClock(begun_ms)
+        deployment = deployment_of([module.__name__])
+        with local_stack(deployment, clock) as stack:
+            module.ticks.append(lambda: clock.advance(29 * MINUTE_MS))
+            start = {"workflow": "flow", "input": {"name": "a"}, "name": "a"}
+            stack.request("POST", "/executions", json.dumps(start).encode())
+            stack.pump.run_until_idle()
+            shown = json.loads(stack.request("GET", "/executions/a").body)
+            events = json.loads(stack.request("GET", "/executions/a/history").body)["events"]
+    # The lease is as long as the task: nothing takes the attempt over meanwhile.
+    (scheduled,) = [event for event in events if event["type"] == "TaskScheduled"]
+    assert scheduled["holdfast"]["claim"][3] >= begun_ms + 30 * MINUTE_MS
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", "A")

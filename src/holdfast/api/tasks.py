@@ -226,6 +226,17 @@ def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
     return WorkflowError("HF061", f"Retry({field}=...) is {found}", help=f"give {expected}")
 
 
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Whole seconds between two calls of a polled task: `every` at first, then each time `backoff`
+    times longer, at most `most`.
+    """
+
+    every: timedelta
+    backoff: float
+    most: timedelta
+
+
 class _Declared(Generic[P, R]):
     """A named function, with the JSON form of its parameters and result, which is computed at the
     first use.
@@ -262,6 +273,8 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
+    #: The task is called until it returns a value; set by `wait_for_condition`.
+    polling: Polling | None = None
 
     def __init__(
         self,
@@ -316,7 +329,10 @@ class Task(_Declared[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
         if stand_in is None:
-            return self.function(*args, **kwargs)
+            found = self.function(*args, **kwargs)
+            if found is None and self.polling is not None:
+                raise _unmet(self.name)
+            return found
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
         result: R = stand_in.run_task(self, dict(bound.arguments))
@@ -393,6 +409,14 @@ class Task(_Declared[P, R]):
             return self.boundary.dump_result(result, seals)
         except Misfit as misfit:
             raise InvalidResult(f"{self.name}: {misfit}") from None
+
+
+def _unmet(name: str) -> WorkflowError:
+    return WorkflowError(
+        "HF080",
+        f"{name} returned None, and outside an engine no time passes until the next call",
+        help="holdfast.testing has a clock: World(…).run(workflow, …)",
+    )
 
 
 class Pure(Task[P, R]):

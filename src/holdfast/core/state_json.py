@@ -159,6 +159,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
+        if not frame.waiting.polls:
+            del waiting["polls"], waiting["polled_ms"]
     if isinstance(frame.waiting, Admission):
         waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:

@@ -16,10 +16,10 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
@@ -89,8 +89,8 @@ class Cloud(Protocol):
 
     def delete(self, queue: str, receipts: list[str]) -> None: ...
 
-    def next_message_ms(self, queue: str) -> int | None:
-        """Return the time at which the next message of the queue can be received."""
+    def next_message_ms(self, queues: Sequence[str]) -> list[int | None]:
+        """Return for each queue the time at which its next message can be received."""
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
         """Return the least sort key of each partition whose key begins with the prefix."""
@@ -128,19 +128,27 @@ class _Source:
 
 
 class Pump:
-    def __init__(self, cloud: Cloud, handlers: Handlers) -> None:
+    """Delivers the messages of the local stack to workers. `worker_seconds`: the time limit of one
+    invocation of a worker; by default that of AWS.
+    """
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        handlers: Handlers,
+        worker_seconds: int = resources.WORKER.timeout_seconds,
+    ) -> None:
         self._cloud = cloud
         self._clock = cloud.clock
         self._sweeper = handlers.sweeper
         names = cloud.names
+        worker = replace(resources.WORKER, timeout_seconds=worker_seconds)
         self._sources = (
-            _Source(
-                names.work_queue_url, resources.WORK.batch_size, resources.WORKER, handlers.worker
-            ),
+            _Source(names.work_queue_url, resources.WORK.batch_size, worker, handlers.worker),
             _Source(
                 names.single_queue_url,
                 resources.SINGLE.batch_size,
-                resources.WORKER_SINGLE,
+                replace(resources.WORKER_SINGLE, timeout_seconds=worker_seconds),
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
@@ -148,7 +156,7 @@ class Pump:
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
-                resources.WORKER,
+                worker,
                 handlers.worker,
                 is_starts=True,
             ),
@@ -216,7 +224,7 @@ class Pump:
         if free and self._clock() // SWEEP_MS != self._swept_ms // SWEEP_MS:
             begun.append(pool.submit(self._sweep))
             self._swept_ms = self._clock()
-        for source in self._sources:
+        for source in self._ready():
             is_free = len(begun) < free and (not source.is_starts or self._may_start())
             batch = self._receive(source) if is_free else []
             if batch:
@@ -233,7 +241,8 @@ class Pump:
         """Do what can happen at the present time. Return True when something happened."""
         happened = self._act()
         for source in self._sources:
-            if self._is_ready(source) and not (source.is_starts and happened):
+            # Each delivery may send messages to the queues that are read after it.
+            if self._ready(source) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)
                 if batch:
@@ -246,7 +255,7 @@ class Pump:
         return happened
 
     def _next_ms(self) -> int | None:
-        moments = [self._cloud.next_message_ms(source.url) for source in self._sources]
+        moments = self._cloud.next_message_ms([source.url for source in self._sources])
         moments.append(self._next_sweep_ms())
         if self._scheduled:
             moments.append(self._scheduled[0][0])
@@ -261,7 +270,7 @@ class Pump:
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
         ended = self._cloud.least_sort_keys(mail, ARCHIVE_PREFIX)
         wanted += [int(key[:LOOK_DIGITS]) for key in ended]
-        letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
+        letters = self._cloud.next_message_ms(self._dead_letter_urls)
         wanted += [moment for moment in letters if moment is not None]
         if not wanted:
             return None
@@ -276,16 +285,20 @@ class Pump:
             acted = True
         return acted
 
-    def _is_ready(self, source: _Source) -> bool:
-        moment = self._cloud.next_message_ms(source.url)
-        return moment is not None and moment <= self._clock()
+    def _ready(self, *chosen: _Source) -> list[_Source]:
+        """Return those of the sources, by default of all, that have visible messages. Other queues
+        are not read, because such a call would be counted.
+        """
+        sources = chosen or self._sources
+        moments = self._cloud.next_message_ms([source.url for source in sources])
+        now_ms = self._clock()
+        return [
+            source
+            for source, moment in zip(sources, moments, strict=True)
+            if moment is not None and moment <= now_ms
+        ]
 
     def _receive(self, source: _Source) -> list[JsonObject]:
-        """Return a batch. A queue without visible messages is not read, because the call would
-        count as cost.
-        """
-        if not self._is_ready(source):
-            return []
         return self._cloud.receive(source.url, source.batch_size)
 
     def _deliver(self, source: _Source, batch: list[JsonObject]) -> None:

@@ -29,9 +29,10 @@ from holdfast.aws.ports import AwsPorts, Ports
 from holdfast.aws.tasks import TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics
 from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.steps.callables import for_this_machine
 from holdfast.deployment import Deployment
 from holdfast.integrations import Integrations
-from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.limits import LOCAL_TIMEOUT_SECONDS_MAX, PAYLOAD_BYTES_MAX
 from holdfast.local import endpoint, gateway, wall
 from holdfast.local.announcing import announced
 from holdfast.local.build import import_module, require_schedules
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
 
+#: No invocation of a worker ends on this machine, so it may run for the longest attempt and a
+#: minute more, in which it writes the result.
+_WORKER_SECONDS: Final = LOCAL_TIMEOUT_SECONDS_MAX + 60
+
 _logger: Final = logging.getLogger(__name__)
 
 
@@ -66,7 +71,8 @@ def deployment_of(modules: Sequence[str]) -> Deployment:
 
 
 def _compile(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    compiled = compile_workflow(workflow)
+    with for_this_machine():
+        compiled = compile_workflow(workflow)
     return compiled.asl, json.loads(compiled.map_text)
 
 
@@ -214,9 +220,10 @@ def _host(
     payload_bytes_max: int | None,
 ) -> Host:
     programs = deployment.programs()
+    setting = deployment.setting(programs, lambda: keys, AWS_SOURCE)
     tasks.host = Host(
         ports,
-        deployment.setting(programs, lambda: keys, AWS_SOURCE),
+        replace(setting, attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX),
         lambda: deployment.front(programs, keys),
         Metrics("local"),
         log_fault=_log_fault,
@@ -233,7 +240,9 @@ def _stack(cloud: AnyCloud, host: Host) -> LocalStack[AnyCloud]:
         events=lambda event, _: host.events(event),
         sweeper=lambda _, context: host.sweeper(context),
     )
-    stack = LocalStack(cloud, host, Pump(cloud, handlers), api_handler(host, REGION))
+    stack = LocalStack(
+        cloud, host, Pump(cloud, handlers, _WORKER_SECONDS), api_handler(host, REGION)
+    )
     wall.open_door(stack.states_door)
     return stack
 

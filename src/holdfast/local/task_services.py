@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from botocore.awsrequest import AWSPreparedRequest
-
 from holdfast.errors import RequestError
 from holdfast.local import wall
 from holdfast.local.wall import AwsResponse
 from holdfast.runtime.effects import Publish
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
+
     from holdfast.local.cloud import EmulatedServices
 
 

@@ -133,13 +133,30 @@ def withdraw(
                 yield from dispense.leave(log.run, command)
 
 
+def register_uses(log: Log, found: Iterable[Fact], now_ms: int) -> Generator[Effect, Any, None]:
+    """Register the waits of events that a recovery has found.
+
+    The worker that opened such a wait may have crashed before it registered the wait. The list of
+    unused events compares events with registrations, so without this call it would contain an event
+    that the execution has used.
+    """
+    for fact in found:
+        if isinstance(fact, facts.EventReceived):
+            yield from _put_registration(log, _awaiting_of(log, fact.entry), now_ms)
+
+
 def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
     awaiting = _awaiting_of(log, entry)
+    yield from _put_registration(log, awaiting, now_ms)
+    assert log.state is not None
+    return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
+
+
+def _put_registration(log: Log, awaiting: Awaiting, now_ms: int) -> Generator[Effect, Any, None]:
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + 86_400
     assert log.state is not None
     yield from inbox.register(log.tenant, log.state, awaiting, ttl)
-    return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
 
 
 def _read_answer(log: Log, entry: int) -> inbox.FactsResult:

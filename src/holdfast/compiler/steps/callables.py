@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from holdfast import limits
 from holdfast.api.runs_on import Worker
@@ -15,8 +17,6 @@ from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.models import secret_in
-
-_INLINE_SECONDS_MAX: Final = limits.INLINE_TIMEOUT_SECONDS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,38 @@ class Obstacle:
     help: str
 
 
-@lru_cache(maxsize=1024)
+#: The longest time-out of a task that runs in the worker itself; the compiler refuses longer ones.
+_inline_seconds_max: ContextVar[int] = ContextVar(
+    "inline_seconds_max", default=limits.INLINE_TIMEOUT_SECONDS_MAX
+)
+
+
+@contextmanager
+def for_this_machine() -> Iterator[None]:
+    """Compile for a worker process on this machine: it may run longer than a Lambda function, so
+    tasks may have longer time-outs.
+    """
+    before = _inline_seconds_max.set(limits.LOCAL_TIMEOUT_SECONDS_MAX)
+    try:
+        yield
+    finally:
+        _inline_seconds_max.reset(before)
+
+
 def obstacles_of(declared: Task[..., Any] | Workflow[..., Any]) -> tuple[Obstacle, ...]:
-    return tuple(_obstacles(declared))
+    return _obstacles_of(declared, _inline_seconds_max.get())
 
 
-def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstacle]:
+@lru_cache(maxsize=1024)
+def _obstacles_of(
+    declared: Task[..., Any] | Workflow[..., Any], seconds_max: int
+) -> tuple[Obstacle, ...]:
+    return tuple(_obstacles(declared, seconds_max))
+
+
+def _obstacles(
+    declared: Task[..., Any] | Workflow[..., Any], seconds_max: int
+) -> Iterator[Obstacle]:
     if isinstance(declared, ServiceCall):
         message = f"`{declared.name}` is called in a workflow, with its parameters by name"
         yield Obstacle("HF008", message, "call it in a @workflow: docs/how-to/services.md")
@@ -59,10 +85,10 @@ def _obstacles(declared: Task[..., Any] | Workflow[..., Any]) -> Iterator[Obstac
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
     if isinstance(declared.runs_on, Worker):
         return
-    if declared.timeout is not None and declared.timeout.total_seconds() > _INLINE_SECONDS_MAX:
+    if declared.timeout is not None and declared.timeout.total_seconds() > seconds_max:
         message = (
             f"`{declared.name}` has a timeout of {declared.timeout}; a task that runs inside the "
-            f"engine's function has at most {_INLINE_SECONDS_MAX // 60} minutes"
+            f"engine's function has at most {seconds_max // 60} minutes"
         )
         help_ = '@task(runs_on=Worker("pool"), …): docs/how-to/long-tasks.md'
         yield Obstacle("HF060", message, help_)

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -129,12 +129,12 @@ class SqliteCloud:
         except ServiceFault as fault:
             self._log(fault)
 
-    def next_message_ms(self, queue: str) -> int | None:
+    def next_message_ms(self, queues: Sequence[str]) -> list[int | None]:
         try:
-            return self.queues.next_visible_ms(queue)
+            return self.queues.next_visible_ms(queues)
         except ServiceFault as fault:
             self._pause_after(fault)
-            return None
+            return [None] * len(queues)
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
         """Return the least sort key of each partition whose key begins with the prefix."""

@@ -143,7 +143,16 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
     if attempt.queued is not None:
         # `limits.with_places` replaces `entry` by the place in the queue.
         return {**task, "kind": "limit", "entry": attempt.entry}
+    if attempt.polls:
+        return {**task, "kind": "condition", **_polled(attempt)}
     return {**task, **_retry(attempt)}
+
+
+def _polled(attempt: Attempt) -> dict[str, Any]:
+    """Return how often the task has returned no value so far, and the time of its next call."""
+    assert attempt.polled_ms is not None
+    last, following = iso_time(attempt.polled_ms), iso_time(attempt.due_ms)
+    return {"polls": attempt.polls, "polled_at": last, "next_poll_at": following}
 
 
 def _awaited(

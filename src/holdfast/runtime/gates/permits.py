@@ -87,6 +87,8 @@ class Permits:
     held: dict[Ticket, list[Held]] = field(default_factory=dict)
     granted: dict[Ticket, Held] = field(default_factory=dict)
     is_logged: bool = False
+    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
+    seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
         """Return the limits of the attempt's task, in the order in which workers take them."""
@@ -268,7 +270,7 @@ class Permits:
         self, gate_id: GateId, rule: LimitRule, attempt: Attempt, now_ms: int
     ) -> Generator[Effect, Any, Held | None]:
         name = permit_id(self.run, attempt.entry, attempt.attempt)
-        permit = Permit(_until_ms(attempt, now_ms), self.owner)
+        permit = Permit(_until_ms(attempt, now_ms, self.seconds_max), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
             # The gate was full when it was last read; the conditional write finds out whether it
@@ -306,7 +308,7 @@ class Permits:
         attempt runs. Return None when another attempt has the place by now.
         """
         name = permit_id(self.run, attempt.entry, attempt.attempt)
-        permit = Permit(_until_ms(attempt, now_ms), self.owner)
+        permit = Permit(_until_ms(attempt, now_ms, self.seconds_max), self.owner)
         written = yield gates.own_permit(granted.gate, name, permit, granted.owner, now_ms)
         return Held(granted.gate, self.owner) if written.is_done else None
 
@@ -519,9 +521,9 @@ def _order(use: LimitUse) -> tuple[int, int, str]:
     return (1, -interval_us, use.rule.name) if interval_us is not None else (0, 0, use.rule.name)
 
 
-def _until_ms(attempt: Attempt, now_ms: int) -> int:
+def _until_ms(attempt: Attempt, now_ms: int, seconds_max: int) -> int:
     """Return the end of the attempt's lease: a permit is valid as long."""
     if attempt.claim is not None:
         return attempt.claim.until_ms
-    seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
+    seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, seconds_max)
     return now_ms + seconds * 1_000 + CLAIM_GRACE_MS

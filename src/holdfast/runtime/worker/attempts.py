@@ -30,7 +30,6 @@ from holdfast.limits import (
     CLAIM_SECONDS_DEFAULT,
     CLOCK_ERROR_MS,
     FAST_PATH_TIMEOUT_SECONDS_MAX,
-    INLINE_TIMEOUT_SECONDS_MAX,
     OVERDUE_SECONDS,
     SERVICE_PAUSE_MS,
 )
@@ -78,11 +77,11 @@ def ticket_of(attempt: Attempt) -> Ticket:
     return attempt.entry, attempt.attempt
 
 
-def run_seconds(timeout_seconds: int | None) -> int:
-    """Return the longest run of an attempt in seconds. A Lambda invocation ends after a fixed time,
-    even when the task's time-out is longer.
+def run_seconds(timeout_seconds: int | None, seconds_max: int) -> int:
+    """Return the longest run of an attempt in seconds: its time-out, or `seconds_max` if that is
+    shorter. A Lambda invocation ends after a fixed time, whatever the time-out of the task.
     """
-    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, INLINE_TIMEOUT_SECONDS_MAX)
+    return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, seconds_max)
 
 
 def result_fact(
@@ -127,7 +126,10 @@ class Attempts:
     def __post_init__(self) -> None:
         owner, book = self.errand.delivery.owner, self.setting.gates.book
         self._has_limits = bool(book.of_task or book.batches)
-        self.permits = Permits(self.setting.gates, self.log.tenant, self.log.run, owner)
+        self.permits = Permits(
+            *(self.setting.gates, self.log.tenant, self.log.run, owner),
+            seconds_max=self.setting.attempt_seconds_max,
+        )
 
     # -- which -------------------------------------------------------------------------------------
 
@@ -255,8 +257,11 @@ class Attempts:
         The first attempts of a delivery always fit. Without this, an attempt that is longer than
         the time left after a load would never begin.
         """
-        longest_seconds = max(run_seconds(one.attempt.timeout_seconds) for one in idle)
+        longest_seconds = max(self._run_seconds(one.attempt.timeout_seconds) for one in idle)
         return not self.has_run_tasks or left_ms >= longest_seconds * 1_000
+
+    def _run_seconds(self, timeout_seconds: int | None) -> int:
+        return run_seconds(timeout_seconds, self.setting.attempt_seconds_max)
 
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
         """Return True when the first tasks may run before record 0 is committed (R3).
@@ -268,8 +273,9 @@ class Attempts:
           with its own definition, and record 0 decides between them.
         * The task calls a workflow. If the worker crashed and the execution was stopped before the
           next delivery, no log would name the child, and it would run on.
-        * The task is a command, such as sending an event. What it stores is named after its entry
-          number, which only the log makes certain.
+        * The task is a command, such as sending an event. The worker stores the command under its
+          entry number, and without the log another delivery could use that number for a different
+          step.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -341,7 +347,7 @@ class Attempts:
                     self.taken.discard(ticket)
                     known.append(refused)
                     continue
-            deadline_ms = now_ms + run_seconds(attempt.timeout_seconds) * 1_000
+            deadline_ms = now_ms + self._run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
                 deadline_ms if attempt.timeout_seconds else 0,
                 attempt.kind in ANSWERED_LATER,
@@ -406,7 +412,7 @@ class Attempts:
             is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
             if is_due and is_asked and self._places():
                 ticket = (job.entry, job.attempt)
-                deadline_ms = now_ms + run_seconds(None) * 1_000
+                deadline_ms = now_ms + self._run_seconds(None) * 1_000
                 self.begun[ticket] = Begun(0, is_answered_later=False, polls=job.polls)
                 task = self._task(state, program().states[frame.position], job, deadline_ms)
                 yield Begin(ticket, replace(task, is_poll=True, submitted=job.submitted))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
@@ -28,7 +29,8 @@ class WorkerConfig:
     `status_source` is the source of the events on the event bus when executions of state machines
     begin and end; None: no events. `question_events`: the same for questions to people. `formats`:
     the formats of logs that this process reads and writes. `archives`: each ended execution is
-    archived before TTL may delete its records.
+    archived before TTL may delete its records. `attempt_seconds_max`: no attempt may run for
+    longer here, whatever its time-out, because the process of the worker may end then.
     """
 
     programs: Programs
@@ -40,6 +42,7 @@ class WorkerConfig:
     gates: GateMemory = field(default_factory=GateMemory)
     question_events: QuestionEvents | None = None
     archives: bool = False
+    attempt_seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
 
     def lookup(self) -> Lookup:

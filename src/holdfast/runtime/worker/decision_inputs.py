@@ -48,9 +48,15 @@ class Claims:
     """
 
     def __init__(
-        self, delivery: ReceivedMessage, state: Execution | None, now_ms: int, told: Iterable[Fact]
+        self,
+        delivery: ReceivedMessage,
+        state: Execution | None,
+        now_ms: int,
+        told: Iterable[Fact],
+        seconds_max: int,
     ) -> None:
         self._delivery, self._state, self._now_ms, self._told = delivery, state, now_ms, told
+        self._seconds_max = seconds_max
         self._free_ms: list[int] = []
 
     def make(self, timeout_seconds: int | None) -> Lease:
@@ -84,7 +90,8 @@ class Claims:
         again.
         """
         begins_ms = heappop(self._free_ms)
-        until_ms = begins_ms + run_seconds(timeout_seconds) * 1_000 + CLAIM_GRACE_MS
+        seconds = run_seconds(timeout_seconds, self._seconds_max)
+        until_ms = begins_ms + seconds * 1_000 + CLAIM_GRACE_MS
         heappush(self._free_ms, until_ms)
         return until_ms
 
@@ -99,6 +106,8 @@ class DecisionInputsFactory:
     errand: Delivery
     log: Log
     keys: Callable[[], SigningKeys]
+    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
+    seconds_max: int
     draws: int = 0
 
     def at(
@@ -121,7 +130,7 @@ class DecisionInputsFactory:
         return DecisionInputs(
             now_ms=decided_ms,
             draw=next_draw,
-            claim=Claims(self.errand.delivery, state, now_ms, told).make,
+            claim=Claims(self.errand.delivery, state, now_ms, told, self.seconds_max).make,
             clock_error_ms=CLOCK_ERROR_MS,
             token=self._token,
         )

@@ -220,7 +220,9 @@ class Processing:
         owner, message = delivery.owner, delivery.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
-        self.moments = DecisionInputsFactory(errand, self.log, setting.keys)
+        self.moments = DecisionInputsFactory(
+            errand, self.log, setting.keys, setting.attempt_seconds_max
+        )
 
     @property
     def state(self) -> Execution:
@@ -253,8 +255,8 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            # Without a log this message is done. What it announces is in the inbox, and the worker
-            # that writes record 0 reads the inbox.
+            # Without a log this message is done. The request that it announces is in the inbox, and
+            # the worker that writes record 0 reads the inbox.
             return True
         yield from self._look_back()
         if self.state.is_ended:
@@ -392,7 +394,8 @@ class Processing:
         """
         from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
 
-        forked = yield from forking.read(self.log, self.errand.started(None), request)
+        started, programs = self.errand.started(None), self.setting.programs
+        forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
             self.log.tenant, forked.started.workflow, forked.input, now_ms
@@ -408,7 +411,9 @@ class Processing:
         """Return inputs for a decision that will not be committed. Its random numbers are not
         counted, so the real decision gets the same ones.
         """
-        return DecisionInputsFactory(self.errand, self.log, self.setting.keys).at(0, 0)
+        return DecisionInputsFactory(
+            self.errand, self.log, self.setting.keys, self.setting.attempt_seconds_max
+        ).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
         yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
@@ -430,7 +435,9 @@ class Processing:
         now_ms = yield Clock()
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
-            self.facts += yield from inbox.facts_for(tenant, self.state, now_ms)
+            found = yield from inbox.facts_for(tenant, self.state, now_ms)
+            yield from follow_ups.register_uses(self.log, found, now_ms)
+            self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
                 # A worker crashed after it removed the execution's list entry and before it wrote
                 # the record with the new entry. The pause or migration in that record may no longer
