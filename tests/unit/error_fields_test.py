@@ -150,7 +150,7 @@ def test_the_example_of_the_page_reads_a_field(tmp_path: Path) -> None:
     (example,) = (block for block in blocks if block.startswith("class CardRefused"))
     source = f"from holdfast import TaskError, task, workflow\n\n{example}"
     with loaded(tmp_path, source) as page:
-        poor = page.CardRefused("try again", "insufficient_funds")
-        assert World({page.charge_card: poor}).run(page.collect, "o1", 5).result == "later: try again"
+        poor = page.CardRefused("wait", "insufficient_funds")
+        assert World({page.charge_card: poor}).run(page.collect, "o1", 5).result == "later: wait"
         stolen = page.CardRefused("no", "stolen")
         assert World({page.charge_card: stolen}).run(page.collect, "o1", 5).error == "CardRefused"
