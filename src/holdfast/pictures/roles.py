@@ -51,7 +51,7 @@ def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
     undos: list[UndoPart] = []
     deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
-    # These rules are at the top level, also for the states of branches.
+    # Only the top level of a definition has these rules; they may name states of branches.
     states = {name for level in levels for name in level.machine["States"]}
     for level in levels:
         for undo in _entries(level, "Undo"):

@@ -253,7 +253,7 @@ def _method(name: str) -> MethodRule:
     ) -> MethodResult | None:
         if len(arguments) != 1 or not isinstance(type_, SetOf):
             return None
-        # The methods take any list where the operators take a set.
+        # Python's set methods accept any list. The operators accept only sets.
         other = arguments[0]
         member = other.type.element if isinstance(other.type, SetOf) else element_of(other.type)
         if member is None:

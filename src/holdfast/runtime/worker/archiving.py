@@ -96,7 +96,8 @@ def _archive(row: Item, owner: str, formats: Formats) -> NoResult:
         log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
     state = log.state
-    # A retry has continued the other executions: their next end has a row of its own.
+    # Skip an execution that has not ended: a retry has continued it, and its next end writes
+    # another row.
     if state is not None and state.is_ended:
         items = yield Query(tables.EXECUTIONS, log.partition)
         if int(items[-1]["sk"]) != log.sequence:
