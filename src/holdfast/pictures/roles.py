@@ -109,7 +109,9 @@ def roles_of(levels: Iterable[DrawnMachine], extension: Extension) -> Mapping[st
 
 
 def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet[str]:
-    """The states reached without an error: `raise` follows the edge of a Catch."""
+    """Return the states that a run without errors can reach. A `raise` is an error, so the edge to
+    its handler is not followed here.
+    """
     states = machine["States"]
     found: set[str] = set()
     waiting = [machine["StartAt"]]

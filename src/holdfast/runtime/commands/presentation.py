@@ -345,7 +345,9 @@ def _subject(wait: Subject) -> dict[str, str]:
 
 
 def kept_event(name: str, key: str, item: Item, type_name: str | None) -> dict[str, Any]:
-    """`execution`: the only one that may use the event."""
+    """Return a stored event as it is shown to an operator. `execution`, if present, is the only
+    execution that may use the event.
+    """
     row = {
         "event": inbox.event_id(item),
         "name": name,

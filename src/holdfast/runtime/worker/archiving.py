@@ -85,7 +85,9 @@ def archive_page(body: Mapping[str, Any], owner: str, formats: Formats) -> NoRes
 
 
 def _may_write() -> Generator[Effect, Any, bool]:
-    """Past its limit an invocation writes nothing (R9)."""
+    """Return False after the invocation's deadline: then another worker may have received the
+    message, and this one must write nothing (R9).
+    """
     now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
     return bool(now_ms < limit_ms)
 

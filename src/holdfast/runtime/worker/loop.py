@@ -169,7 +169,9 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Archive a page of ended executions. One that is refused keeps its row."""
+    """Archive a page of ended executions. An execution that cannot be archived keeps its row, so a
+    later sweep tries again.
+    """
     from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
 
     yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
@@ -177,7 +179,9 @@ def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Remind of an open question. A stack that publishes no events about questions has none."""
+    """Publish the reminder of an open question. A stack that publishes no events about questions
+    drops the message.
+    """
     wanted, body = setting.question_events, delivery.body
     if wanted is not None:
         log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
