@@ -137,7 +137,7 @@ _NUMERIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 
 def as_number(value: TypedQuery) -> TypedQuery:
-    """The number that a bool is in Python; any other value as it is."""
+    """Return a bool as the number that it is in Python, and any other value unchanged."""
     members = members_of(value.type)
     if BOOL not in members or not all(member in (BOOL, INT, FLOAT) for member in members):
         return value
