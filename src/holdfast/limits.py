@@ -74,9 +74,10 @@ CLAIM_GRACE_MS: Final = 5_000
 # OVERDUE_SECONDS, or the sweeper would report the attempt as overdue
 CLAIM_LATE_MS: Final = 30_000
 INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60  # a Lambda function ends after 15 minutes
-#: The same under `serve`, where no function ends.
+#: The longest time-out of a task under `holdfast serve`, where no Lambda function ends.
 LOCAL_TIMEOUT_SECONDS_MAX: Final = 24 * 3_600
-# an execution older than this is opened: it gets a watchdog row and a list entry
+# When an execution is older than this, a worker gives it a watchdog row, which finds it after a
+# crash, and an entry in the list of executions. Shorter executions save these two writes.
 FIRST_HOLD_MS: Final = 5_000
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # commits in a row that another worker's record refuses; each is followed by a load of the log

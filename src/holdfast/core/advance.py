@@ -343,8 +343,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
 
 
 def _poll_again(decision: Decision, frame: Frame, polled: Attempt, rule: PollRule) -> None:
-    """Record that the task returned no value. The next poll is an attempt of its own, so a late
-    result of this one has no effect.
+    """Record that the task returned no value, and schedule the next poll as a new attempt. So a
+    late result of this attempt has no effect.
     """
     polls = polled.polls + 1
     decision.emit(

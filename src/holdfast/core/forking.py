@@ -89,7 +89,9 @@ def fork(decision: Decision, fact: Forked) -> None:
 
 
 def _move(decision: Decision, fact: Forked, move: ForkMove) -> None:
-    """Let the fork continue on another definition, before its first step runs."""
+    """Record the move of the fork to another definition. This event comes before the first step of
+    the fork, so the step runs with the new definition.
+    """
     own: dict[str, Any] = {
         "control": decision.state.last_control,
         "from": move.source,

@@ -128,7 +128,9 @@ class _Source:
 
 
 class Pump:
-    """`worker_seconds`: the time of one invocation of a worker; by default that of AWS."""
+    """Delivers the messages of the local stack to workers. `worker_seconds`: the time limit of one
+    invocation of a worker; by default that of AWS.
+    """
 
     def __init__(
         self,

@@ -245,8 +245,8 @@ def task_of(state: StateJson) -> str:
 
 
 def named_task(resource: str) -> tuple[str, str]:
-    """Return the beginning of a task's resource and the name of its function; "" for another
-    resource.
+    """Split a task's resource into its prefix and the name of its function; "" for a resource
+    without a function.
     """
     found = next((one for one in (TASK, POLL) if resource.startswith(one)), "")
     return found, resource.removeprefix(found) if found else ""

@@ -1,4 +1,4 @@
-"""What both JSONata engines use: undefined, errors, budgets, values as text.
+"""Definitions that both JSONata engines share: undefined, errors, budgets, values as text.
 
 A value is plain JSON (`None` is null) or `UNDEFINED`, which exists in JSONata and not in JSON. The
 two must not be confused: a missing field is undefined and fails an expression, while null is a

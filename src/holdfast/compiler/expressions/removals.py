@@ -1,4 +1,6 @@
-"""What is left of a list or dict without one item, with Python's errors where there is none."""
+"""Compiles the removal of one item from a list or dict, with Python's error when the item is
+missing.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ def has_plain_equality(element: Type) -> bool:
 
 
 def _kind(member: Type) -> object:
-    """What such a value is equal to at most; None for a type without a plain equality."""
+    """Return the kind of a member type: values of different kinds are never equal in Python. None
+    for a type whose equal values can differ in JSON.
+    """
     match member:
         case EnumOf(cls):
             return cls

@@ -35,7 +35,7 @@ from holdfast.compiler.types.types import NONE, REFUSED, TupleOf, is_refused
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: What the flow has done at a point: not replied yet, replied, or left the block.
+#: The state of a request's block at one point of the code: not replied yet, replied, or left.
 _Point: TypeAlias = Literal["open", "replied", "left"]
 
 

@@ -317,7 +317,9 @@ def may_be_list(type_: Type) -> bool:
 
 
 def is_list(type_: Type) -> bool | None:
-    """Return True or False; None when only the run shows it."""
+    """Return True when every value of the type is a list, False when none is, None when both can
+    occur.
+    """
     if isinstance(type_, ListOf | SetOf | TupleOf):
         return True
     return None if may_be_list(type_) else False

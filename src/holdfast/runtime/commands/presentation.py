@@ -149,7 +149,7 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
 
 
 def _polled(attempt: Attempt) -> dict[str, Any]:
-    """Return how often the task has returned no value, and when it is called again."""
+    """Return how often the task has returned no value so far, and the time of its next call."""
     assert attempt.polled_ms is not None
     last, following = iso_time(attempt.polled_ms), iso_time(attempt.due_ms)
     return {"polls": attempt.polls, "polled_at": last, "next_poll_at": following}

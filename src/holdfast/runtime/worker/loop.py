@@ -255,8 +255,8 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            # Without a log this message is done. What it announces is in the inbox, and the worker
-            # that writes record 0 reads the inbox.
+            # Without a log this message is done. The request that it announces is in the inbox, and
+            # the worker that writes record 0 reads the inbox.
             return True
         yield from self._look_back()
         if self.state.is_ended:
