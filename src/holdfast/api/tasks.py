@@ -437,6 +437,8 @@ class Workflow(_Declared[P, R]):
     # Hints for executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
+    #: The functions that compute variables for executions of older versions; see `migrates`.
+    conversions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
     search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
 

@@ -118,7 +118,8 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
             "HF230",
             "the token is not valid here",
             status=403,
-            help="take the token from the execution's own description; tokens expire",
+            help="take the token from the execution's own description; tokens expire. The id of a "
+            "question, as `holdfast inbox` prints it, does not",
         )
     return token
 
