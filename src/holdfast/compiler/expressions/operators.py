@@ -118,8 +118,9 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        # one operand is an item of an empty list: this code never runs
-        return TypedQuery(left.query, NEVER, fails_of(left, right))
+        # An item of an empty list: the query of the other side would have a value.
+        query = left.query if left.type == NEVER else right.query
+        return TypedQuery(query, NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)
