@@ -128,6 +128,7 @@ def test_the_returned_value_has_the_annotated_type(
 
 LONG = "a_name_" * 15
 SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "an item of an empty list is added": ("n: int", "n += [][0]\nreturn n", [{"n": 1}]),
     "views where they are gone through": (
         "d: dict[str, int], n: int",
         (
