@@ -54,7 +54,8 @@ def value_bytes(value: str | int | bytes) -> int:
 def item_bytes(item: Attributes) -> int:
     """Return the size of an item, as DynamoDB bills it and as its limit of 400 KB counts it."""
     size = 0
-    # This loop runs for each record that is loaded: it measures ASCII text without a call.
+    # This loop runs for each record that is loaded. For ASCII text it uses the length instead of a
+    # slower call of `encode`.
     for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
         if isinstance(value, str) and value.isascii():

@@ -16,7 +16,9 @@ from holdfast import (
     Retry,
     TaskError,
     WaitTimeout,
+    again,
     ask,
+    choice,
     compensating,
     dag,
     days,
@@ -27,13 +29,18 @@ from holdfast import (
     hours,
     minutes,
     parallel,
+    publish,
     pure,
+    receive,
     role,
     seconds,
+    send,
     shielded,
     sleep,
     sleep_until,
+    start,
     step,
+    stop,
     task,
     timeout,
     wait_for_event,
@@ -41,18 +48,21 @@ from holdfast import (
 )
 
 __all__ = [
+    "TOOLS",
     "UUID",
     "Answer",
     "Any",
     "BaseModel",
     "BlockTimeout",
     "Card",
+    "Coded",
     "Colour",
     "CompensationFailed",
     "Decimal",
     "Level",
     "Line",
     "Literal",
+    "Marked",
     "Order",
     "Other",
     "Problem",
@@ -62,10 +72,12 @@ __all__ = [
     "TaskError",
     "Transfer",
     "WaitTimeout",
+    "again",
     "ask",
     "beating",
     "bounded",
     "careful",
+    "choice",
     "compensating",
     "dag",
     "date",
@@ -90,16 +102,21 @@ __all__ = [
     "part",
     "patience",
     "picky_part",
+    "publish",
     "pure",
+    "receive",
     "role",
     "say",
     "seconds",
+    "send",
     "settled",
     "shielded",
     "sleep",
     "sleep_until",
     "slow_part",
+    "start",
     "step",
+    "stop",
     "sum_of",
     "task",
     "timedelta",
@@ -172,6 +189,28 @@ class Small(Problem): ...
 class Other(TaskError): ...  # noqa: N818
 
 
+class Coded(Problem):
+    """Has fields: a text, a model, a field that is not always there."""
+
+    code: str
+    line: Line
+    sizes: list[int]
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f'"{text}" {{ä}}')
+        self.code = text
+        self.line = Line(sku=text, qty=len(text))
+        if not text.endswith("3"):
+            self.sizes = [len(text)]
+
+
+class Marked(Problem):
+    """Has fields with defaults, and is raised by workflows, too."""
+
+    level: int = 2
+    place: str | None = None
+
+
 # The outcomes of tasks are drawn: their bodies never run.
 
 
@@ -207,6 +246,9 @@ def name_of(order: Order) -> str | None:
 @task(heartbeat=seconds(30), idempotent=True, retry=Retry(max_attempts=2, on=(Problem,)))
 def beating(value: int) -> int:
     return value
+
+
+TOOLS = choice(echo, flaky, beating)
 
 
 @task

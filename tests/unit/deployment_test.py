@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, field_validator
 
-from holdfast import task, task_context, workflow
+from holdfast import TaskError, task, task_context, workflow
 
 
 class Order(BaseModel):
@@ -37,6 +37,14 @@ class Order(BaseModel):
     @classmethod
     def known(cls, value: str) -> str:
         return {"o1": value}[value]
+
+
+class Coded(TaskError):
+    code: str
+
+    def __init__(self, code):
+        super().__init__("coded")
+        self.code = code
 
 
 class Unprintable(Exception):
@@ -54,6 +62,8 @@ def charge(order: Order) -> str:
 def fail(kind: str) -> str:
     if kind == "unprintable":
         raise Unprintable
+    if kind == "coded":
+        raise Coded("51")
     if kind == "long":
         raise ValueError("x" * 99_999)
     raise LookupError(kind)
@@ -136,6 +146,12 @@ def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deplo
         CAUSE_CHARACTERS_MAX,
         True,
     )
+
+
+def test_the_fields_of_an_error_are_in_its_cause(deployment: Deployment) -> None:
+    failed = run(deployment, "fail", {"kind": "coded"})
+    assert isinstance(failed, TaskFailed)
+    assert failed.cause == '{"message":"coded","fields":{"code":"51"}}'
 
 
 @pytest.mark.parametrize("kind", ["surrogate", "deep", "large"])
@@ -240,7 +256,9 @@ def test_the_error_for_an_uncompiled_workflow_gives_the_fix(module: str) -> None
     assert "holdfast compile shopping_flows" in caught.value.help
 
 
-def test_what_was_compiled_beside_the_module_is_read(module: str, deployment: Deployment) -> None:
+def test_the_definition_compiled_beside_the_module_is_read(
+    module: str, deployment: Deployment
+) -> None:
     workflow = deployment.registry.workflows["shopping"]
     folder = Path(str(sys.modules[module].__file__)).parent
     (folder / "shopping.asl.json").write_text(json.dumps({"StartAt": "a"}))

@@ -368,7 +368,7 @@ def test_a_call_that_aws_refuses_is_not_repeated(deployment: Deployment) -> None
     assert len(function.calls) == 1
 
 
-def test_what_is_too_large_for_a_call_is_named_with_its_task(deployment: Deployment) -> None:
+def test_a_payload_too_large_for_a_call_is_named_with_its_task(deployment: Deployment) -> None:
     function = Function(deployment)
     large = "x" * GROUP_PAYLOAD_BYTES_MAX
     sent = function.tasks(deployment).perform(asked("charge", {"order": large}))

@@ -144,7 +144,9 @@ TWO_WAITS = PAID.replace("    return", '    wait_for_event("signed", str, key="k
 TWO_WAITS_CHECKED = TWO_WAITS.replace("    ship", "    check(amount)\n    ship")
 
 
-def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: Path) -> None:
+def test_an_execution_that_moved_on_since_the_proof_stays_whole_on_its_version(
+    tmp_path: Path,
+) -> None:
     shop = shop_of(tmp_path, TWO_WAITS, TWO_WAITS_CHECKED)
     run = shop.begun({"amount": 5})
     shop.deploy()

@@ -1,4 +1,4 @@
-"""The settings of `wait_for_condition`, checked: a task that is called until it returns a value."""
+"""Checks the settings of `wait_for_condition`, which calls a task until it returns a value."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holdfast.api.tasks import Polling, Pure, Task
 from holdfast.errors import WorkflowError
 
 _SECOND: Final = timedelta(seconds=1)
-#: The longest time that a definition may name.
+#: The longest time that a definition may contain.
 _LONGEST: Final = timedelta(seconds=99_999_999)
 _EXAMPLE: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 
 
 def polled(task: Any, every: Any, backoff: Any, most: Any) -> Task[..., Any]:
-    """Return the task with this polling. Raises WorkflowError HF370 for settings that no wait can
-    have.
+    """Return the task with these poll settings. Raises WorkflowError HF370 for a setting that is
+    not a valid time or factor.
     """
     if not isinstance(task, Task) or isinstance(task, Pure) or task.batch is not None:
         raise _refused("takes a @task that has no batch, and no @pure function")

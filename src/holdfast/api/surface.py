@@ -7,6 +7,7 @@ reverse order. Time and other people are missing in such a run, so a `harness` m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
@@ -64,6 +65,7 @@ __all__ = [
     "harness",
     "heartbeat",
     "hours",
+    "migrates",
     "minutes",
     "note",
     "parallel",
@@ -88,6 +90,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 
 
@@ -140,6 +143,24 @@ def wait_for_event(
     return arrived
 
 
+def migrates(workflow: Workflow[..., Any], /) -> Callable[[F], F]:
+    """Compute a variable that executions of an older version lack, when they move to this one.
+
+        @migrates(loan)
+        def months(history: list[int]) -> int:
+            return len(history)
+
+    The function has the name of the variable. Its parameters have the names of variables of the
+    older version. It is pure: no task, no I/O. Stands below the workflow, in its module.
+    """
+
+    def register(function: F) -> F:
+        workflow.conversions = {**workflow.conversions, function.__name__: function}
+        return function
+
+    return register
+
+
 def wait_for_condition(
     task: Task[P, T | None],
     /,
@@ -156,7 +177,8 @@ def wait_for_condition(
     at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
     WorkflowError HF370.
     """
-    # Only the compiler and tests call this: a worker needs no module for it.
+    # Imported here because only the compiler and tests call this function: each module that is
+    # imported makes the start of a Lambda function slower.
     from holdfast.api.polling import polled  # noqa: PLC0415
 
     waiting: Any = polled(task, every, backoff, most)
@@ -300,7 +322,7 @@ def _require_harness(function: str, name: str) -> Harness:
     if stand_in is None:
         raise WorkflowError(
             "HF080",
-            f"{function}({name!r}) was called outside an engine: nobody can answer",
+            f"{function}({name!r}) was called outside an engine: there is no answer",
             help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in

@@ -132,7 +132,7 @@ _OPTIMISED: Final[Mapping[str, _Patterns]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a Task's Resource means. `target` is as in `program.TaskState`; `pattern` is "",
+    """The parts of a Task's Resource. `target` is as in `program.TaskState`; `pattern` is "",
     ".sync", ".sync:2" or ".waitForTaskToken".
     """
 
@@ -188,7 +188,9 @@ def _ours(text: str) -> Resource | None:
 
 
 def is_polled(resource: str) -> bool:
-    """Return True for the Resource of a task that is called until it returns a value."""
+    """Return True for the Resource of a task that `wait_for_condition` calls until it returns a
+    value.
+    """
     return resource.startswith(POLL)
 
 

@@ -415,7 +415,7 @@ def _waits_for(wait: JsonRow) -> str:
         case "execution":
             return f"the end of execution {wait['execution']}"
         case "quarantined":
-            return "somebody to look: it is quarantined"
+            return "a person to look: it is quarantined"
         case "unknown_workflow":
             return f"a worker that knows the workflow {wait['workflow']}"
         case "unknown_task":
@@ -502,12 +502,14 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: Events that end no series of polls.
+#: A series of polls continues across these events of the same step.
 _BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
 
 
 def _with_last_polls(rows: Sequence[JsonRow]) -> list[JsonRow]:
-    """Return the rows with the last of successive polls of one line alone: it counts the others."""
+    """Return the rows with only the last row of each series of polls: that row contains the number
+    of polls.
+    """
     kept: list[JsonRow] = []
     last: dict[str, int] = {}
     for row in rows:

@@ -261,7 +261,7 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # As in AWS's histories, the event that enters the first state has no previous event.
+    # AWS's histories show no previous event for the event that enters the first state, so 0.
     enter(decision, ROOT, start_at, fact.input, 0)
     _hold_back(decision, fact)
 
@@ -343,8 +343,8 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
 
 
 def _poll_again(decision: Decision, frame: Frame, polled: Attempt, rule: PollRule) -> None:
-    """Record that the task returned no value. The next poll is an attempt of its own, so a late
-    result of this one has no effect.
+    """Record that the task returned no value, and schedule the next poll as a new attempt. So a
+    late result of this attempt has no effect.
     """
     polls = polled.polls + 1
     decision.emit(

@@ -57,7 +57,9 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class ForkMove:
-    """The definition on which a fork continues, and the plan of the proof that it may."""
+    """For a fork that continues on another definition: that definition, and the plan from the proof
+    that the execution may move to it.
+    """
 
     source: str
     target: str

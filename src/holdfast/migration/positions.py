@@ -35,8 +35,8 @@ def position_of(state: Execution, version: Version) -> Position:
 
 
 def position_of_fork(begun: Execution, version: Version) -> Position:
-    """Return where a fork stands that begins in this state: at a step that runs from its beginning.
-    `version`: the definition of the origin.
+    """Return the position of a fork that begins with this state: before a step that then runs from
+    its beginning. `version`: the definition of the origin.
     """
     (frame,) = begun.frames.values()
     line = replace(_line(begun, frame, version), standing="again")

@@ -42,12 +42,14 @@ class Place:
 
     @property
     def owner(self) -> str | None:
-        """The state in whose branch this one is."""
+        """Return the name of the state that contains the branch of this one; None at the top
+        level.
+        """
         return None if self.level.around is None else self.level.around[1]
 
     @property
     def branch(self) -> int:
-        """The number of the branch in which this state is."""
+        """Return the number of the branch in which this state is."""
         if self.level.around is None:
             return 0
         outer, name = self.level.around
@@ -71,7 +73,7 @@ class Version:
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        """The author's hints for the version before this one: `renamed`, `tasks`,
+        """Return the author's hints for the previous version: `renamed`, `tasks`,
         `assumed_done`.
         """
         found: Mapping[str, Any] = self.source_map.get("migration", {})
@@ -83,7 +85,7 @@ class Version:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Every variable that some state assigns."""
+        """Return every variable that some state assigns."""
         return frozenset().union(*(level.assigned() for level in self.levels))
 
     # -- steps -------------------------------------------------------------------------------------
@@ -245,8 +247,8 @@ def task_of(state: StateJson) -> str:
 
 
 def named_task(resource: str) -> tuple[str, str]:
-    """Return the beginning of a task's resource and the name of its function; "" for another
-    resource.
+    """Split a task's resource into its prefix and the name of its function; "" for a resource
+    without a function.
     """
     found = next((one for one in (TASK, POLL) if resource.startswith(one)), "")
     return found, resource.removeprefix(found) if found else ""

@@ -135,7 +135,7 @@ def _unused_handlers(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
             errors = entry["ErrorEquals"]
             if is_shadowed(errors, seen):
                 is_runtime = set(errors) == {error_names.RUNTIME}
-                why = "nobody handles States.Runtime" if is_runtime else "entries before it match"
+                why = "no handler takes States.Runtime" if is_runtime else "entries before it match"
                 yield ProofFinding(
                     "HF0A4",
                     "warning",

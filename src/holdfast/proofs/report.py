@@ -211,7 +211,7 @@ def _where(level: MachineLevel, state: str, locate: Locate) -> str:
 
 def _waits(waits: Sequence[BoundedWait], locate: Locate) -> str:
     if not waits:
-        return "for nobody outside"
+        return "for no caller outside"
     return "\n".join(
         f"{_where(wait.level, wait.state, locate)}: "
         + (f"bounded by {wait.bounded_by}" if wait.bounded_by else "not bounded")

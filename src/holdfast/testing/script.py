@@ -258,7 +258,7 @@ class Script:
             outcome = outcome(**_as_object(place.arguments))
         if is_error(outcome):
             raise ScriptError(
-                f"{place.kind} {place.name} is scripted to raise {outcome!r}; nobody raises in a "
+                f"{place.kind} {place.name} is scripted to raise {outcome!r}; no code raises in a "
                 "wait: script `never` to let it time out"
             )
         return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))

@@ -85,7 +85,7 @@ def _beating(answer: AttemptOutcome, seconds: int, heartbeat_seconds: int) -> Sc
     }
     return Scenario(
         "beating",
-        "who holds the token tells that they are alive",
+        "the holder of the token sends heartbeats",
         {"main": machine({"held": held, "late": _DONE})},
         answers={"held": answer},
     )
@@ -357,7 +357,7 @@ PLANTED = (
         _AT_ONCE,
     ),
     Planted(
-        "nobody knows when a retry is due",
+        "no row says when a retry is due",
         _forget_when_a_retry_is_due,
         frozenset({"I5", "I6"}),
         RETRIED,

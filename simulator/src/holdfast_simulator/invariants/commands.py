@@ -221,4 +221,4 @@ def forgotten(evidence: Evidence, history: StoredHistory, before_ms: int) -> Ite
     still = set(_keys_of(history.tenant, history.state))
     for key in _keys_of(history.tenant, older[-1]):
         if key in still and key not in evidence.dispatches.first_ms:
-            yield f"{history.run}: nobody has ever carried out {key}"
+            yield f"{history.run}: {key} was never carried out"

@@ -1,7 +1,8 @@
 """Every moment that an execution waited for, read from its history: its setter, its time.
 
-The time of an event is that of the clock of whoever decided it; less the error of that clock it is
-true. A wait of so many seconds counts from the decision that began it, by the clock of that host.
+The time of an event is that of the clock of the worker that decided it: the true time is that time
+less the error of the clock. A wait of some seconds counts from the decision that began it, by the
+clock of that host.
 """
 
 from __future__ import annotations
@@ -336,7 +337,9 @@ class _Walk:
             if kind.endswith("TimedOut"):
                 self._come((frame, "time-out", 0), event)
                 if task is not None and task.is_offered:
-                    self.dues.problems.append(f"{self._run}: nobody has begun what timed out")
+                    self.dues.problems.append(
+                        f"{self._run}: an attempt timed out that had not begun"
+                    )
             self._forget(frame, event)
         elif task is None:
             if kind in _OF_OPEN_TASKS:

@@ -108,7 +108,7 @@ TASK: Final = ObjectShape({"Poll": FieldRule(_POLL.check)}, required=("Poll",))
 
 
 def check_poll(scope: RuleScope, state: dict[str, Any], location: str) -> None:
-    """Check that exactly the tasks that are polled say when they are called again."""
+    """Check that each polled task has a rule for its next call, and that no other task has one."""
     resource = state.get("Resource")
     is_called_again = isinstance(resource, str) and is_polled(resource)
     if is_called_again != ("Holdfast" in state):

@@ -41,7 +41,7 @@ _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 @dataclass(slots=True)
 class MachineParts:
-    """What all branches of one machine have in common, and the data for its map."""
+    """The values that all branches of one machine share, and the data for its source map."""
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)

@@ -36,7 +36,8 @@ _STEPS: Final = frozenset(
         ),
     )
 )
-#: A step that was refused already: no further refusal of the same call.
+#: The result for a step that the compiler has refused already, so that callers add no second
+#: message for the same call.
 REFUSED_STEP: Final = object()
 _CONDITION: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
@@ -96,7 +97,7 @@ def _polled(unit: Unit, scope: VariableScopeNames, node: ast.Call) -> Any:
 
 
 def _task_in(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
-    """Return the task that is named, also with `options`."""
+    """Return the task that the expression names, with or without `.options(…)`."""
     match node:
         case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
             task = find_outside(unit, scope, base)

@@ -163,7 +163,9 @@ class Steps:
         return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
 
     def _result_of(self, node: ast.Call, task: Task[..., Any]) -> Type:
-        """Return the type of the task's result; a polled task never gives None."""
+        """Return the type of the task's result. For a polled task this excludes None, because the
+        engine calls it again until it returns a value.
+        """
         result = signature_of(task.function).result
         if task.polling is None:
             return result

@@ -166,7 +166,8 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
             yield states
 
 
-#: The fields of states that AWS lacks, with the message and the help.
+#: The fields of states that do not exist in AWS Step Functions, with the message and the help for
+#: the author.
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),

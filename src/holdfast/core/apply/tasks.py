@@ -163,7 +163,7 @@ def _polled(state: Execution, event: Event) -> Execution:
 
 
 def _condition_unmet(state: Execution, event: Event) -> Execution:
-    """The next poll is an attempt without a lease, as after a failure that is retried."""
+    """Make the next poll an attempt that waits for its time and has no lease yet."""
     frame, own = frame_of_event(state, event), event.holdfast
     polled = frame.waiting
     assert isinstance(polled, Attempt)
