@@ -107,6 +107,11 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def queued_seconds(self) -> float:
+        """Return how long its threads were ready and waited for a CPU: what other work adds."""
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(one.read_text().split()[1]) for one in threads) / 1e9
+
     def start(self, number: int) -> None:
         request = {"workflow": "pay", "input": {"order": f"o{number}"}, "name": f"o{number}"}
         assert "execution" in self.call("POST", "/executions", request)
@@ -260,6 +265,7 @@ def main() -> None:
         again = Server(folder)
         found["restart s"] = round(again.seconds_to_start, 2)
         found["restart CPU s"] = round(again.cpu_seconds(), 2)
+        found["restart, waiting for a CPU s"] = round(again.queued_seconds(), 2)
         found["list after restart s"] = timed(
             lambda: again.call("GET", "/executions?status=RUNNING&limit=100")
         )

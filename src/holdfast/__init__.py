@@ -44,6 +44,7 @@ from holdfast.api.surface import (
     first,
     heartbeat,
     hours,
+    migrates,
     minutes,
     note,
     parallel,
@@ -61,6 +62,7 @@ from holdfast.api.surface import (
     task,
     task_context,
     timeout,
+    wait_for_condition,
     wait_for_event,
     workflow,
 )
@@ -126,6 +128,7 @@ __all__ = [
     "hours",
     "lambda_handler",
     "limit_service",
+    "migrates",
     "minutes",
     "note",
     "parallel",
@@ -148,13 +151,14 @@ __all__ = [
     "task",
     "task_context",
     "timeout",
+    "wait_for_condition",
     "wait_for_event",
     "workflow",
 ]
 
 
-#: Names that are imported at their first use: a module of workflows needs neither boto3 nor an HTTP
-#: client.
+#: Names that are imported when they are first used: a module of workflows needs neither boto3 nor
+#: an HTTP client.
 _LATER = {
     "AsyncClient": "holdfast.remote.async_client",
     "AsyncHandle": "holdfast.remote.async_client",

@@ -1,6 +1,6 @@
-"""`holdfast.client()`: boto3's own client of Step Functions, speaking to Holdfast.
+"""`holdfast.client()`: boto3's own client of Step Functions, with Holdfast as its endpoint.
 
-It is wiring, as `local` and `cli` are: nothing of the engine imports it.
+Like `local` and `cli`, this module connects parts: nothing in the engine imports it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ _GATEWAY: Final = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.
 def client(endpoint_url: str | None = None, **settings: Any) -> Any:
     """Return `boto3.client("stepfunctions")` for the endpoint; `settings` are boto3's own.
 
-    `endpoint_url` is a `holdfast serve`, by default that of this project, or the API of a deployed
-    stack (its output ApiUrl), for which requests are signed as its IAM authoriser wants them.
-    Raises RequestError HF273 when nothing is named and no `serve` runs.
+    `endpoint_url` is a `holdfast serve` (by default that of this project) or the API of a deployed
+    stack (its output ApiUrl), for which requests are signed for its IAM authoriser. Raises
+    RequestError HF273 when no endpoint is given and no `serve` runs.
     """
     import boto3  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
     url = endpoint_url or _serving_url()
     host = urlsplit(url).hostname or ""
-    # StartSyncExecution would go to `sync-` and the host's name, which does not exist.
+    # boto3 would send StartSyncExecution to a host whose name begins with `sync-`, which does not
+    # exist.
     config = Config(inject_host_prefix=False)
     given = settings.pop("config", None)
     made = boto3.client(
@@ -43,7 +44,9 @@ def client(endpoint_url: str | None = None, **settings: Any) -> Any:
 
 
 def _defaults(host: str) -> dict[str, str]:
-    """A laptop's endpoint checks no signature, so it needs no account's credentials."""
+    """Return the settings for an endpoint. A local endpoint checks no signature, so it needs no
+    credentials.
+    """
     if host in _LOOPBACK:
         return {
             "region_name": REGION_DEFAULT,

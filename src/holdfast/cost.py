@@ -1,15 +1,16 @@
-"""The cost of a run at list price, from counted calls and the sizes of their data.
+"""The cost of a run at list prices, from counted calls and the sizes of their data.
 
-Sizes and units follow DynamoDB's own rules ("Item sizes and formats", "Capacity unit
-consumption"): an item is the UTF-8 bytes of its attribute names plus its values; a write costs one
-unit per started KB of the larger of the old and the new item, also when its condition fails; a
-strong read costs one unit per started 4 KB; an index entry that appears, changes or disappears is a
-write of its own.
+Sizes and units follow DynamoDB's own rules ("Item sizes and formats", "Capacity unit consumption"):
+the size of an item is that of its attribute names plus its values, in UTF-8; a write costs one unit
+per started KB of the larger of the old and the new item, even when its condition fails; a strongly
+consistent read costs one unit per started 4 KB; an index entry that appears, changes or disappears
+is a write of its own.
 
-Prices are us-east-1, on demand, November 2026. Lambda duration is not measured on a laptop: it is
-the stated assumption of COMMIT_MS at COMMIT_MEMORY_MB (arm64) for each commit. The front door and
-the time that user tasks take are kept apart, because they depend on the user and not on Holdfast.
-Costs without a run are left out: sweeps that find nothing, and Lambda's polling of empty queues.
+Prices are us-east-1, on demand, November 2026. The duration of Lambda functions cannot be measured
+on a local machine. It is assumed: COMMIT_MS at COMMIT_MEMORY_MB (arm64) for each commit. The
+requests of the API and the time of user tasks are listed separately, because they depend on the
+user and not on Holdfast. Costs without any run are left out: sweeps that find nothing, and Lambda's
+polling of empty queues.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ Attributes: TypeAlias = Mapping[str, str | int | bytes]
 
 READ_UNIT_BYTES: Final = 4_096
 BILLED_CHUNK_BYTES: Final = 65_536
-# Receive, delete and one extension of visibility, each shared by the ten messages of a batch.
+# Receive, delete and one extension of visibility. The ten messages of a batch share each request.
 SQS_REQUESTS_PER_DELIVERY: Final = 0.3
-# These two are assumed, not measured. The deployed worker has more memory (resources.WORKER), for
-# the tasks that it runs; at that price the cost of the commits grows in proportion.
+# The next two are assumed, not measured. The deployed worker has more memory (resources.WORKER),
+# for the tasks that it runs; then the cost of the commits grows in proportion.
 COMMIT_MS: Final = 6
 COMMIT_MEMORY_MB: Final = 256
 COMMIT_GB_SECONDS: Final = COMMIT_MS / 1_000 * COMMIT_MEMORY_MB / 1_024
@@ -51,9 +52,10 @@ def value_bytes(value: str | int | bytes) -> int:
 
 
 def item_bytes(item: Attributes) -> int:
-    """Return the size of an item as DynamoDB bills it and as its 400 KB limit counts it."""
+    """Return the size of an item, as DynamoDB bills it and as its limit of 400 KB counts it."""
     size = 0
-    # This loop runs for each record that is loaded: it measures ASCII text without a call.
+    # This loop runs for each record that is loaded. For ASCII text it uses the length instead of a
+    # slower call of `encode`.
     for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
         if isinstance(value, str) and value.isascii():
@@ -68,13 +70,17 @@ def write_units(size_bytes: int) -> int:
 
 
 def read_units(size_bytes: int, *, is_strong: bool = True) -> float:
-    """Return the units of one Get, or of one page of a Query: an empty answer costs a unit too."""
+    """Return the units of one Get, or of one page of a Query. An empty response costs a unit,
+    too.
+    """
     units = max(1, -(-size_bytes // READ_UNIT_BYTES))
     return float(units) if is_strong else units / 2
 
 
 def billed_chunks(payload_bytes: int) -> int:
-    """Billed requests of one SQS call, or events of one EventBridge entry: 64 KB or less each."""
+    """Return the billed requests of an SQS call, or events of an EventBridge entry: one for each 64
+    KB.
+    """
     return max(1, -(-payload_bytes // BILLED_CHUNK_BYTES))
 
 
@@ -106,7 +112,7 @@ def _index_units(
 
 
 def index_entry(table: Table, index: TableIndex, item: Attributes | None) -> Attributes:
-    """The index's copy of `item`; empty when the item is not in the index."""
+    """Return the index's copy of `item`; {} when the item is not in the index."""
     if item is None or index.partition_key not in item or index.sort_key not in item:
         return {}
     keys = (table.partition_key, table.sort_key, index.partition_key, index.sort_key)
@@ -115,7 +121,7 @@ def index_entry(table: Table, index: TableIndex, item: Attributes | None) -> Att
 
 @dataclass(slots=True)
 class Usage:
-    """A tally of billed usage. Counters add to it as calls happen."""
+    """Counters of billed usage. They are increased when calls happen."""
 
     write_units: float = 0
     read_units: float = 0
@@ -129,7 +135,7 @@ class Usage:
     api_requests: float = 0
 
     def minus(self, earlier: Usage) -> Usage:
-        """The usage since `earlier` was copied."""
+        """Return the usage since `earlier` was copied."""
         names = [field.name for field in fields(self)]
         return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
 
@@ -182,8 +188,8 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The cost of a run. `total_usd` is the sum of `lines`, without `apart` (the API's own
-    requests).
+    """The cost of a run. `total_usd` is the sum of `lines`. It does not include `apart`, the API's
+    own requests.
     """
 
     lines: tuple[CostLine, ...]
@@ -201,7 +207,7 @@ def receipt(usage: Usage) -> Receipt:
 
 
 def step_functions_usd(transitions: int) -> float:
-    """Return the price of the same run on Step Functions Standard: transitions only, without its
+    """Return the price of the same run on Step Functions Standard: its transitions, without its
     Lambda tasks.
     """
     return transitions * STEP_FUNCTIONS_USD_PER_MILLION_TRANSITIONS / 1e6

@@ -1,11 +1,13 @@
 """One deployment: the user's modules, their compiled definitions, and how to run their tasks.
 
-It wires the authoring side (`dsl`) to the engine (`runtime`); Lambda functions and the laptop build
-the same one. Nothing is compiled in Lambda: definitions are read from the files beside the modules.
+It connects the code for authors (`api`, `compiler`) with the engine (`runtime`). Lambda functions
+and local stacks create the same deployment. Nothing is compiled in Lambda: definitions are read
+from files next to the modules.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api import payloads
-from holdfast.api.boundary import Misfit, normalise_payload, schema_of
+from holdfast.api.boundary import Boundary, Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.runs_on import Lambda
@@ -52,7 +54,7 @@ Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
 
 
 def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
-    """Reads `<workflow>.asl.json` and `<workflow>.map.json` beside the module."""
+    """Read `<workflow>.asl.json` and `<workflow>.map.json` from the folder of the module."""
     module_file = sys.modules[workflow.function.__module__].__file__
     assert module_file is not None
     found = []
@@ -70,8 +72,8 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Deployment:
-    """`vault` seals the secrets of its tenants. `takes_sealed`: the data may hold secrets that are
-    sealed already, because it comes from workflows.
+    """A deployment. `vault` encrypts the secrets of its tenants. `takes_sealed`: the data comes
+    from workflows, so its secrets may already be encrypted.
     """
 
     registry: Registry
@@ -94,7 +96,7 @@ class Deployment:
 
     @property
     def secrets(self) -> dict[str, tuple[str, ...]]:
-        """The values of each workflow that are or hold secrets."""
+        """Return, by workflow, the names of the values that are secrets or contain one."""
         found = self.definitions.items()
         return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
@@ -113,7 +115,7 @@ class Deployment:
 
     @cached_property
     def limits(self) -> LimitBook:
-        """The limits of the deployment's tasks."""
+        """Return the limits of the deployment's tasks."""
         of_task, of_workflow = map(_uses_of, self.registry.limits())
         found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
         batches = {name: batch for name, batch in found.items() if batch is not None}
@@ -121,7 +123,7 @@ class Deployment:
 
     @property
     def schedules(self) -> dict[str, Plan]:
-        """The schedules that the code declares, by the names of their workflows."""
+        """Return the schedules that the code declares, by the names of their workflows."""
         found = self.registry.workflows.items()
         return {
             name: _plan_of(name, one.schedule) for name, one in found if one.schedule is not None
@@ -155,7 +157,7 @@ class Deployment:
         return modules.get(task, found.function.__module__)
 
     def runs_on_function(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs on a function of its own; None when it runs
+        """Return the task if this attempt runs on a Lambda function of its own; None when it runs
         here.
         """
         if not self._has_functions or effect.kind != "task":
@@ -169,7 +171,7 @@ class Deployment:
         return any(isinstance(task.runs_on, Lambda) for task in tasks)
 
     def in_group(self, effect: RunTask) -> Task[..., Any] | None:
-        """Return the task that this attempt runs in the function of its group; None when it runs
+        """Return the task if this attempt runs in the function of its group; None when it runs
         here.
         """
         if not self.groups or effect.kind != "task":
@@ -211,6 +213,22 @@ class Deployment:
                     "HF211",
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
                 ) from None
+
+    def convert(self, tenant: str, function: str, values: Mapping[str, Json]) -> Json:
+        del tenant  # a migration function neither reads nor gives a secret
+        module, _, name = function.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+            boundary = Boundary(found)
+            return boundary.dump_result(found(**boundary.parse_arguments(values)))
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            # Only the kind is shown: the text may hold values of the execution.
+            raise RequestError(
+                "HF373",
+                f"the migration function {function} failed: {type(error).__name__}",
+                status=409,
+                help="the execution stays on its version; mend the function, and deploy it",
+            ) from None
 
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
         functions = self.registry.workflows if is_workflow else self.registry.tasks

@@ -1,12 +1,12 @@
-"""Every error that Holdfast raises on purpose, by the person who can act on it.
+"""Every error that Holdfast raises deliberately, by the person who can do something about it.
 
-* `WorkflowError`: the author of a workflow or a definition fixes it.
-* `RequestError`: the caller of the API or the command line fixes it.
+* `WorkflowError`: the author of a workflow or a definition corrects it.
+* `RequestError`: the caller of the API or the command line corrects it.
 * `ServiceFault`: AWS failed; `retry` says when to try again.
-* `HoldfastBug`: Holdfast is wrong. It says what was found and stops before it writes.
+* `HoldfastBug`: Holdfast is wrong. It reports the contradiction and stops before it writes.
 
-A message names where, what was found and what was expected; `help` is the fix. Codes are stable:
-HF0xx compiler, HF1xx definitions, HF2xx requests, HF3xx stored formats and services, HF4xx
+A message names the place, what was found and what was expected; `help` is the correction. Codes are
+stable: HF0xx compiler, HF1xx definitions, HF2xx requests, HF3xx stored formats and services, HF4xx
 deployment, HF9xx bugs. docs/reference/errors.md lists them.
 """
 
@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 
 class HoldfastError(Exception):
-    """Base: a stable `code`, a sentence, and a `help` that may be empty."""
+    """The base class: a stable `code`, a sentence, and a `help`, which may be ""."""
 
     def __init__(self, code: str, message: str, *, help: str = "") -> None:  # noqa: A002
         super().__init__(message)
@@ -37,9 +37,9 @@ class WorkflowError(HoldfastError):
 
 
 class RequestError(HoldfastError):
-    """A request cannot be served as it stands; `status` is its HTTP status.
+    """A request that must be changed before it can be served. `status` is its HTTP status.
 
-    `diagnostics`: the parts of a document that are refused, each with `code`, `message`, `help`,
+    `diagnostics` are the parts of a document that are refused, each with `code`, `message`, `help`,
     `line` and `column`.
     """
 
@@ -58,14 +58,14 @@ class RequestError(HoldfastError):
 
 
 class GoneTypeError(LookupError):
-    """The deployed code has no type of that name: the definition that names it may be older.
+    """The deployed code has no type with that name: the definition that names it may be older.
 
     It never leaves the process: the API decides how the value is handled.
     """
 
 
 class FormatError(HoldfastError):
-    """Stored data of a format that only other code can read: it must not be changed."""
+    """Stored data in a format that this release cannot read. It must not be changed."""
 
 
 class NewerFormatError(FormatError):
@@ -91,7 +91,7 @@ class UnknownKindError(FormatError):
 
 
 class OlderFormatError(FormatError):
-    """An item was written in a format that this code no longer reads (HF302)."""
+    """An item was written in an old format that this release does not read."""
 
     def __init__(self, what: str, found: int, known: int) -> None:
         super().__init__(
@@ -102,9 +102,7 @@ class OlderFormatError(FormatError):
 
 
 class SnapshotError(FormatError):
-    """A snapshot holds fields that this code does not know (HF303): the log must be read
-    instead.
-    """
+    """A snapshot has fields that this code does not know (HF303). The log must be read instead."""
 
     def __init__(self, what: str, unknown: str) -> None:
         super().__init__(
@@ -116,7 +114,7 @@ class SnapshotError(FormatError):
 
 
 class ServiceFault(HoldfastError):  # noqa: N818
-    """A call of AWS failed. It may be unknown whether AWS carried the call out."""
+    """A call of AWS failed. It may be unknown whether AWS has carried it out."""
 
     def __init__(
         self, code: str, message: str, *, retry: Literal["never", "now", "later"] = "later"
@@ -126,49 +124,53 @@ class ServiceFault(HoldfastError):  # noqa: N818
 
 
 def is_passing(error: HoldfastError) -> bool:
-    """Return True when the same call may succeed later. Missing, damaged or refused data
-    stays so.
+    """Return True when the same call may succeed later. Missing, damaged or refused data does not
+    change.
     """
     return isinstance(error, ServiceFault) and error.retry != "never"
 
 
 def is_damage(error: HoldfastError) -> bool:
-    """Return True when the error concerns the stored data of one execution: it is gone, or differs
-    from the data written.
+    """Return True when the error is about the stored data of one execution: it is missing, or
+    differs from what was written.
     """
     return not isinstance(error, ServiceFault) or error.code == GONE
 
 
 class VaultFault(ServiceFault):
-    """A secret could not be sealed or opened. The message never holds any of it."""
+    """A secret could not be encrypted or decrypted. The message never contains any part of it."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that the author or caller probably meant."""
-    # A refusal is rare, and a function on Lambda need not import this at its start.
+    # Imported here: a refusal is rare, and the import would make the start of a Lambda function
+    # slower.
     import difflib  # noqa: PLC0415
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def known_names(name: object, known: Iterable[str]) -> str:
-    """Return the help for an unknown name: the name that was meant, and all that exist."""
+    """Return the help for an unknown name: the name that was probably meant, and all existing
+    names.
+    """
     names = sorted(known)
     meant = nearest(name, names) if isinstance(name, str) and len(name) < NAME_READ_MAX else None
     listed = f"known: {', '.join(names) or 'none'}"
     return listed if meant is None else f"did you mean {meant}? {listed}"
 
 
-#: The comparison of names takes the square of their length, and a caller chooses the name.
+#: Longer names are not compared: the comparison takes the square of their length, and a caller
+#: chooses the name.
 NAME_READ_MAX: Final = 200
 
 BUG: Final = "HF900"
-#: The code of the error that a stored item or object is missing.
+#: The code of the error for a missing item or object.
 GONE: Final = "HF324"
 
 
 class HoldfastBug(HoldfastError):  # noqa: N818
-    """A fact that must hold does not. Nothing was written."""
+    """Something that must always be true is not. Nothing was written."""
 
     def __init__(self, message: str) -> None:
         super().__init__(BUG, message, help="please report this with the execution's history")

@@ -19,8 +19,9 @@ options: Final = HttpCall("OPTIONS")
 
 
 def status_error(status: int) -> type[TaskError]:
-    """The error of a response with this status, 400 or above: `NotFound = http.status_error(404)`.
+    """Return the error of a response with this status, 400 or above: `NotFound =
+    http.status_error(404)`.
 
-    Name it at the top of a module, and catch it in a workflow: `except NotFound:`.
+    Assign it at the top of a module, and catch it in a workflow: `except NotFound:`.
     """
     return error_class(f"States.Http.StatusCode.{status}")

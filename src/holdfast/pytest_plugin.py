@@ -1,6 +1,7 @@
-"""The pytest plugin: fixtures `world` and `check_workflow`, and the option that sets how much.
+"""The pytest plugin: the fixtures `world` and `check_workflow`, and the option for the number of
+examples.
 
-pytest loads this module in every run, so it imports nothing of ours until a fixture is used.
+pytest loads this module in every run, so it imports nothing of Holdfast until a fixture is used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def world() -> Callable[..., World]:
-    """Return `holdfast.testing.World`, imported on demand."""
+    """Return `holdfast.testing.World`, which is imported here."""
     from holdfast.testing import World  # noqa: PLC0415
 
     return World
@@ -41,7 +42,9 @@ def world() -> Callable[..., World]:
 
 @pytest.fixture
 def check_workflow(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """`holdfast.testing.check_workflow` with the examples and the seed of the command line."""
+    """Return `holdfast.testing.check_workflow` with the examples and the seed of the command
+    line.
+    """
     from holdfast.testing import check_workflow  # noqa: PLC0415
 
     return partial(

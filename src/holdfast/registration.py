@@ -1,6 +1,6 @@
 """Graphs that are registered at run time, compiled with the tasks of the deployed code.
 
-Only the API imports the compiler, and only for a request that concerns such a graph.
+Only the API imports the compiler, and only for a request about such a graph.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 #: The name of the document in refusals.
 _FILE: Final = "document"
-#: The parts of a refusal that the caller gets.
+#: The fields of a refusal that the caller gets.
 _DIAGNOSTIC: Final = ("code", "message", "help", "line", "column")
-#: The graphs that a process keeps: those that are started again and again need no second reading.
+#: The most graphs that a process keeps in memory, so that it need not read them again at each
+#: start.
 _GRAPHS_MAX: Final = 256
 
 

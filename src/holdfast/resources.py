@@ -1,8 +1,9 @@
 """The AWS resources of one Holdfast stack, as data.
 
-`infra/` turns this into CloudFormation and `local/` into calls on the embedded cloud, so that a
-laptop and an account cannot drift apart. Names are logical; the stack prefixes or generates the
-physical ones and hands them to the functions through the environment variables named here.
+`infra/` converts this to CloudFormation, and `local/` to calls of the local cloud. So a local stack
+and one in an account have the same resources. Names are logical. The stack adds a prefix or
+generates the physical names, and passes them to the functions in the environment variables named
+here.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A standard queue. `receives_max` deliveries, then the dead-letter queue.
+    """A standard queue. After `receives_max` deliveries a message becomes a dead letter.
 
-    `batches_unreserved`: how many are worked on at once where its function reserves no concurrency.
+    `batches_unreserved`: how many batches are processed at once if the function reserves no
+    concurrency.
     """
 
     name: str
@@ -48,9 +50,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class LambdaFunction:
-    """One Lambda function. `module` is the package under functions/ that holds `handler`.
+    """One Lambda function. `module` is the package under functions/ with its `handler`.
 
-    `reserved_concurrency` 0: none is reserved, and the account's limit alone bounds it.
+    `reserved_concurrency` 0: none is reserved, and only the account's limit applies.
     """
 
     name: str
@@ -63,7 +65,7 @@ class LambdaFunction:
 EXECUTIONS_NAME: Final = "executions"
 MAIL_NAME: Final = "mail"
 
-# The attributes of a record by which its execution is in the list (`runtime/listing.py`).
+# The attributes of a record that put its execution into the list (`runtime/listing.py`).
 LIST_PARTITION: Final = "lp"
 LIST_SORT: Final = "ls"
 LIST_NAME: Final = "nm"
@@ -115,16 +117,17 @@ API: Final = LambdaFunction(
 )
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
-# The queue's own visibility covers a process that crashes before its first instruction. A running
-# worker shortens it to limits.VISIBILITY_SECONDS and extends it while it works. Thirty receipts two
-# minutes apart: an outage of DynamoDB may last an hour, and two further rounds, before a message is
-# quarantined. A task that crashes its worker ends sooner, with its fourth owner. Unreserved: a new
-# account runs ten functions at once, and three of ours have no queue.
+# The visibility time-out is that of a process that crashes before its first instruction. A running
+# worker shortens it to limits.VISIBILITY_SECONDS, and extends it while it works. There are thirty
+# deliveries, two minutes apart, and two further rounds before a message is quarantined: so an
+# outage of DynamoDB may last an hour. A task that crashes its worker ends earlier, with its fourth
+# owner. `batches_unreserved`: a new account runs ten functions at once, and three of Holdfast's
+# functions have no queue.
 WORK: Final = Queue(
     "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=3
 )
-# The starts of new executions, apart from the work under way: the worker function takes them with a
-# third of its concurrency, so ten thousand starts do not delay the event of one waiting order.
+# The starts of new executions have a queue of their own. The worker function processes them with a
+# third of its concurrency, so ten thousand starts do not delay the event of a waiting order.
 STARTS: Final = Queue(
     "starts", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=2
 )
@@ -138,8 +141,8 @@ SINGLE: Final = Queue(
 QUEUES: Final = (WORK, SINGLE, STARTS)
 
 BUS: Final = "holdfast"
-# Anything put on the bus with this detail-type is an event for a waiting execution; its detail is
-# {"name": str, "key": str, "data": object, "id"?: str}.
+# An event on the event bus with this detail-type is for waiting executions. Its detail is {"name":
+# str, "key": str, "data": object, "id"?: str}.
 EVENT_DETAIL_TYPE: Final = "holdfast.event"
 EVENT_RETRY_ATTEMPTS_MAX: Final = 185
 EVENT_RETRY_AGE_SECONDS_MAX: Final = 86_400
@@ -156,46 +159,48 @@ ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
 # The bucket of the archive, in a stack that has one (all functions but that of events).
 ENV_ARCHIVE_BUCKET: Final = "HOLDFAST_ARCHIVE_BUCKET"
-# Python modules, separated by commas, that hold the user's @workflow and @task functions.
+# The Python modules with the user's @workflow and @task functions, separated by commas.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
-# The name of the stack: the dimension of every metric, so that two stacks do not add up.
+# The name of the stack. It is a dimension of every metric, so that metrics of two stacks are not
+# mixed.
 ENV_STACK: Final = "HOLDFAST_STACK"
-# The account's number, which ARNs of state machines and executions name (API and workers).
+# The number of the account, which the ARNs of state machines and executions contain (API and
+# workers).
 ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
-# The ARN of the role that state machines' calls of services are made with (API and workers).
+# The ARN of the role for calls of services by state machines (API and workers).
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
-# "off": state machines of the API have no limit of 256 KiB on their data.
+# "off": AWS's limit of 256 KiB does not apply to the data of state machines.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
-# The functions of the groups of tasks, as `payments=arn:…,mail=arn:…` (API and workers).
+# The functions of task groups, as `payments=arn:…,mail=arn:…` (API and workers).
 ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
 # The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
-# The ARN of the KMS key that seals secrets, where the compiled workflows have any (API, events and
-# workers); without it a secret is refused.
+# The ARN of the KMS key that encrypts secrets, if the compiled workflows have any (API, events and
+# workers). Without it a secret is refused.
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
-# "on": beginnings and ends of state machines' executions are published on the bus.
+# "on": begins and ends of executions of state machines are published on the event bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
-# "on": the default bus gets an event when a question to a person opens.
+# "on": the default event bus gets an event when a question to a person opens.
 ENV_QUESTION_EVENTS: Final = "HOLDFAST_QUESTION_EVENTS"
-# The URL of the API in a stack whose API has the routes of forms (API and workers).
+# The URL of the API, in a stack whose API has the routes of forms (API and workers).
 ENV_FORMS_URL: Final = "HOLDFAST_FORMS_URL"
 
 # Metrics that the functions write in CloudWatch's embedded metric format. CloudWatch bills each
 # combination of a name and its dimensions as one custom metric. So a metric has one dimension, the
-# stack, and those of METRICS_BY_WORKFLOW are stored by workflow, too. All other labels are fields
-# of the log line alone, where CloudWatch Logs Insights finds them.
+# stack; only those in METRICS_BY_WORKFLOW are also stored by workflow. All other labels are fields
+# of the log line, where CloudWatch Logs Insights can find them.
 METRICS_NAMESPACE: Final = "Holdfast"
 METRICS_DIMENSION: Final = "Stack"
 METRICS_WORKFLOW_DIMENSION: Final = "Workflow"
-# The dimension's value for all state machines of the API: their names are the callers' to choose,
-# and each name would be billed.
+# The value of the dimension for all state machines of the API. Callers choose the names of
+# machines, and each name would be billed.
 METRICS_STATE_MACHINES: Final = "(state machines)"
 METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
 # Counts every end of an execution, also of a failed one.
 METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
 METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
-# Counts executions that were overdue and for which the sweeper has sent a message.
+# Counts executions that were overdue and to which the sweeper has sent a message.
 METRIC_EXECUTIONS_STUCK: Final = "ExecutionsStuck"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_TASK_RETRIES: Final = "TaskRetries"
@@ -203,10 +208,10 @@ METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
 # How long an attempt or an execution waited at a limit, measured when the limit lets it begin.
 METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
-# From the moment when an execution or an attempt was due to begin until a worker began it.
+# From the time at which an execution or an attempt was due until a worker began it.
 METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
 METRIC_TIMER_LAG: Final = "TimerLagSeconds"
-# The longest wait among the resting executions that the sweeper has checked in this minute.
+# The longest wait among the waiting executions that the sweeper has checked in this minute.
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
 # How many executions of a workflow are open with one kind of wait, counted by the sweeper.
 METRIC_OPEN: Final = "OpenExecutions"
@@ -219,19 +224,19 @@ METRICS_IN_LOGS_ONLY: Final = frozenset(
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 
-# The pages of signed links to questions. The token in the path is what authorises them, so that
-# they need no authoriser; a stack has them when its setting `forms` is on.
+# The pages behind signed links to questions. The token in the path authorises the request, so the
+# routes need no authoriser. A stack has them when its setting `forms` is on.
 FORMS_PATH: Final = "/forms/"
 FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}")
 
-# The event on the default bus when a question to a person opens; its detail is what
-# `runtime/question_events.py` makes.
+# The event on the default event bus when a question to a person opens. `runtime/question_events.py`
+# creates its detail.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
 #: The event at the time of a reminder, if the question is still open.
 QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
-# Every route of the HTTP API, in API Gateway's own spelling of a route key.
+# Every route of the HTTP API, in the form of API Gateway's route keys.
 ROUTES: Final = (
     "POST /",
     "POST /executions",

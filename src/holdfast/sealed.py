@@ -1,7 +1,7 @@
-"""The text that stands for a secret in JSON: its form, and what people are shown in its place.
+"""The text that replaces a secret in JSON: its form, and the text that people see instead.
 
-`holdfast.secret.1.<key>.<base64url>.<bytes>`: the key that opens it, what that key has made of the
-secret, and how long the secret is.
+`holdfast.secret.1.<key>.<base64url>.<bytes>`: the key that decrypts it, the encrypted secret, and
+the length of the secret.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ _SEALED: Final = re.compile(
 
 
 class Sealed(NamedTuple):
-    """A sealed secret. `key`: letters, digits and hyphens; `size`: the secret's bytes in UTF-8."""
+    """An encrypted secret. `key` has letters, digits and hyphens; `size` is the secret's length in
+    UTF-8 bytes.
+    """
 
     key: str
     data: bytes
@@ -30,7 +32,7 @@ class Sealed(NamedTuple):
 
 
 def parse_sealed(text: str) -> Sealed | None:
-    """Return the sealed secret in the text; None for any other text."""
+    """Return the encrypted secret in the text; None for other text."""
     found = _SEALED.fullmatch(text) if text.startswith(_MARK) else None
     if found is None:
         return None
@@ -42,8 +44,21 @@ def parse_sealed(text: str) -> Sealed | None:
     return Sealed(found["key"], bytes_, int(found["size"]))
 
 
+def holds_sealed(value: Any) -> bool:
+    """Return True when a text of the JSON is a sealed secret."""
+    match value:
+        case str():
+            return parse_sealed(value) is not None
+        case dict():
+            return any(map(holds_sealed, value.values()))
+        case list():
+            return any(map(holds_sealed, value))
+        case _:
+            return False
+
+
 def hidden(value: Any) -> Any:
-    """Return the JSON with `<secret 43 bytes>` for each secret, also where one is part of
+    """Return the JSON with text such as `<secret 43 bytes>` in place of each secret, even inside of
     a text.
     """
     match value:

@@ -1,6 +1,6 @@
-"""The actions of AWS's services and their parameters, as botocore's models describe them.
+"""The actions of AWS's services and their parameters, from botocore's models.
 
-The compiler checks `aws.s3.put_object(Bucket=…)` against them. Models are files of the installed
+The compiler checks `aws.s3.put_object(Bucket=…)` with them. Models are files of the installed
 botocore: nothing here calls AWS, and only the compiler and the testing kit read them.
 """
 
@@ -36,8 +36,8 @@ _KINDS: Final[Mapping[str, ParameterKind]] = {
 
 
 class UnknownName(Exception):  # noqa: N818 - the compiler turns it into a refusal
-    """botocore has no service or action `name`. `known`: the names that it has; `meant`: the one
-    of the service that Step Functions calls `name`.
+    """botocore has no service or action with this `name`. `known` are the names that it has;
+    `meant` is the one that it has for the service which Step Functions calls `name`.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class UnknownName(Exception):  # noqa: N818 - the compiler turns it into a refus
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter or result, or a part of one. Models may be recursive, so parts are read
-    when asked.
+    """One parameter or result, or a part of one. Models may be recursive, so parts are read only
+    when needed.
     """
 
     shape: Any
@@ -70,7 +70,7 @@ class Parameter:
 
     @cached_property
     def fields(self) -> Mapping[str, Parameter]:
-        """The fields of an object, named as in Step Functions."""
+        """Return the fields of an object, with the names of Step Functions."""
         return {sdk_field(name): Parameter(one) for name, one in self.shape.members.items()}
 
     @property
@@ -79,14 +79,14 @@ class Parameter:
 
     @property
     def element(self) -> Parameter:
-        """The items of a list, or the values of a map."""
+        """Return the type of the items of a list, or of the values of a map."""
         return Parameter(self.shape.member if self.kind == "list" else self.shape.value)
 
 
 @dataclass(frozen=True)
 class Action:
-    """`target` is as in a Task's Resource: `aws-sdk:s3:putObject`. None: without parameters or
-    result.
+    """An action. `target` is as in a Task's Resource: `aws-sdk:s3:putObject`. The two other fields
+    are None for an action without parameters or without a result.
     """
 
     target: str
@@ -96,7 +96,7 @@ class Action:
 
 @cache
 def action_of(service: str, method: str) -> Action:
-    """The action behind `aws.<service>.<method>`. Raises UnknownName."""
+    """Return the action of `aws.<service>.<method>`. Raises UnknownName."""
     found = _services().get(service)
     if found is None:
         other = botocore_name(service, tuple(_services().values()))
@@ -116,7 +116,9 @@ def action_of(service: str, method: str) -> Action:
 
 @cache
 def python_name(target: str) -> str:
-    """ "aws-sdk:eventbridge:putEvents" -> "aws.events.put_events"."""
+    """Return the Python name of a target: "aws-sdk:eventbridge:putEvents" gives
+    "aws.events.put_events".
+    """
     from botocore import xform_name  # noqa: PLC0415
 
     _, family, action = target.split(":")
@@ -130,7 +132,9 @@ def _services() -> Mapping[str, str]:
 
 
 def _attribute(service: str) -> str:
-    """ "cognito-idp" -> "cognitoidp", "lambda" -> "lambda_": a word of Python cannot be a name."""
+    """Return the name of a service in Python: "cognito-idp" gives "cognitoidp", "lambda" gives
+    "lambda_", because a keyword of Python cannot be a name.
+    """
     bare = service.replace("-", "")
     return f"{bare}_" if keyword.iskeyword(bare) else bare
 

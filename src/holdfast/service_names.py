@@ -1,9 +1,9 @@
-"""The names of services, errors and fields in AWS's Java SDK, and so in Step Functions.
+"""The names of services, errors and fields in AWS's Java SDK, which Step Functions uses.
 
-A definition says `aws-sdk:cognitoidentityprovider`, botocore says `cognito-idp`. An error is called
+A definition has `aws-sdk:cognitoidentityprovider`, botocore has `cognito-idp`. An error is called
 `DynamoDb.ProvisionedThroughputExceededException` after the Java classes, a field `DbInstanceArn`
-after the Java getters. All of it follows from the service's own model by a few rules.
-Source: AWS docs, "Using AWS SDK service integrations"; the Java SDK's published class names.
+after the Java getters. All of it can be computed from the service's own model by a few rules.
+Sources: AWS docs, "Using AWS SDK service integrations"; the published class names of the Java SDK.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from functools import cache
 from typing import Final
 
-#: Where botocore's name, without hyphens, is not the name in a Resource.
+#: Names in a Resource, and botocore's name without hyphens, where the two differ.
 _BOTOCORE_NAMES: Final = {
     "applicationdiscovery": "discovery",
     "cloudwatchlogs": "logs",
@@ -45,7 +45,9 @@ _BOTOCORE_NAMES: Final = {
 
 
 def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
-    """ "sfn" -> "stepfunctions", "s3control" -> "s3control"; None: an unknown service."""
+    """Return botocore's name: "sfn" gives "stepfunctions", "s3control" stays; None for an unknown
+    service.
+    """
     named = _BOTOCORE_NAMES.get(service)
     if named is not None:
         return named
@@ -54,7 +56,7 @@ def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
 
 @cache
 def resource_name(botocore: str) -> str:
-    """ "events" -> "eventbridge", "cognito-idp" -> "cognitoidentityprovider", "s3" -> "s3"."""
+    """Return the name in a Resource: "events" gives "eventbridge", "s3" stays."""
     named = {found: name for name, found in _BOTOCORE_NAMES.items() if name != "states"}
     return named.get(botocore, botocore.replace("-", ""))
 
@@ -66,21 +68,21 @@ def _without_hyphens(available: tuple[str, ...]) -> dict[str, str]:
 
 @cache
 def class_name(service_id: str) -> str:
-    """A model's serviceId -> the Java client's name: "DynamoDB" -> "DynamoDb", "SFN" -> "Sfn"."""
+    """Return the name of the Java client from a model's serviceId: "DynamoDB" gives "DynamoDb"."""
     bare = service_id.removeprefix("Amazon").removeprefix("AWS").strip()
     return "".join(map(str.capitalize, _words(bare.removesuffix(" Service"))))
 
 
 @cache
 def exception_name(shape: str) -> str:
-    """ "NoSuchKey" -> "NoSuchKeyException", "KMSInternalException" -> "KmsInternalException"."""
+    """Return the name of the Java exception: "NoSuchKey" gives "NoSuchKeyException"."""
     bare = re.sub("(Exception|Fault)$", "", shape)
     return "".join(map(str.capitalize, _words(bare))) + "Exception"
 
 
 def _words(name: str) -> list[str]:
     spaced = re.sub("[^A-Za-z0-9]+", " ", name)
-    # A version is a word: TESTv4, TestV4.
+    # A version is a word of its own: TESTv4, TestV4.
     spaced = re.sub(r"([^a-z]{2,})v(\d+)", r"\1 v\2 ", spaced)
     spaced = re.sub(r"([^A-Z]{2,})V(\d+)", r"\1 V\2 ", spaced)
     spaced = re.sub("(?<=[a-z])(?=[A-Z][a-zA-Z0-9])", " ", spaced)
@@ -91,7 +93,7 @@ def _words(name: str) -> list[str]:
 
 @cache
 def sdk_field(member: str) -> str:
-    """A member of a model -> its Java property with a capital: "DBName" -> "DbName"."""
+    """Return the Java property of a model's member, with a capital: "DBName" gives "DbName"."""
     end = 1
     while end < len(member) and member[end].isupper() and not member[end + 1 : end + 2].islower():
         end += 1

@@ -1,12 +1,12 @@
-"""Log lines of tasks: each has the keys of the running attempt, whatever logger wrote it.
+"""Log lines of tasks: each has data about the running attempt, whichever logger wrote it.
 
-A task logs with Python's `logging`, or with a library above it. The keys are attributes of each log
-record that a running attempt makes. So every formatter that shows extra attributes shows them:
-those below, Powertools Logger and python-json-logger. Names of keys are those of Powertools Logger
-where it has one.
+A task logs with Python's `logging`, or with a library that uses it. The data are attributes of each
+log record that a running attempt creates. So every formatter that shows extra attributes shows
+them: those below, Powertools Logger and python-json-logger. Attributes have the names of Powertools
+Logger where it has one.
 
-A thread that a task starts has no keys: run its function in a copy of the context
-(`contextvars.copy_context().run`).
+A thread that a task starts does not have these attributes. To get them, run its function in a copy
+of the context (`contextvars.copy_context().run`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _make_record: Final = logging.getLogRecordFactory()
 
 
 def add_keys() -> None:
-    """Let each log record of this process have the keys of the attempt that makes it."""
+    """Add the data of the running attempt to each log record of this process."""
     logging.setLogRecordFactory(_record)
 
 
 def keys_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the keys of the attempt that made the record; {} for one outside tasks."""
+    """Return the data of the attempt that created the record; {} outside of tasks."""
     found = {key: getattr(record, key, None) for key in KEYS}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -84,7 +84,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Lines for a terminal: the message first, the keys behind it, a traceback below."""
+    """Formats lines for a terminal: the message, then the data, and a traceback below."""
 
     def format(self, record: logging.LogRecord) -> str:
         clock = time_of(record)[11:23]
@@ -100,7 +100,9 @@ def time_of(record: logging.LogRecord) -> str:
 
 
 def traceback_text(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return the traceback of the record's exception, or the one that Holdfast has shortened."""
+    """Return the traceback of the record's exception, or the one that Holdfast has already
+    shortened.
+    """
     own: str | None = getattr(record, "exception", None)
     if own is not None:
         return own

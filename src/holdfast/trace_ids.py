@@ -1,4 +1,4 @@
-"""Ids of distributed traces, derived from ids of executions: each reader computes the same.
+"""Ids of distributed traces, computed from ids of executions: every reader computes the same ones.
 
 An execution and all its children are one trace. An attempt of a step is one span in it. A trace id
 begins with the time of the start in seconds, as X-Ray requires.
@@ -20,24 +20,28 @@ def root_of(run: str) -> str:
 
 
 def trace_id(run: str) -> str:
-    """Return 32 hexadecimal digits."""
+    """Return the id of the trace, 32 hexadecimal digits."""
     root = root_of(run)
     chance = sha256(f"trace {root}".encode()).hexdigest()
     return _seconds(root, chance[:8]) + chance[8:32]
 
 
 def execution_span(run: str) -> str:
-    """Return 16 hexadecimal digits."""
+    """Return the id of the execution's span, 16 hexadecimal digits."""
     return sha256(f"execution {run}".encode()).hexdigest()[:16]
 
 
 def step_span(run: str, event: int) -> str:
-    """Return 16 hexadecimal digits. `event` is the id of the event that entered the state."""
+    """Return the id of a step's span, 16 hexadecimal digits. `event` is the id of the event that
+    entered the state.
+    """
     return sha256(f"step {run} {event}".encode()).hexdigest()[:16]
 
 
 def attempt_span(step: str, attempt: int) -> str:
-    """Return 16 hexadecimal digits. `step` is the idempotency key of the task: run and entry."""
+    """Return the id of an attempt's span, 16 hexadecimal digits. `step` is the idempotency key of
+    the task: run and entry.
+    """
     return sha256(f"attempt {step} {attempt}".encode()).hexdigest()[:16]
 
 
@@ -47,7 +51,9 @@ def traceparent(run: str, span: str) -> str:
 
 
 def _seconds(root: str, other: str) -> str:
-    """Return the start time in an id that Holdfast has made. Ids of AWS have none."""
+    """Return the start time in an id that Holdfast has created; `other` for ids of AWS, which
+    contain none.
+    """
     time = root[:_TIME_CHARACTERS]
     if len(root) != _RUN_CHARACTERS or not set(time) <= set(_DIGITS):
         return other

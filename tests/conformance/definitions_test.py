@@ -49,7 +49,7 @@ def found_in(step: dict[str, Any], text: str) -> tuple[DefinitionProblem, ...]:
     return diagnose(text, step["params"].get("type", "STANDARD"))
 
 
-def test_what_aws_accepted_is_accepted_and_parsed() -> None:
+def test_each_definition_that_aws_accepted_is_accepted_and_parsed() -> None:
     looked_at = 0
     for case, step, text in calls():
         if step["action"] not in ACTIONS or REFUSAL in json.dumps(case["checks"]):
@@ -64,7 +64,7 @@ def test_what_aws_accepted_is_accepted_and_parsed() -> None:
     assert looked_at > 1_000
 
 
-def test_what_aws_refused_is_refused_in_the_same_words() -> None:
+def test_each_definition_that_aws_refused_is_refused_in_the_same_words() -> None:
     looked_at = 0
     for case, step, text in calls():
         recorded = json.dumps(case["checks"])

@@ -78,7 +78,7 @@ CAUSES: list[Any] = [
 ]
 
 
-def test_what_the_target_stepfunctions_adds_means_the_same() -> None:
+def test_the_expressions_that_the_target_stepfunctions_adds_mean_the_same() -> None:
     arn = "arn:aws:states:eu-west-1:123456789012:execution:orders:k\u00e4se"
     state = {"EnteredTime": "2026-11-21T12:00:00.000Z", "RetryCount": 0}
     context = {"Execution": {"Id": arn}, "State": state, "Map": {"Item": {"Index": 3}}}

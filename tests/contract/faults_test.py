@@ -181,7 +181,7 @@ def test_the_client_for_conditional_puts_tries_once_and_the_others_more_often() 
     assert clients.get("store").meta.config.read_timeout == 5
 
 
-def test_what_aws_said_is_cut_short() -> None:
+def test_the_message_of_aws_is_cut_short() -> None:
     fault = fault_of(Put("mail", ITEM), answered(400, "ValidationException"))
     assert len(fault.message) < 300
 

@@ -156,7 +156,7 @@ def test_a_replacement_needs_the_version_that_is_stored(stack: Stack) -> None:
     assert stack.perform(Get("mail", "~due#3", "a")) == row("a", rv=1, value="second")
 
 
-def test_what_is_gone_or_has_no_number_is_not_replaced(stack: Stack) -> None:
+def test_a_row_that_is_gone_or_has_no_number_is_not_replaced(stack: Stack) -> None:
     put(stack, "mail", row("b", value="first"))
 
     assert stack.perform(Replace("mail", row("a", rv=1), seen=0)) is False
@@ -180,7 +180,7 @@ def test_a_deleted_item_is_gone_and_deleting_it_again_is_no_fault(stack: Stack) 
     assert sort_keys(stack.perform(Query("mail", "~due#3"))) == ["b"]
 
 
-def test_what_was_read_does_not_change_with_the_store(stack: Stack) -> None:
+def test_a_read_row_does_not_change_with_the_store(stack: Stack) -> None:
     stack.perform(Put("mail", row("a", due=5)))
     (before,) = stack.perform(Query("mail", "~due#3"))
     stack.perform(Put("mail", row("a", due=6)))
@@ -188,7 +188,7 @@ def test_what_was_read_does_not_change_with_the_store(stack: Stack) -> None:
     assert before["due"] == 5
 
 
-def test_what_was_put_does_not_change_with_the_callers_dictionary(stack: Stack) -> None:
+def test_a_stored_row_does_not_change_with_the_callers_dictionary(stack: Stack) -> None:
     mine: dict[str, Any] = dict(row("a", due=5))
     stack.perform(Put("mail", mine))
     mine["due"] = 6

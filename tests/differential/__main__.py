@@ -11,21 +11,21 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.conformance.jsonata_js import recording
 from tests.differential.choices import Choices, shrunk
-from tests.differential.programs import program
-from tests.differential.runs import compare, failure
+from tests.differential.runs import compare, failure, source_of
 
 _CHUNK = 50
 
 
 def run_chunk(
-    first: int, seeds: int, runs: int, *, shrinks: bool, records: bool
+    first: int, seeds: int, runs: int, *, shrinks: bool, records: bool, is_changed: bool
 ) -> tuple[Counter[str], list[str], list[str]]:
     """Return counts, differences as text, expressions that were evaluated."""
     warnings.simplefilter("ignore", SyntaxWarning)
@@ -38,28 +38,29 @@ def run_chunk(
             choices = Choices(seed)
             counts["programs"] += 1
             try:
-                compare(choices, folder, runs, counts)
+                compare(choices, folder, runs, counts, is_changed=is_changed)
             except Exception as error:  # noqa: BLE001 - a crash is a finding, too
                 counts["differences"] += 1
                 shown = f"{type(error).__name__}: {error}"
-                found.append(_report(seed, choices.made, folder, runs, shown, shrinks=shrinks))
+                examine = partial(failure, folder=folder, runs=runs, is_changed=is_changed)
+                smallest = _smallest(choices.made, examine, shown) if shrinks else choices.made
+                source = source_of(Choices(given=smallest), Counter(), is_changed=is_changed)
+                shown = examine(smallest) or shown
+                found.append(f"seed {seed}:\n{source}\n{shown}\n")
         return counts, found, [] if recorder is None else list(recorder.lines)
 
 
-def _report(
-    seed: int, made: list[int], folder: Path, runs: int, shown: str, *, shrinks: bool
-) -> str:
+def _smallest(
+    made: Sequence[int], examine: Callable[[Sequence[int]], str | None], shown: str
+) -> Sequence[int]:
+    """Return the smallest choices that fail in the same way."""
     kind = shown.split(":", 1)[0]
 
     def fails(given: Sequence[int]) -> bool:
-        found = failure(given, folder, runs)
+        found = examine(given)
         return found is not None and found.split(":", 1)[0] == kind
 
-    if shrinks and fails(made):
-        smallest = shrunk(made, fails)
-        shown = failure(smallest, folder, runs) or shown
-        return f"seed {seed}:\n{program(Choices(given=smallest))}\n{shown}\n"
-    return f"seed {seed}:\n{program(Choices(given=made))}\n{shown}\n"
+    return shrunk(made, fails) if fails(made) else made
 
 
 def main(arguments: list[str]) -> int:
@@ -69,6 +70,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=3, help="worlds per program")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--changed", action="store_true", help="make small changes first")
     parser.add_argument("--expressions", help="file for what was evaluated, one JSON line each")
     given = parser.parse_args(arguments)
     began = time.monotonic()
@@ -85,6 +87,7 @@ def main(arguments: list[str]) -> int:
                 given.runs,
                 shrinks=not given.no_shrink,
                 records=given.expressions is not None,
+                is_changed=given.changed,
             )
             for start in starts
         ]

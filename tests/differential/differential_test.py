@@ -15,24 +15,25 @@ import pytest
 from holdfast.testing import Difference
 from tests.differential.choices import Choices, shrunk
 from tests.differential.programs import program
-from tests.differential.runs import compare, failure
+from tests.differential.runs import compare, failure, source_of
 
 #: Parts of random programs are foolish (`[] [0]`); Python warns about some of them.
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
 _STATEMENTS = (
-    "assign branches change child compensate each for graph helper if leave match mutate race scope"
-    " step task try wait while"
+    "assign branches change child compensate each for graph helper if leave match mutate race"
+    " publish receive scope send start step task tool try wait while"
 )
 
 
-def _compare(seeds: range, folder: Path, runs: int) -> Counter[str]:
+def _compare(seeds: range, folder: Path, runs: int, *, is_changed: bool = False) -> Counter[str]:
     counts: Counter[str] = Counter()
     for seed in seeds:
         choices = Choices(seed)
         try:
-            compare(choices, folder, runs, counts)
+            compare(choices, folder, runs, counts, is_changed=is_changed)
         except Difference as difference:
-            source = program(Choices(given=choices.made))
+            again = Choices(given=choices.made)
+            source = source_of(again, Counter(), is_changed=is_changed)
             raise AssertionError(f"seed {seed}:\n{source}\n{difference}") from None
     return counts
 
@@ -41,6 +42,15 @@ def _compare(seeds: range, folder: Path, runs: int) -> Counter[str]:
 def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
     counts = _compare(range(first, first + 40), tmp_path, runs=2)
     assert counts["accepted"] >= 36, counts
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(15), pytest.param(range(15, 1_000), marks=pytest.mark.slow)], ids=len
+)
+def test_programs_with_small_changes_are_refused_or_run_alike(seeds: range, tmp_path: Path) -> None:
+    counts = _compare(seeds, tmp_path, runs=2, is_changed=True)
+    assert counts["accepted"] >= len(seeds) // 4, counts
+    assert counts["refused"] >= len(seeds) // 4, counts
 
 
 @pytest.mark.slow

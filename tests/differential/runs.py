@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from holdfast.api.surface import Workflow
 from holdfast.compiler.diagnostics import CompileErrors
@@ -25,11 +25,14 @@ from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script
 from tests.differential import everyday, shop
 from tests.differential.choices import Choices
+from tests.differential.mutations import mutated
 from tests.differential.programs import HEADER, program
 
 _numbers = itertools.count()
 
 INPUTS: dict[str, list[Any]] = {
+    "who": ["ann"],
+    "rounds": [0, 1, 2],
     "n": [1, 0, 7, -2],
     "m": [2, 1, -3],
     "b": [True, False],
@@ -127,6 +130,12 @@ class DrawnWorld(World):
         return None if place.subject.boundary.returns_nothing else self._choices.below(9) - 2
 
     def _payload(self, type_: Any) -> Any:
+        if get_origin(type_) is tuple:  # a request: its id, and the data
+            return [f"request-{self._calls}", self._payload(get_args(type_)[1])]
+        if type_ is shop.Line:
+            return self._choices.pick(INPUTS["line"])
+        if type_ == shop.Card | shop.Transfer:
+            return self._choices.pick(INPUTS["pay"])
         if type_ is int:
             return self._choices.below(5)
         if type_ is bool:
@@ -154,9 +163,17 @@ def loaded(folder: Path, source: str) -> Iterator[ModuleType]:
         path.unlink()
 
 
-def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> str:
+def source_of(choices: Choices, counts: Counter[str], *, is_changed: bool = False) -> str:
+    """Return a program, with small changes for `is_changed`."""
+    source = program(choices, counts)
+    return mutated(source, choices) if is_changed else source
+
+
+def compare(
+    choices: Choices, folder: Path, runs: int, counts: Counter[str], *, is_changed: bool = False
+) -> str:
     """Return "" or "refused"; raises Difference. The world's choices follow the program's."""
-    with loaded(folder, HEADER + program(choices, counts)) as module:
+    with loaded(folder, HEADER + source_of(choices, counts, is_changed=is_changed)) as module:
         try:
             program_of(module.flow)
         except CompileErrors as errors:
@@ -178,11 +195,13 @@ def compare(choices: Choices, folder: Path, runs: int, counts: Counter[str]) -> 
     return ""
 
 
-def failure(given: Sequence[int], folder: Path, runs: int) -> str | None:
+def failure(
+    given: Sequence[int], folder: Path, runs: int, *, is_changed: bool = False
+) -> str | None:
     """Return the difference that these choices show; None when both runs are equal."""
     choices = Choices(given=given)
     try:
-        compare(choices, folder, runs, Counter())
+        compare(choices, folder, runs, Counter(), is_changed=is_changed)
     except Difference as difference:
         return f"Difference: {difference}"
     except Exception as error:  # noqa: BLE001 - a crash is a finding, too

@@ -16,7 +16,9 @@ from holdfast import (
     Retry,
     TaskError,
     WaitTimeout,
+    again,
     ask,
+    choice,
     compensating,
     dag,
     days,
@@ -27,13 +29,18 @@ from holdfast import (
     hours,
     minutes,
     parallel,
+    publish,
     pure,
+    receive,
     role,
     seconds,
+    send,
     shielded,
     sleep,
     sleep_until,
+    start,
     step,
+    stop,
     task,
     timeout,
     wait_for_event,
@@ -41,6 +48,7 @@ from holdfast import (
 )
 
 __all__ = [
+    "TOOLS",
     "UUID",
     "Answer",
     "Any",
@@ -62,10 +70,12 @@ __all__ = [
     "TaskError",
     "Transfer",
     "WaitTimeout",
+    "again",
     "ask",
     "beating",
     "bounded",
     "careful",
+    "choice",
     "compensating",
     "dag",
     "date",
@@ -90,16 +100,21 @@ __all__ = [
     "part",
     "patience",
     "picky_part",
+    "publish",
     "pure",
+    "receive",
     "role",
     "say",
     "seconds",
+    "send",
     "settled",
     "shielded",
     "sleep",
     "sleep_until",
     "slow_part",
+    "start",
     "step",
+    "stop",
     "sum_of",
     "task",
     "timedelta",
@@ -207,6 +222,9 @@ def name_of(order: Order) -> str | None:
 @task(heartbeat=seconds(30), idempotent=True, retry=Retry(max_attempts=2, on=(Problem,)))
 def beating(value: int) -> int:
     return value
+
+
+TOOLS = choice(echo, flaky, beating)
 
 
 @task

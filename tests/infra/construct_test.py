@@ -35,7 +35,7 @@ def allowed(template: Template, role: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("role", sorted(TASK_ROLES))
-def test_what_the_tasks_are_granted_is_in_the_template(shop: Template, role: str) -> None:
+def test_the_grants_of_the_tasks_are_in_the_template(shop: Template, role: str) -> None:
     found = allowed(shop, role)
     assert {"s3:GetObject*", "s3:PutObject"} <= found["Receipts/*"]
     assert found["Bank"] == {"secretsmanager:GetSecretValue", "secretsmanager:DescribeSecret"}

@@ -52,6 +52,8 @@ from __future__ import annotations
 
 import os
 
+from pydantic import SecretStr
+
 from holdfast import TaskError, task, task_context, workflow
 
 
@@ -101,6 +103,21 @@ def send(queue: str) -> None:
 
 
 @task(group="payments")
+def renew(token: SecretStr) -> SecretStr:
+    return SecretStr("new " + token.get_secret_value())
+
+
+@task(group="payments")
+def measure(token: SecretStr) -> int:
+    return len(token.get_secret_value())
+
+
+@task(group="payments")
+def encrypt(key: str) -> None:
+    at_aws("kms").encrypt(KeyId=key, Plaintext=b"x")
+
+
+@task(group="payments")
 def variables() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("HOLDFAST_"))
 
@@ -134,6 +151,17 @@ def engine_table(table: str) -> int:
 @workflow
 def engine_queue(queue: str) -> None:
     send(queue)
+
+
+@workflow
+def secretly(token: SecretStr) -> int:
+    renewed = renew(token)
+    return measure(renewed)
+
+
+@workflow
+def engine_key(key: str) -> None:
+    encrypt(key)
 
 
 @workflow
@@ -187,6 +215,8 @@ def test_a_group_runs_its_tasks_and_reaches_nothing_of_the_engine_and_of_other_g
         queues = cloud.client("sqs").list_queues()["QueueUrls"]
         work = next(url for url in queues if "MessagingWork" in url and "Dead" not in url)
         _refused(ended(shop, "engine_queue", {"queue": work}), "sqs:SendMessage")
+        assert ended(shop, "secretly", {"token": "hunter22"})["output"] == len("new hunter22")
+        _refused(ended(shop, "engine_key", {"key": shop.outputs["SecretsKeyArn"]}), "kms:Encrypt")
         names = ended(shop, "environment", {})["output"]
         assert names == ["HOLDFAST_MODULES", "HOLDFAST_STACK"]
 

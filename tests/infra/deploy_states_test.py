@@ -278,7 +278,7 @@ def test_an_express_execution_runs_in_the_api_with_the_rights_of_tasks(
     assert received(deployment) == "by express"
 
 
-def test_who_may_not_call_the_api_may_not_call_step_functions_there(
+def test_a_caller_without_a_right_to_the_api_may_not_call_step_functions_there(
     deployment: Deployment,
 ) -> None:
     with pytest.raises(ClientError) as refused:

@@ -73,7 +73,7 @@ def target_of_dimension(alarm: dict[str, Any]) -> str:
     return target_of({"Ref": logical_id})
 
 
-def test_what_a_function_may_have_at_once_is_bounded_twice(template: Template) -> None:
+def test_the_concurrency_of_a_function_is_bounded_twice(template: Template) -> None:
     """By its own reservation, and for a worker by the limit of its queue."""
     functions = template.properties("AWS::Lambda::Function")
     assert all(function["ReservedConcurrentExecutions"] > 0 for function in functions.values())

@@ -110,7 +110,7 @@ def test_the_log_and_the_trace_of_an_execution(shell: Shell) -> None:
         (("answer", "forged", "--output", "1"), 1, "error[HF230]: the token is not valid"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_a_code(
+def test_an_impossible_command_is_refused_with_a_code(
     shell: Shell, arguments: tuple[str, ...], status: int, says: str
 ) -> None:
     assert shell(*arguments) == status

@@ -278,7 +278,7 @@ def test_a_worker_gets_batches_of_ten_in_lambdas_shape(
     assert context.function_name == "worker"
     assert context.get_remaining_time_in_millis() == 900_000
     assert worker.calls[1][1].aws_request_id != context.aws_request_id
-    assert cloud.next_message_ms(cloud.names.work_queue_url) is None
+    assert cloud.next_message_ms([cloud.names.work_queue_url]) == [None]
 
 
 def test_the_remaining_time_follows_the_clock(cloud: LocalCloud, clock: VirtualClock) -> None:
@@ -497,7 +497,7 @@ def test_on_the_systems_clock_the_pump_runs_until_a_stop() -> None:
             thread.join(timeout=20)
         assert not thread.is_alive()
         assert worker.bodies() == [['{"t":"default","run":"r"}']]
-        assert cloud.next_message_ms(cloud.names.work_queue_url) is None
+        assert cloud.next_message_ms([cloud.names.work_queue_url]) == [None]
 
 
 # -- starts ----------------------------------------------------------------------------------------

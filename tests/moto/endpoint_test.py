@@ -119,7 +119,7 @@ def test_a_body_in_frames_is_stored_without_them(client: Client, here: str, tran
     assert s3.get_object(Bucket="framed", Key="k")["Body"].read() == b"Hello"
 
 
-def test_what_a_service_refuses_has_its_own_code(client: Client) -> None:
+def test_a_refusal_of_a_service_has_its_own_code(client: Client) -> None:
     for service, operation, request, code in (
         ("s3", "get_object", {"Bucket": "nowhere", "Key": "k"}, "NoSuchBucket"),
         ("dynamodb", "describe_table", {"TableName": "none"}, "ResourceNotFoundException"),
@@ -161,7 +161,7 @@ def test_a_service_that_is_not_there_says_so(client: Client) -> None:
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
 
 
-def test_what_plays_a_service_may_fail_and_the_caller_gets_an_error_all_the_same(
+def test_a_stand_in_of_a_service_may_fail_and_the_caller_gets_an_error_all_the_same(
     here: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A form for a bucket whose fields are none: moto falls over it."""
@@ -225,7 +225,7 @@ def test_a_function_answers_as_the_python_runtime_does(function: Any) -> None:
     assert "FunctionError" not in answer
 
 
-def test_what_a_function_raises_reads_as_on_aws(function: Any) -> None:
+def test_an_exception_of_a_function_reads_as_on_aws(function: Any) -> None:
     source = "import deep\ndef handler(event, context):\n    deep.dig(event)\n"
     deep = "def dig(event):\n    raise KeyError('gold')\n"
     answer = function(source, files={"deep": deep})({})
@@ -271,7 +271,7 @@ def test_what_a_function_raises_reads_as_on_aws(function: Any) -> None:
         ),
     ],
 )
-def test_what_the_runtime_says_of_a_function(
+def test_the_messages_of_the_runtime_about_a_function(
     function: Any, source: str, settings: dict[str, Any], kind: str, words: str
 ) -> None:
     answer = function(source, **settings)({})

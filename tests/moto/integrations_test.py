@@ -400,7 +400,7 @@ def test_the_tasks_role_is_assumed_again_once_its_credentials_have_expired(
 
 
 @pytest.mark.parametrize("name", ["aws-sdk:nobody:getThing", "aws-sdk:s3:getNothing", "x:y"])
-def test_what_no_service_has_is_a_failure(call: Callable[..., Any], name: str) -> None:
+def test_a_call_that_no_service_has_is_a_failure(call: Callable[..., Any], name: str) -> None:
     assert call(name, {}).error == "States.Runtime"
 
 

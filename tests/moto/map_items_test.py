@@ -59,7 +59,7 @@ def test_every_page_of_a_listing_is_read(clients: ServiceClients, perform: Any) 
     assert isinstance(last["LastModified"], float)
 
 
-def test_what_is_not_there_is_s3s_own_refusal(perform: Any) -> None:
+def test_a_missing_object_is_s3s_own_refusal(perform: Any) -> None:
     where = {"Bucket": "items", "Key": "none"}
     found = perform("read", "s3:getObject", {"parameters": where, "config": {"InputType": "JSON"}})
     assert isinstance(found, TaskFailed)

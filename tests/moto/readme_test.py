@@ -84,5 +84,5 @@ def test_ci_runs_the_test_command_as_the_readme_has_it() -> None:
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
-def test_what_the_readme_points_at_is_there(link: str) -> None:
+def test_the_target_of_each_link_of_the_readme_exists(link: str) -> None:
     assert link.startswith("https://") or (ROOT / link).exists()

@@ -48,7 +48,7 @@ def test_the_command_line_prints_the_size_of_a_secret_wherever_it_would_stand(sh
     assert "holdfast.secret" not in told
 
 
-def test_what_does_not_fit_is_refused_without_being_quoted(shell: Shell) -> None:
+def test_an_unfit_secret_is_refused_without_being_quoted(shell: Shell) -> None:
     assert shell("start", "lend", "--input", json.dumps({"token": [CANARY]})) != 0
     assert "HF210" in shell.complaints
     assert CANARY not in shell.printed + shell.complaints

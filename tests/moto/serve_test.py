@@ -113,7 +113,7 @@ def test_an_invalid_length_is_refused(url: str, headers: bytes) -> None:
 @pytest.mark.parametrize(
     "sent", [b"GARBAGE\r\n\r\n", b"BREW / HTTP/1.1\r\n\r\n", b"GET / HTTP/9\r\n\r\n"]
 )
-def test_what_is_no_request_is_refused_in_json(url: str, sent: bytes) -> None:
+def test_a_malformed_request_is_refused_in_json(url: str, sent: bytes) -> None:
     assert b'{"error": {"code": "HF279"' in exchange(url, sent)
     assert call(url, "GET", "/workflows")[0] == 200
 
@@ -135,7 +135,7 @@ def test_a_web_page_cannot_have_a_service_act_by_a_link(url: str) -> None:
     assert call(url, "GET", "/workflows", Sec_Fetch_Site="none")[0] == 200
 
 
-def test_what_a_client_did_not_send_to_its_end_is_not_done(url: str) -> None:
+def test_a_request_that_a_client_did_not_send_to_its_end_is_not_done(url: str) -> None:
     signed = b"Authorization: AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request\r\n"
     head = b"PUT /halves%b HTTP/1.1\r\nHost: localhost:%d\r\n" + signed
     port = urlsplit(url).port

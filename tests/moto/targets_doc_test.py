@@ -31,7 +31,7 @@ def thorough(question: str) -> str: ...
 
 @workflow
 def race(question: str) -> str | None:
-    # Whoever answers first is right.
+    # The first answer counts.
     return first(lambda: fast(question), lambda: thorough(question))
 """
 COMMAND = re.compile(r"\$ holdfast (.*)\n((?:.*\n)*)")

@@ -89,7 +89,7 @@ def mutant_of(module: Module, line: str, change: str) -> Mutant:
 ORDINARY = ("state.py", "last_event: int = 1", "1 → 2")
 
 
-def test_what_cannot_be_imported_is_told_from_what_a_test_finds() -> None:
+def test_a_failed_import_is_told_from_a_finding_of_a_test() -> None:
     fields = Module("apply/frames.py")
     mutant = next(one for one in fields.mutants if one.change == "'frames' → 'XXframesXX'")
 

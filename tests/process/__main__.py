@@ -30,7 +30,7 @@ SECONDS_MIN = LAST_SECONDS + 2
 
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
-    # Asked to go, it goes through its `finally`: nobody else ends its processes.
+    # When it is asked to end, it runs its `finally`: nothing else ends its processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for field in dataclasses.fields(options):
         print(f"{field.name} = {getattr(options, field.name)}")

@@ -59,7 +59,7 @@ def _one_execution_each(scene: Scene) -> Iterator[tuple[str, str]]:
     known = set(by_name.values())
     for log in scene.found.logs.values():
         if "." not in log.run and log.run not in known:
-            yield log.run, f"an execution that nobody knows, of the name {log.state.name}"
+            yield log.run, f"an execution without a caller, of the name {log.state.name}"
 
 
 def _children_as_asked(scene: Scene) -> Iterator[tuple[str, str]]:
@@ -156,7 +156,7 @@ def _results_were_worked_for(scene: Scene, log: Log) -> Iterator[str]:
     for attempt, came_at in _results(scene, log):
         begun = scene.beginnings.get(attempt)
         if begun is None or begun[0].at > came_at:
-            yield f"attempt {attempt} has a result, and nobody had begun it"
+            yield f"attempt {attempt} has a result, and had not begun"
 
 
 def _results(scene: Scene, log: Log) -> Iterator[tuple[str, float]]:

@@ -154,7 +154,7 @@ def _again(scene: Scene) -> Begun:
     "damage, expected",
     [
         (_a_caller_was_told_of_another, "was told another"),
-        (_a_name_was_begun_twice, "nobody knows"),
+        (_a_name_was_begun_twice, "without a caller"),
         (_a_child_is_gone, "lost: a child"),
         (_a_child_was_begun_twice, "a child that no log asked for"),
         (_a_child_came_to_something_else, "came to 'else'"),
@@ -163,8 +163,8 @@ def _again(scene: Scene) -> Begun:
         (_a_step_was_left_out, "lost: the step"),
         (_a_retry_too_many, "was taken 4 times, not 3"),
         (_an_attempt_has_two_results, "is of no open attempt"),
-        (_a_result_of_what_never_ran, "nobody had begun it"),
-        (_a_result_before_its_task, "nobody had begun it"),
+        (_a_result_of_what_never_ran, "had not begun"),
+        (_a_result_before_its_task, "had not begun"),
         (_an_attempt_before_its_pause_was_over, "began early"),
         (_the_last_record_was_let_in_and_is_gone, "was accepted and is gone"),
         (_a_record_was_changed_afterwards, "is not what was accepted"),
@@ -179,7 +179,7 @@ def test_damage_is_found(scene: Scene, damage: Callable[[Scene], Scene], expecte
 # -- reasons ---------------------------------------------------------------------------------------
 
 
-def test_who_lost_a_task_to_a_fault_may_see_it_begun_again(scene: Scene) -> None:
+def test_a_task_lost_to_a_fault_may_begin_again(scene: Scene) -> None:
     again, first = _again(scene), scene.ledger[0]
     killed = Harm("kill", "worker-1", first.pid, first.at + 0.5, first.at + 0.5)
     doubled = replace(scene, ledger=(*scene.ledger, again))
@@ -219,7 +219,7 @@ def test_two_starts_may_begin_one_task(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("workflow", ["p_saga", "p_stopped"])
-def test_what_is_given_back_twice_or_not_at_all_is_found(scene: Scene, workflow: str) -> None:
+def test_a_permit_given_back_twice_or_not_at_all_is_found(scene: Scene, workflow: str) -> None:
     log = of_workflow(scene, workflow)
 
     def undone(event: Event) -> bool:

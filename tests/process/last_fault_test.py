@@ -85,7 +85,7 @@ def test_lateness_is_measured_by_the_cloud_and_not_by_the_writer(scene: Scene) -
     assert "it ended 61 s" in " ".join(_texts(replace(scene, arrived=arrived)))
 
 
-def test_who_began_after_the_last_fault_has_a_minute_from_then(played: Scene) -> None:
+def test_an_execution_that_began_after_the_last_fault_has_a_minute_from_then(played: Scene) -> None:
     early = replace(played, last_at=min(played.accepted.values()) - 100)
     assert "it ended" not in " ".join(_texts(early))
 

@@ -29,7 +29,7 @@ def test_a_crash_does_not_pass_for_the_kill_that_comes_after_it(tmp_path: Path) 
     assert (role, os.waitstatus_to_exitcode(status)) == ("worker-1", 3)
 
 
-def test_who_is_killed_has_not_ended_by_itself(tmp_path: Path) -> None:
+def test_a_killed_process_has_not_ended_by_itself(tmp_path: Path) -> None:
     asleep = [sys.executable, "-S", "-c", "import signal; signal.pause()"]
     pid = os.posix_spawn(sys.executable, asleep, os.environ)
     nursery = Nursery({}, tmp_path, {"worker-1": pid})
@@ -53,7 +53,7 @@ def test_a_bug_in_a_log_is_found_and_a_fault_is_counted(tmp_path: Path) -> None:
     assert complaints.by_code(found) == {"HF320": 1, "HF900": 1}
 
 
-def test_what_is_put_off_is_put_off_for_faults_and_calls_alike() -> None:
+def test_a_delay_holds_for_faults_and_calls_alike() -> None:
     clock = Clock(begun_at=100.0)
     assert clock.wall(7.0) == 107.0
     clock.put_off(2.5)

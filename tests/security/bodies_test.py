@@ -78,7 +78,7 @@ def test_a_body_in_another_encoding_is_refused(encoding: str) -> None:
     Case("10 MB of text", around("/executions", b'"%b"' % (b"x" * 10**7)), "HF241"),
     Case("a number of 100,000 digits", around("/executions", b"1" * 100_000), "HF242"),
 )
-def test_what_is_no_body_of_a_request_is_refused_within_a_second(case: Case) -> None:
+def test_a_malformed_body_of_a_request_is_refused_within_a_second(case: Case) -> None:
     doors = Doors()
     with time_limit():
         answer = doors.http("POST", "/executions", case.given)[1]

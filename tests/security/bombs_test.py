@@ -95,7 +95,7 @@ def require_small_failure(definition: Machine, data: Any, code: str) -> None:
     assert len(shop.world.services.items("executions")) <= 2
 
 
-def test_what_has_too_many_lanes_may_be_caught() -> None:
+def test_a_step_with_too_many_lanes_may_be_caught() -> None:
     catch = [{"ErrorEquals": ["Holdfast.TooManyLanes"], "Next": "less"}]
     big: Machine = {"Type": "Map", "Items": "{% $states.input %}", "ItemProcessor": PASS}
     states = {"it": {**big, "Catch": catch, "End": True}, "less": {"Type": "Succeed"}}

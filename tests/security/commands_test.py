@@ -202,7 +202,7 @@ def test_an_invalid_endpoint_is_refused(url: str, capsys: pytest.CaptureFixture[
     assert "error[HF27" in told.err
 
 
-def test_what_serve_has_written_down_may_be_anything(
+def test_the_file_that_serve_writes_may_hold_anything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

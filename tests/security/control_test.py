@@ -94,7 +94,7 @@ def test_a_stop_ends_running_executions_and_no_others(case: Case) -> None:
     Case("succeeded", "succeeded", "Execution is SUCCEEDED and cannot be redriven"),
     Case("failed long ago", "failed long ago", "Execution redrivable period exceeded"),
 )
-def test_what_cannot_be_redriven_says_why_and_stays(case: Case) -> None:
+def test_an_execution_that_cannot_be_redriven_says_why_and_stays(case: Case) -> None:
     stage = staged(case.given)
     before = stage.doors.stored()
     status, answer = stage.call("RedriveExecution")

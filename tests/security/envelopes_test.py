@@ -76,7 +76,7 @@ WHOLES = [
     Case("a list", [], BUG),
     Case("a list of a message", [recover()], BUG),
     Case("an empty object", {}, BUG),
-    Case("a message of somebody else", {"Records": [{"s3": {}}]}, BUG),
+    Case("a foreign message", {"Records": [{"s3": {}}]}, BUG),
     Case("a notification around one", {"Type": "Notification", "Message": as_text(go())}, BUG),
 ]
 FORMATS = [
@@ -285,7 +285,7 @@ def test_a_letter_that_has_gone_round_twice_is_quarantined_and_not_sent_again() 
     assert belt.services.depth("single") == 0
 
 
-def test_what_a_foreign_message_says_is_not_repeated_to_the_log() -> None:
+def test_the_content_of_a_foreign_message_is_not_repeated_to_the_log() -> None:
     canary = "canary-5f3a9c"
     belt = Belt()
     bodies: list[Any] = [recover(k=canary), recover(t=f"#{canary}"), recover(run=canary)]

@@ -276,7 +276,7 @@ def test_an_error_on_the_command_line_is_shown_and_never_obeyed(
     assert "Traceback" not in told.out + told.err
 
 
-def test_what_is_harmless_stays_as_it_is() -> None:
+def test_a_harmless_text_stays_as_it_is() -> None:
     value = {"a": ["é\n\t", 5, None, True, 1.5], "\U0001f600": {}}
 
     assert harmless(value) == value

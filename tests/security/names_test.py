@@ -99,7 +99,7 @@ def test_names_that_differ_in_case_are_different() -> None:
 
 
 @each(
-    Case("an id that nobody minted", RUN, "HF207"),
+    Case("an id that was never minted", RUN, "HF207"),
     Case("its upper case", RUN.upper(), "HF207"),
     Case("a child of nobody", f"{RUN}.0.1", "HF207"),
     Case("a child in other digits", f"{RUN}.\u0661.1", "HF207"),

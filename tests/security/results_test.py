@@ -108,7 +108,7 @@ KEPT = [
 
 
 @each(*RETURNED)
-def test_what_cannot_be_stored_fails_the_attempt(case: Case) -> None:
+def test_a_result_that_cannot_be_stored_fails_the_attempt(case: Case) -> None:
     found = performed(case.given)
 
     assert isinstance(found, TaskFailed)
@@ -118,7 +118,7 @@ def test_what_cannot_be_stored_fails_the_attempt(case: Case) -> None:
 
 
 @each(*KEPT)
-def test_what_has_a_plain_form_is_taken_in_it(case: Case) -> None:
+def test_a_result_with_a_plain_form_is_taken_in_it(case: Case) -> None:
     assert performed(case.given) == TaskSucceeded(case.code)
 
 
@@ -243,7 +243,7 @@ ENDINGS = [
     Case("a reserved name is caught by ALL", "States.Permissions", "SUCCEEDED"),
     Case("a time-out that a task says is one", "States.Timeout", "SUCCEEDED"),
     Case("ALL itself", "States.ALL", "SUCCEEDED"),
-    Case("what nobody can catch", "States.Runtime", "FAILED"),
+    Case("an error that cannot be caught", "States.Runtime", "FAILED"),
     Case("no name", "", "SUCCEEDED"),
     Case("a name of 10 KB", "E" * 10_240, "SUCCEEDED"),
     Case("a name that is an expression", "{% 1/0 %}", "SUCCEEDED"),

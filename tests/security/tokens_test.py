@@ -61,7 +61,7 @@ NO_TEXT: list[Any] = [None, 5, 1.5, True, [], {}, ["a"], {"a": 1}, "", " ", "\u2
 
 
 @pytest.mark.parametrize("token", NO_TEXT, ids=repr)
-def test_what_is_no_token_at_all_gets_the_answer_of_a_forged_one(token: Any) -> None:
+def test_a_text_that_is_no_token_gets_the_answer_of_a_forged_one(token: Any) -> None:
     refused_by_holdfast(a_shop(), token)
 
 

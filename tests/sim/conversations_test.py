@@ -2,109 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import count
-from random import Random
 from typing import Any
 
 import pytest
 
-from holdfast import Client, ReplyTimeout, RequestRejected
-from holdfast.errors import ServiceFault
-from holdfast.runtime.effects import Doubt, Effect, PutIfAbsent, Send
+from holdfast import Client, RequestRejected
+from holdfast.runtime.effects import Effect, Put
 from holdfast.runtime.worker import own_commands
-from holdfast_simulator.world import Killed, SimulatorWorld
+from holdfast_simulator.world import Hook, Killed, no_faults
 from tests.builders import CHANCE
+from tests.sim.talk_faults import Faults, faulty_stack, insist
 from tests.unit import conversation_flows as flows
-from tests.unit.client_kit import MemoryStack
 from tests.unit.conversations_test import TALKS, Ask, Talk, Tell, first_parameter
-
-_FAULTS_MAX = 30
-
-
-class Faults:
-    """Draws what goes wrong at each effect, of the API and of workers.
-
-    `crash`: the process is killed. `doubt`: the answer to a write is lost. `twice`: each message of
-    a send comes once more, some seconds later. `late`: the messages come half a minute late.
-    `between`: another worker does all it can before the effect.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.draw = Random(seed)  # repeatable, not secret
-        self.chance = self.draw.choice([0.02, 0.05, 0.1])
-        self.had: Counter[str] = Counter()
-        self.is_over = False
-
-    def __call__(self, world: SimulatorWorld, effect: Effect, when: str) -> None:
-        if self.is_over or self.had.total() >= _FAULTS_MAX or self.draw.random() >= self.chance:
-            return
-        kinds = ["crash", "between"]
-        if when == "after" and isinstance(effect, PutIfAbsent):
-            kinds.append("doubt")
-        if when == "after" and isinstance(effect, Send):
-            kinds += ["twice", "late"]
-        kind = self.draw.choice(kinds)
-        self.had[kind] += 1
-        match kind:
-            case "crash":
-                raise Killed
-            case "doubt":
-                raise Doubt("lost")
-            case "between":
-                while world._deliver_visible():
-                    pass
-            case _:
-                assert isinstance(effect, Send)
-                self._disturb(world, effect, is_twice=kind == "twice")
-
-    def _disturb(self, world: SimulatorWorld, effect: Send, *, is_twice: bool) -> None:
-        queue = world.services.queue(effect.queue)
-        for message in list(queue.messages.values())[-len(effect.messages) :]:
-            if is_twice:
-                queue.duplicate(f"{message.key}/0", world.now_ms + self.draw.randint(0, 9_000))
-            else:
-                queue.show_again(f"{message.key}/0", message.visible_at + 30_000)
 
 
 class Talker:
-    """A caller who insists with the same id or name until a request is accepted."""
+    """One conversation among faults."""
 
     def __init__(self, talk: Talk, seed: int) -> None:
         self.talk = talk
-        self.stack = MemoryStack(flows.__name__, works=False)
-        self.client = Client.of(self.stack.api)
         self.faults = Faults(seed)
-        self.stack.world.hook, self.stack.site.ports.performs = (
-            self.faults,
-            self.stack.world.perform,
-        )
-
-    def insist(self, call: Any) -> None:
-        for _ in range(_FAULTS_MAX + 1):
-            try:
-                call()
-            except (Killed, ServiceFault):
-                continue
-            except (ReplyTimeout, RequestRejected):
-                return
-            return
-        raise AssertionError("not accepted")
+        self.stack = faulty_stack(flows.__name__, self.faults)
+        self.client = Client.of(self.stack.api)
 
     def say(self, number: int, one: Ask | Tell) -> None:
         if isinstance(one, Tell):
-            self.insist(lambda: self.client.event(one.name, "k", one.data, id=f"m{number}"))
+            insist(lambda: self.client.event(one.name, "k", one.data, id=f"m{number}"))
             return
-        self.insist(
-            lambda: self.client.request(one.name, "k", one.data, id=f"m{number}", timeout=0)
-        )
+        insist(lambda: self.client.request(one.name, "k", one.data, id=f"m{number}", timeout=0))
 
     def talk_through(self) -> None:
         world, begin_ms = self.stack.world, self.stack.world.now_ms
         keyed, given = self.talk.workflow.keyed, {first_parameter(self.talk): "k"}
         if keyed is None or keyed.starts_on is None:
             name, given = self.talk.workflow.name, {**given, **self.talk.given}
-            self.insist(lambda: self.client.start(name, given, name="talk"))
+            insist(lambda: self.client.start(name, given, name="talk"))
         for number, one in enumerate(self.talk.said):
             world.run(until_ms=begin_ms + one.at * 1_000)
             world.now_ms = max(world.now_ms + 1, begin_ms + one.at * 1_000)
@@ -142,19 +75,22 @@ def test_a_conversation_with_faults_ends_as_without(talk: Talk, seeds: range) ->
 # -- a bug that they find --------------------------------------------------------------------------
 
 
+def _killed_after_the_first_grant(talker: Talker) -> Hook:
+    def hook(_world: Any, effect: Effect, when: str) -> None:
+        is_listed = isinstance(effect, Put) and effect.item.get("name") == "granted"
+        if is_listed and when == "after":
+            talker.stack.world.hook = no_faults
+            raise Killed
+
+    return hook
+
+
 def test_a_send_with_a_new_id_for_each_try_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = count()
     anew = lambda run, _entry: (f"{run[-9:]}-{next(numbers)}", CHANCE)  # noqa: E731
     monkeypatch.setattr(own_commands, "_once", anew)
-    talk = next(talk for talk in TALKS if talk.workflow is flows.pool)
-    assert any(_is_caught(talk, seed) for seed in range(200))
-
-
-def _is_caught(talk: Talk, seed: int) -> bool:
-    talker = Talker(talk, seed)
+    talker = Talker(next(talk for talk in TALKS if talk.workflow is flows.pool), seed=0)
+    talker.stack.world.hook = _killed_after_the_first_grant(talker)
     talker.talk_through()
-    try:
+    with pytest.raises(AssertionError, match="granted"):
         talker.check()
-    except AssertionError:
-        return True
-    return False

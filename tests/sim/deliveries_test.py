@@ -218,7 +218,7 @@ def _answer(shop: Shop, run: str) -> None:
 
 
 @pytest.mark.parametrize(("wait", "bring"), [(wait_for("paid"), _event), (ask(), _answer)])
-def test_what_is_stored_wins_against_the_time_out_of_the_whole_execution(
+def test_stored_mail_wins_against_the_time_out_of_the_whole_execution(
     wait: Any, bring: Any
 ) -> None:
     """R14. The sender of the answer crashes before it sends the wake, and does not come back."""

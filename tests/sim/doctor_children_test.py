@@ -91,7 +91,7 @@ def test_a_child_with_a_missing_blob_is_reported_once() -> None:
 
 @pytest.mark.parametrize("names", [(), ("flow",)], ids=["undeployed", "deployed"])
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_what_a_child_of_a_map_waits_for_in_vain_is_said_of_that_child(
+def test_a_vain_wait_of_a_child_of_a_map_is_reported_of_that_child(
     is_lost: bool, names: tuple[str, ...]
 ) -> None:
     nap = {"Type": "Wait", "Seconds": 300}
@@ -119,7 +119,7 @@ def test_the_children_of_a_map_whose_log_cannot_be_read_are_looked_at_by_themsel
     assert reasons(shop.world, ("flow",)) == {(run, "UNREADABLE_LOG"), *lanes}
 
 
-def test_what_was_never_opened_is_guarded_by_its_message() -> None:
+def test_an_execution_that_never_began_is_guarded_by_its_message() -> None:
     def deadly(effect: RunTask) -> TaskResult:
         if effect.arguments["n"] == 1:
             raise Killed

@@ -48,7 +48,7 @@ CASES: list[tuple[OverdueReason | Symptom, Callable[[], Stuck]]] = [
 
 
 @pytest.mark.parametrize(("reason", "make"), CASES, ids=[case[0].name for case in CASES])
-def test_what_is_stuck_is_found_repaired_and_ends(
+def test_a_stuck_execution_is_found_repaired_and_ends(
     reason: OverdueReason | Symptom, make: Callable[[], Stuck]
 ) -> None:
     stuck = make()
@@ -330,7 +330,7 @@ def test_pages_show_deployed_and_removed_workflows_once_each(
     "after",
     ["", "x", "1", "4#", "1##", "1#flow#", "1#zzz", 7, ["1"], "w1", "w#", "w9#", "w1#a#b"],
 )
-def test_what_no_page_gave_is_refused(after: Any) -> None:
+def test_a_cursor_that_no_page_gave_is_refused(after: Any) -> None:
     shop = Shop(chain(1))
     with pytest.raises(RequestError) as refused:
         shop.world.call(shop.front.doctor("default", {"after": after}, is_repairing=False))

@@ -61,7 +61,7 @@ def test_a_list_that_lags_shows_an_earlier_state(
     assert stack.listed("SUCCEEDED", lag_ms) == succeeded
 
 
-def test_what_was_replaced_and_deleted_since_is_shown_as_it_was() -> None:
+def test_a_row_that_was_replaced_and_deleted_since_is_shown_as_it_was() -> None:
     stack = Stack()
     stack.put(0, "p", "first")
     stack.after(10)

@@ -64,4 +64,4 @@ def test_an_event_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
         for seconds in (590, 605)
     ]
 
-    assert found == [[], [f"{run}: nobody has heard the event e1"]]
+    assert found == [[], [f"{run}: the event e1 was not read"]]

@@ -516,7 +516,7 @@ BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "F1 a place is taken without a look at how many are": lambda patch: patch.setattr(
         gate, "update", _without("n")
     ),
-    "F2 a permit is given back by whoever comes": lambda patch: patch.setattr(
+    "F2 a permit is given back by any caller": lambda patch: patch.setattr(
         gate, "update", _without(gate.OWNER)
     ),
     "F8 an empty queue is not looked at again": lambda patch: patch.setattr(

@@ -76,7 +76,7 @@ def test_a_worker_that_read_the_other_record_is_excused_only_for_its_own_leases(
     hands.require_strict()
 
 
-def test_who_alone_wrote_under_a_message_that_another_deleted_is_not_excused() -> None:
+def test_a_single_writer_under_a_message_that_another_deleted_is_not_excused() -> None:
     hands = Hands()
     hands.write("a")
     hands.delete()

@@ -122,7 +122,7 @@ def _all_pairs(folder: Path) -> None:
         (_forget_variables, pairs.test_before_the_escalation_a_loan_moves_with_its_timer),
         (
             _apply_a_void_request,
-            tests.test_what_has_moved_on_since_the_proof_stays_whole_on_its_version,
+            tests.test_an_execution_that_moved_on_since_the_proof_stays_whole_on_its_version,
         ),
         (_start_timers_anew, pairs.test_before_the_escalation_a_loan_moves_with_its_timer),
     ],

@@ -211,7 +211,7 @@ def test_an_execution_that_crashes_every_worker_is_quarantined_and_listed(
 
 
 @BOTH
-def test_who_is_in_quarantine_is_left_alone(definition: Machine, bomb: Bomb) -> None:
+def test_an_execution_in_quarantine_is_left_alone(definition: Machine, bomb: Bomb) -> None:
     shop, _ = quarantined(definition)
     kills = shop.world.kills
     assert kills < 1_000
@@ -230,7 +230,7 @@ def test_without_a_quarantine_it_would_go_round_for_ever(
 
 
 @BOTH
-def test_what_is_mended_is_sent_again_by_a_repair_and_ends_well(
+def test_a_mended_execution_is_sent_again_by_a_repair_and_ends_well(
     definition: Machine, bomb: Bomb
 ) -> None:
     shop, run = quarantined(definition)
@@ -245,7 +245,7 @@ def test_what_is_mended_is_sent_again_by_a_repair_and_ends_well(
 
 
 @BOTH
-def test_what_is_repaired_and_not_mended_comes_back_into_quarantine(
+def test_an_execution_repaired_and_not_mended_comes_back_into_quarantine(
     definition: Machine, bomb: Bomb
 ) -> None:
     shop, run = quarantined(definition)
@@ -346,7 +346,7 @@ def test_a_start_in_quarantine_is_not_replaced_by_a_later_failure(bomb: Bomb) ->
     assert held.letters == ("a", "b", "c")
 
 
-def test_what_has_moved_since_is_in_quarantine_no_more() -> None:
+def test_an_execution_that_has_moved_since_leaves_the_quarantine() -> None:
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": 60, "End": True}}))
     run = shop.start()
     settle(shop.world, 1)

@@ -39,7 +39,7 @@ def play(seed: int, hook: Hook = no_faults) -> Family:
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_what_is_gone_on_without_is_stopped(first: int) -> None:
+def test_a_child_that_its_parent_goes_on_without_is_stopped(first: int) -> None:
     for seed in range(first, first + 20):
         print(f"seed {seed}")
         assert play(seed).is_sound()

@@ -104,7 +104,7 @@ FAILED = RuledEnd("FAILED", None, "Broken", "why")
     ],
     ids=["echo", "fails", "retried", "used up", "late", "lanes", "a lane fails"],
 )
-def test_what_no_schedule_can_change_follows_from_the_scenario(
+def test_facts_that_no_schedule_can_change_follow_from_the_scenario(
     scenario: Scenario, end: RuledEnd
 ) -> None:
     assert expected(scenario) == end
@@ -119,7 +119,7 @@ def test_what_no_schedule_can_change_follows_from_the_scenario(
     ],
     ids=["a race", "an event and a time-out", "a deadline"],
 )
-def test_what_a_schedule_decides_is_not_guessed(definition: Machine) -> None:
+def test_facts_that_a_schedule_decides_are_not_guessed(definition: Machine) -> None:
     with pytest.raises(Undecided):
         expected(scenario_of(definition))
 

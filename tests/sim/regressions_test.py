@@ -427,7 +427,9 @@ def test_a_released_execution_does_not_wait_for_the_leases_of_its_dead_letters()
 
 
 @pytest.mark.parametrize("name", ["race of children", "slow child undoes", "undo at a stop"])
-def test_who_is_stopped_in_place_of_another_first_try_leaves_nothing_behind(name: str) -> None:
+def test_an_execution_stopped_in_place_of_another_first_try_leaves_nothing_behind(
+    name: str,
+) -> None:
     """A start whose worker crashes is a dead letter, and is stopped when it would be sent again."""
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == name]
     swarm = Swarm(safety_ms=1_000_000, receives_max=1, stop_percent=100)
@@ -460,7 +462,7 @@ def test_a_deadline_in_a_lane_that_is_unwound_is_over_though_another_lane_holds(
     assert (result.violations, result.statuses) == ((), ("SUCCEEDED",))
 
 
-def test_what_no_worker_knows_is_looked_at_in_minutes_though_its_clock_is_behind() -> None:
+def test_a_task_that_no_worker_knows_is_tried_again_in_minutes_though_its_clock_is_behind() -> None:
     """By its clock the first task of a start was not due yet; the message went with the next."""
     task = {"main": machine({"work": call("work")})}
     scenario = scenarios.read({"name": "a task", "about": "", "machines": task})
@@ -502,7 +504,7 @@ def test_a_heartbeat_counts_from_when_it_was_given_however_late_it_is_stored() -
 
 
 @pytest.mark.parametrize("fault", ["throttled", "killed before"])
-def test_who_polls_while_hardly_a_call_ends_well_asks_no_more_than_there_is_to_do(
+def test_a_poller_that_hardly_succeeds_asks_no_more_than_there_is_to_do(
     fault: str,
 ) -> None:
     """A poll of half a minute hardly ever ends well then, and was repeated for hours (I20)."""
@@ -538,7 +540,7 @@ def judged(flow: Machine, swarm: Swarm, choices: list[DrawnChoice], **more: Any)
     return play(Deployed(scenarios.read(given)), swarm, WrittenTape(choices)).violations
 
 
-def test_who_has_hardly_any_time_left_when_the_faults_end_may_begin_nothing() -> None:
+def test_a_worker_with_hardly_any_time_left_when_the_faults_end_may_begin_nothing() -> None:
     """I18 asked why: the next task was decided on after that, and begun two minutes later."""
     flow = machine({"one": call("one", "two"), "two": call("two")})
     tasks = {"one": [{"output": 1, "seconds": 4.997}], "two": [{"output": 2}]}
@@ -556,7 +558,7 @@ def test_an_answer_is_unheard_for_as_long_as_there_is_a_wait_for_it() -> None:
         assert judged(flow, swarm, EARLY, tasks=tasks, answers=answers) == (), seconds
 
 
-def test_who_is_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop() -> None:
+def test_a_worker_frozen_before_each_of_two_first_tasks_begins_them_after_the_stop() -> None:
     """Hours after, both: the invariant on unrequested attempts had one of them (I4)."""
     lanes = [{"StartAt": name, "States": {name: call(name)}} for name in ("a", "b")]
     flow = machine({"both": {"Type": "Parallel", "Branches": lanes, "End": True}})

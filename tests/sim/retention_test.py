@@ -170,7 +170,7 @@ def test_a_name_goes_before_the_log_that_it_names_though_ttl_is_late() -> None:
     assert NAME_RETENTION_SECONDS + ttl_late_seconds < ENDED_RETENTION_SECONDS
 
 
-def test_what_is_left_of_an_end_without_a_snapshot_neither_runs_nor_is_said_to(
+def test_the_rest_of_an_ended_log_without_a_snapshot_neither_runs_nor_is_said_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An older release wrote it: its name and its last record outlive its first one."""
@@ -246,7 +246,7 @@ def test_a_state_machine_lists_an_execution_for_as_long_as_any_other(days: int, 
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize(("when", "fault"), FAULTS)
-def test_what_is_renewed_is_listed_once_whatever_goes_wrong_meanwhile(
+def test_a_renewed_execution_is_listed_once_in_spite_of_faults(
     number: int, when: When, fault: BaseException
 ) -> None:
     hook = FaultAt(number, when, fault)

@@ -121,7 +121,7 @@ def rent(car: int) -> None:
 """
 
 
-def test_what_a_finally_does_is_no_step_of_a_compensation_that_is_over(tmp_path: Path) -> None:
+def test_a_step_in_a_finally_is_no_step_of_a_compensation_that_is_over(tmp_path: Path) -> None:
     with loaded(tmp_path, RENTED) as module:
         shop = Shop(compile_workflow(module.rent).asl, tasks=lambda _: TaskSucceeded(None))
     run = shop.start({"car": 1})

@@ -223,7 +223,7 @@ def test_a_replaced_dead_letter_keeps_the_attempts_that_it_began() -> None:
         require_clean(played, both, FEW_RECEIVES)
 
 
-def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it() -> None:
+def test_the_replacement_of_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it() -> None:
     retry = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 700}
     states, tasks = talkative(14)
     fails = [{"error": "E", "seconds": 1}, {"output": 1, "seconds": 1}]
@@ -242,7 +242,7 @@ def test_what_replaces_a_dead_letter_wakes_the_retry_that_was_asked_for_under_it
         require_clean(played, deaths, FEW_RECEIVES)
 
 
-def test_what_replaces_a_dead_letter_knows_that_the_attempt_was_handed_on() -> None:
+def test_the_replacement_of_a_dead_letter_knows_that_the_attempt_was_handed_on() -> None:
     """Otherwise it would wait for the end of a lease of a quarter of an hour, and then for a check
     an hour later.
     """

@@ -323,7 +323,7 @@ def test_only_its_owner_can_read_the_file(database: Database, path: Path) -> Non
 # -- retention and the clock -----------------------------------------------------------------------
 
 
-def test_what_has_expired_is_removed_and_the_rest_stays(database: Database) -> None:
+def test_expired_rows_are_removed_and_the_rest_stays(database: Database) -> None:
     clock = VirtualClock(START_MS)
     blobs = SqliteBlobs(database, clock)
     blobs.put(PutBlob("old", b"x"))

@@ -26,7 +26,7 @@ def kills(*arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_what_was_accepted_before_a_kill_ends_after_it() -> None:
+def test_an_execution_accepted_before_a_kill_ends_after_it() -> None:
     assert kills("--kills", "4", "--seed", "1")["started"] > 0
 
 

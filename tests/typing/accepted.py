@@ -27,6 +27,7 @@ from holdfast import (
     from_step,
     heartbeat,
     hours,
+    migrates,
     minutes,
     note,
     parallel,
@@ -45,6 +46,7 @@ from holdfast import (
     task,
     task_context,
     timeout,
+    wait_for_condition,
     wait_for_event,
     workflow,
 )
@@ -324,6 +326,26 @@ def started(client: Client, o: str) -> None:
     reveal_type(client.stop(o, "Cancelled", now=True))  # -> dict[str, Any]
     reveal_type(client.handle(o).stop(cause="why"))  # -> dict[str, Any]
     reveal_type([row["name"] for row in client.list(status="FAILED")])  # -> list[str | None]
+
+
+@task
+def arrived(order_id: str, tries: int = 1) -> Payment | None:
+    return charge(order_id, tries)
+
+
+def conditions(o: str) -> None:
+    reveal_type(wait_for_condition(arrived, every=minutes(5))(o))  # -> Payment
+    wait = wait_for_condition(arrived, every=minutes(5), backoff=2.0, most=hours(6))
+    reveal_type(wait(o, tries=2))  # -> Payment
+
+
+@migrates(child)
+def sizes(order_id: str) -> list[int]:
+    return [len(order_id)]
+
+
+def computed(o: str) -> None:
+    reveal_type(sizes(o))  # -> list[int]
 
 
 async def awaited(client: AsyncClient, o: str) -> None:

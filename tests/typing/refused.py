@@ -13,6 +13,7 @@ from holdfast import (
     dag,
     each,
     first,
+    migrates,
     minutes,
     parallel,
     send,
@@ -22,9 +23,10 @@ from holdfast import (
     step,
     task,
     timeout,
+    wait_for_condition,
     wait_for_event,
 )
-from tests.typing.accepted import Line, charge, charge_order, child, is_valid, pack, refund
+from tests.typing.accepted import Line, arrived, charge, charge_order, child, is_valid, pack, refund
 
 
 def steps(o: str, moment: datetime) -> None:
@@ -120,6 +122,17 @@ def started(client: Client, o: str) -> None:
     client.stop(o, at_once=True)  # refused
     client.list(stauts="FAILED")  # refused
     client.list(status="BROKEN")  # refused
+
+
+def conditions(o: str) -> None:
+    wait_for_condition(arrived)(o)  # refused
+    wait_for_condition(arrived, every=5)(o)  # refused
+    wait_for_condition(arrived, every=minutes(5))(5)  # refused
+    wait_for_condition(arrived, every=minutes(5))(o).idd  # refused
+    wait_for_condition(charge, every=minutes(5))  # refused
+
+
+migrates("loan")  # refused
 
 
 async def awaited(client: AsyncClient, o: str) -> None:

@@ -50,11 +50,11 @@ def test_own_code_runs_without_the_performer_of_service_calls(kind: TaskKind) ->
 
 
 @pytest.mark.parametrize("kind", ["lambda", "service", "callback", "sync", "read", "write"])
-def test_what_is_not_own_code_is_a_call_of_a_service(kind: TaskKind) -> None:
+def test_a_task_that_is_not_own_code_is_a_call_of_a_service(kind: TaskKind) -> None:
     assert TaskRunner(own_code, lambda: service).perform(asked(kind)) == TaskSucceeded("service")
 
 
-def test_what_calls_services_is_made_once() -> None:
+def test_the_caller_of_services_is_made_once() -> None:
     made: list[str] = []
 
     def make() -> TaskPerformer:

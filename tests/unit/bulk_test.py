@@ -266,7 +266,7 @@ def asked(key: str) -> str:
         assert sorted(one["key"] for one in inputs) == ["a", "b"]
 
 
-def test_what_is_refused_is_in_the_report_with_the_reason(waiting: Stack) -> None:
+def test_a_refused_command_is_in_the_report_with_the_reason(waiting: Stack) -> None:
     told = waiting.bulk("event", filters=FLOW, fields={"name": "signed", "data": 1})
     assert told["output"] == {"done": 0, "refused": 3}
     for run, outcome in waiting.outcomes(told["execution"]).items():

@@ -50,6 +50,6 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("answer", REFUSALS)
-def test_what_the_bus_does_not_take_is_a_fault(answer: Any) -> None:
+def test_an_entry_that_the_bus_does_not_take_is_a_fault(answer: Any) -> None:
     with pytest.raises(ServiceFault):
         Bus(Clients(answer)).publish(EVENT)  # type: ignore[arg-type]

@@ -241,7 +241,7 @@ def test_a_small_record_is_readable_text_and_a_large_one_is_compressed() -> None
     assert isinstance(stored({"a": "word " * 1_000}).item["ev"], bytes)
 
 
-def test_what_compression_does_not_make_a_unit_smaller_stays_readable() -> None:
+def test_a_value_that_compression_does_not_make_a_unit_smaller_stays_readable() -> None:
     kinds = set()
     for size in range(300, 2_000, 20):
         item = stored({"a": noise(size)}).item
@@ -338,7 +338,7 @@ def test_a_snapshot_too_large_for_its_item_goes_to_a_blob_whole() -> None:
     assert reader.state == case.state
 
 
-def test_what_follows_a_snapshot_refers_to_its_values_only() -> None:
+def test_records_after_a_snapshot_refer_to_its_values_only() -> None:
     order = {"text": noise(2_000)}
     tape, case = Tape(), Case(machine({"a": call("x", "b"), "b": call("y")})).start(order)
     tape.write(case)

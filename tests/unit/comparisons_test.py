@@ -107,7 +107,7 @@ def test_a_rule_stops_at_the_part_that_decides_it() -> None:
         ({"Variable": "$no", "IsString": False}, "$no"),
     ],
 )
-def test_what_is_not_there_is_an_error(rule: dict[str, Any], path: str) -> None:
+def test_a_missing_value_is_an_error(rule: dict[str, Any], path: str) -> None:
     with pytest.raises(StateError) as missing:
         decide(rule, {"v": 1})
     assert missing.value.error == "States.Runtime"
@@ -141,6 +141,6 @@ def test_a_rule_sees_the_input_after_its_input_path() -> None:
         {"Variable": "$.v", "NumericEqualsPath": "o"},
     ],
 )
-def test_what_is_no_rule_is_refused_when_it_is_compiled(rule: dict[str, Any]) -> None:
+def test_an_object_that_is_no_rule_is_refused_when_it_is_compiled(rule: dict[str, Any]) -> None:
     with pytest.raises(PathSyntaxError):
         compile_rule(rule)

@@ -37,7 +37,7 @@ def test_the_siblings_of_a_failure_are_undone_before_it_is_handled() -> None:
     assert case.frame("caught").input == {"Error": "Broken", "Cause": "why"}
 
 
-def test_what_is_being_undone_is_not_cancelled_a_second_time() -> None:
+def test_a_part_that_is_being_undone_is_not_cancelled_a_second_time() -> None:
     """A branch fails while the lanes of its sibling are open; a stop comes as these are undone."""
     inner = side_by_side("a", "b")
     lanes = {**inner["States"]["all"], "End": True}
@@ -147,7 +147,7 @@ def test_a_time_out_waits_for_a_shielded_part() -> None:
     assert case.succeed().status == "TIMED_OUT"
 
 
-def test_what_is_due_in_a_shielded_part_waits_for_the_tick_after_the_time_out() -> None:
+def test_a_timer_due_in_a_shielded_part_waits_for_the_tick_after_the_time_out() -> None:
     rest = {"rest": {"Type": "Wait", "Seconds": 60, "End": True}}
     definition = machine(rest, Holdfast={"Shielded": [["rest"]]}, TimeoutSeconds=60)
     case = Case(definition).start().after(60)
@@ -261,7 +261,7 @@ def test_a_wait_in_a_late_block_accepts_no_answer() -> None:
     assert case.positions == ["late"]
 
 
-def test_what_a_late_block_has_open_is_undone_first() -> None:
+def test_the_open_steps_of_a_late_block_are_undone_first() -> None:
     states, undo = part("one", "after")
     body = {**states, "Holdfast": {"Undo": [undo]}}
     case = Case(timed(body, "one", "undo one", "one undone")).start().after(61)
@@ -271,7 +271,7 @@ def test_what_a_late_block_has_open_is_undone_first() -> None:
     assert case.succeed().positions == ["late"]
 
 
-def test_what_is_undone_around_a_late_block_is_left_alone() -> None:
+def test_an_undo_around_a_late_block_is_left_alone() -> None:
     states, undo = part("one", "after")
     undo["States"] = ["block", "one", "late"]
     body = {**states, "Holdfast": {"Undo": [undo]}}
@@ -321,7 +321,7 @@ def test_a_stop_cancels_the_undo_of_a_deadline() -> None:
     assert case.succeed().status == "ABORTED"
 
 
-def test_what_a_deadline_has_undone_is_not_undone_for_a_stop_again() -> None:
+def test_steps_that_a_deadline_has_undone_are_not_undone_for_a_stop_again() -> None:
     """The state where the undo ends lies in the part itself, and is a step."""
     states, undo = part("one", "after")
     undo["States"] = ["one", "one undone"]
@@ -371,7 +371,7 @@ def test_a_redrive_gives_a_block_its_whole_time_again() -> None:
     assert case.after(11).positions == ["late"]
 
 
-def test_what_follows_a_shielded_part_without_a_step_is_not_cancelled() -> None:
+def test_the_part_after_a_shielded_one_without_a_step_is_not_cancelled() -> None:
     """As a coroutine is cancelled where it waits next, and nowhere before."""
     body = {"one": call("one", "two"), "two": {"Type": "Pass", "Assign": {"n": 1}, "Next": "three"}}
     shields = {"Shielded": [["one"]]}
@@ -468,7 +468,7 @@ def test_a_deadline_between_two_shields_passes_when_the_inner_one_ends() -> None
     assert case.succeed().status == "ABORTED"
 
 
-def test_what_an_undo_sends_its_error_on_to_is_not_shielded_by_it() -> None:
+def test_the_handler_of_an_undos_error_is_not_shielded_by_it() -> None:
     """A `finally` in which an error is raised and handled outside of it."""
     catch = [{"ErrorEquals": ["States.ALL"], "Next": "clean"}]
     on = {"Condition": "{% true %}", "Next": "handler"}

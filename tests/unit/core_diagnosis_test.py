@@ -15,7 +15,7 @@ from tests.builders import Machine, ask, call, machine, wait_for
 from tests.unit.core_kit import RUN, START_MS, Case, nobody, one
 from tests.unit.core_tasks_test import BUILD, MachineCase, task
 
-UNCLAIMED = "an attempt is due and nobody has claimed it"
+UNCLAIMED = "an attempt is due and no worker has claimed it"
 REST: Machine = {"Type": "Wait", "Seconds": 50}
 BLOCK = {"Deadlines": [{"Begin": "it", "Seconds": 20, "States": ["it"]}]}
 AGAIN = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 7}]
@@ -40,7 +40,7 @@ def asked() -> Case:
         (begun(one(call("work")), claim=nobody), UNCLAIMED, "it", 0),
         (
             begun(one(call("work"))),
-            "a claim has lapsed and nobody has taken the attempt over",
+            "a claim has lapsed and no worker has taken the attempt over",
             "it",
             60,
         ),
@@ -49,7 +49,7 @@ def asked() -> Case:
         (begun(one(wait_for("paid", TimeoutSeconds=30))), "a wait is past its time-out", "it", 30),
         (
             begun(one(ask(HeartbeatSeconds=5))),
-            "a heartbeat was missed and nobody has noticed",
+            "a heartbeat was missed and no worker has noticed",
             "it",
             5,
         ),
@@ -68,7 +68,7 @@ def asked() -> Case:
         ),
     ],
 )
-def test_what_is_overdue_has_a_reason_and_a_time(
+def test_an_overdue_wait_has_a_reason_and_a_time(
     case: Case, reason: str, state: str, seconds: int
 ) -> None:
     since_ms = START_MS + seconds * 1_000 + 2 * CLOCK_ERROR_MS
@@ -101,5 +101,5 @@ def test_a_full_record_asks_to_be_gone_on_from_at_once() -> None:
     step = advance(program, None, (Started(RUN, None, "flow", None, START_MS),), moment)
     (found,) = diagnose(step.state, START_MS)
 
-    assert found.reason == "a record was full and nobody has gone on from it"
+    assert found.reason == "a record was full and no worker has gone on from it"
     assert found.since_ms == START_MS

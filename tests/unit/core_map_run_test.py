@@ -399,7 +399,7 @@ def test_a_reader_is_an_attempt_of_the_maps_own() -> None:
     assert case.last("MapStateStarted").details == {"length": 0}
 
 
-def test_what_is_read_says_where_it_comes_from() -> None:
+def test_the_items_that_are_read_say_where_they_come_from() -> None:
     case = MapCase(a_map(ItemReader=READER, ItemSelector="{% $states.context.Map.Item %}"))
     case.start()
     case.succeed({"items": [7, 8, 9], "sources": [["S3://b/x", 1], ["S3://b/y", 2]]})
@@ -471,7 +471,7 @@ def test_a_writer_gets_inputs_and_results_and_gives_the_output() -> None:
     assert case.output == {"MapRunArn": "x"}
 
 
-def test_what_is_known_is_written_before_a_run_fails() -> None:
+def test_the_known_results_are_written_before_a_run_fails() -> None:
     case = begun([1, 2, 3, 4], ResultWriter=WRITER, MaxConcurrency=2).end(0).fail_child(1)
     arguments: Any = case.attempt.arguments
     statuses = [result and result["status"] for result in arguments["results"]]

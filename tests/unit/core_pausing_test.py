@@ -169,7 +169,7 @@ def test_the_wake_of_a_retry_from_before_the_pause_fits_no_more(timers: PauseTim
 # -- requests that do not fit ----------------------------------------------------------------------
 
 
-def test_what_does_not_fit_leaves_no_trace() -> None:
+def test_a_refused_pause_leaves_no_trace() -> None:
     case = Case(TWO).start()
     so_far = len(case.events)
     resume(case, number="2")

@@ -69,7 +69,7 @@ def test_too_few_successes_are_reported() -> None:
     assert case.failure == (TOO_FEW_SUCCEEDED, "1 of 2 needed branches succeeded")
 
 
-def test_what_a_late_lane_answers_changes_nothing() -> None:
+def test_the_answer_of_a_late_lane_changes_nothing() -> None:
     after = {
         "it": lanes(FIRST, "fast", "slow")["States"]["it"] | {"Next": "then"},
         "then": call("then"),
@@ -163,7 +163,7 @@ def test_branches_begin_when_those_before_them_have_ended() -> None:
     assert case.output == ["A", "B", "C", "D"]
 
 
-def test_what_follows_a_failed_branch_never_begins() -> None:
+def test_the_step_after_a_failed_branch_never_begins() -> None:
     case = Case(lanes({"After": [[], [0]]}, "a", "b")).start().fail("Broken", at="a")
 
     assert case.failure[0] == "Broken"

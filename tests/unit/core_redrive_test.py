@@ -51,7 +51,7 @@ def test_the_history_says_how_often() -> None:
     assert counts == [1, 2]
 
 
-def test_what_is_scheduled_again_hangs_off_the_redrive() -> None:
+def test_a_rescheduled_task_follows_the_redrive() -> None:
     case = failed(machine(TWO)).offer(REDRIVE)
     redriven, scheduled = (event for event in case.events[-2:])
     assert redriven.previous == redriven.id - 1
@@ -189,7 +189,7 @@ def test_lanes_that_were_being_undone_are_not_run_again() -> None:
 
 
 @pytest.mark.parametrize(("broken", "left"), [("break", "slow"), ("slow", "undo reserve")])
-def test_what_was_undone_in_lanes_of_a_lane_counts_as_well(broken: str, left: str) -> None:
+def test_undone_steps_in_lanes_of_a_lane_count_as_well(broken: str, left: str) -> None:
     """That lane fails with it, or is cancelled with it."""
     states, undo = part("reserve")
     deep = parallel({"reserve": states, "break": {"break": call("break")}})
@@ -227,7 +227,7 @@ def test_a_race_whose_result_was_too_large_is_run_again() -> None:
     assert case.succeed("short", at="a").output == ["short", None]
 
 
-def test_what_is_redriven_is_neither_stopping_nor_watched() -> None:
+def test_a_redriven_execution_is_neither_stopping_nor_watched() -> None:
     definition = machine(TWO, Holdfast={"Shielded": [["prepare"]]})
     case = Case(definition).start().offer(Opened(1), StopRequested("4", None, None)).succeed()
     assert case.status == "ABORTED"
@@ -238,7 +238,7 @@ def test_what_is_redriven_is_neither_stopping_nor_watched() -> None:
     assert case.succeed("shipped").output == "shipped"
 
 
-def test_what_timed_out_has_its_time_again() -> None:
+def test_a_redriven_execution_that_timed_out_has_its_whole_time() -> None:
     case = Case(machine(TWO, TimeoutSeconds=60)).start().after(100)
     assert case.status == "TIMED_OUT"
     assert case.offer(REDRIVE).state.due_ms == case.now_ms + 60_000
@@ -280,7 +280,7 @@ def test_a_redrive_does_not_apply_to_an_end_in_the_same_record() -> None:
     assert case.offer(RedriveRequested(wish)).status == "RUNNING"
 
 
-def test_what_runs_or_has_succeeded_is_left_alone() -> None:
+def test_a_running_or_succeeded_execution_is_left_alone() -> None:
     case = Case(machine(TWO)).start().offer(REDRIVE)
     assert "ExecutionRedriven" not in case.types
     case.succeed().succeed().offer(REDRIVE)

@@ -42,7 +42,7 @@ def test_an_entry_too_large_is_not_the_first_of_the_next_run() -> None:
 
 
 @pytest.mark.parametrize("text", ["", RUN, uuid_of(RUN) + "0", uuid_of(RUN).upper()])
-def test_what_is_no_uuid_is_no_run(text: str) -> None:
+def test_a_text_that_is_no_uuid_is_no_run(text: str) -> None:
     assert run_of_uuid(text) is None
     assert run_of_map_run(text) is None
 

@@ -187,7 +187,7 @@ def test_a_fail_ends_with_its_error_and_cause_and_never_exits() -> None:
     assert case.types[-2:] == ["FailStateEntered", "ExecutionFailed"]
 
 
-def test_what_a_fail_leaves_out_is_absent_from_its_event() -> None:
+def test_a_field_that_a_fail_leaves_out_is_absent_from_its_event() -> None:
     case = run(one({"Type": "Fail"}))
 
     assert case.last("ExecutionFailed").details == {}
@@ -255,7 +255,7 @@ def test_a_wait_whose_arguments_do_not_say_so_names_no_event(arguments: Any) -> 
     assert (waiting.event_name, waiting.event_key) == ("", "")
 
 
-def test_what_is_asked_of_a_person_is_in_hand_until_the_answer() -> None:
+def test_a_question_to_a_person_is_in_hand_until_the_answer() -> None:
     case = Case(one(ask())).start()
 
     assert case.waiting().arguments["title"] == "Approve?"
@@ -377,7 +377,7 @@ def beside_a_task(state: Machine) -> Machine:
     return one({"Type": "Parallel", "Branches": branches})
 
 
-def test_what_runs_beside_a_loop_without_an_end_has_started(
+def test_the_branch_beside_an_endless_loop_has_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(advance, "EVENTS_MAX", 50)

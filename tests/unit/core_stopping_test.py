@@ -164,7 +164,7 @@ def test_a_stop_that_does_not_wait_ends_the_undo_of_a_time_out(
     assert case.offer(NOW).status == "ABORTED"
 
 
-def test_what_is_stopped_is_not_too_late_afterwards() -> None:
+def test_a_stopped_execution_does_not_time_out_afterwards() -> None:
     case = Case({**undoable({"ship": call("ship")}, ["ship"]), "TimeoutSeconds": 60})
     case.start().offer(STOP).after(61)
 

@@ -323,7 +323,7 @@ def test_a_start_of_an_attempt_that_was_replaced_leaves_no_trace() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_happens_to_a_task_happens_in_its_branch(resource: str, fact: Fact) -> None:
+def test_the_events_of_a_task_happen_in_its_branch(resource: str, fact: Fact) -> None:
     state = {**task(resource, Arguments={}, HeartbeatSeconds=30), "End": True}
     branch = {"StartAt": "it", "States": {"it": state}}
     case = MachineCase(machine({"all": {"Type": "Parallel", "Branches": [branch], "End": True}}))
@@ -402,7 +402,7 @@ def test_a_child_of_a_workflow_has_no_quota_on_sizes() -> None:
     assert case.succeed(TOO_LARGE).output == TOO_LARGE
 
 
-def test_what_a_call_answered_may_be_too_large_as_well() -> None:
+def test_the_answer_of_a_call_may_be_too_large_as_well() -> None:
     assert begun(task(CALLBACK, Arguments={})).submit(TOO_LARGE).status == "FAILED"
 
 
@@ -421,7 +421,7 @@ def test_a_workflow_has_no_quota_on_sizes() -> None:
     assert case.output == TOO_LARGE
 
 
-def test_what_a_pass_hands_on_may_be_too_large() -> None:
+def test_the_output_of_a_pass_may_be_too_large() -> None:
     case = begun({"Type": "Pass", "Output": "{% $states.input & 'x' %}"}, TOO_LARGE)
     assert case.state.error == "States.DataLimitExceeded"
     assert str(case.state.cause).startswith("The state/task 'it' returned")

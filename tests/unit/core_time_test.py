@@ -72,7 +72,7 @@ def test_a_wait_for_a_text_that_is_no_timestamp_fails_in_the_words_of_aws(timest
     )
 
 
-def test_what_is_wrong_with_a_timestamp_hangs_off_the_entry_of_its_state() -> None:
+def test_the_error_of_a_timestamp_belongs_to_the_entry_of_its_state() -> None:
     case = run(nap(Timestamp="{% 'soon' %}"))
 
     assert case.links[-2:] == [(3, 2, "EvaluationFailed"), (4, 3, "ExecutionFailed")]
@@ -181,7 +181,7 @@ def test_one_tick_ends_everything_that_is_due() -> None:
     assert case.after(1).status == "SUCCEEDED"
 
 
-def test_what_one_timer_leads_to_comes_before_the_next_timer() -> None:
+def test_the_consequences_of_one_timer_come_before_the_next_timer() -> None:
     branches = [
         {"StartAt": f"nap{n}", "States": {f"nap{n}": nap_then, f"ship{n}": call("ship")}}
         for n, nap_then in ((n, {"Type": "Wait", "Seconds": n, "Next": f"ship{n}"}) for n in (1, 2))
@@ -223,7 +223,7 @@ def test_a_heartbeat_moves_the_next_one_but_not_the_whole_time_out() -> None:
     assert case.after(1).failure == ("States.Timeout", None)
 
 
-def test_what_is_due_with_its_heartbeat_has_timed_out_as_a_whole() -> None:
+def test_a_task_due_together_with_its_heartbeat_has_timed_out_as_a_whole() -> None:
     catch = [
         {"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "missed"},
         {"ErrorEquals": ["States.Timeout"], "Next": "late"},
@@ -306,7 +306,7 @@ def test_an_event_for_a_task_leaves_no_trace() -> None:
 # -- pending commands ------------------------------------------------------------------------------
 
 
-def test_what_the_world_owes_follows_from_the_state_in_the_order_of_entries() -> None:
+def test_open_requests_follow_from_the_state_in_the_order_of_entries() -> None:
     branches = [
         {"StartAt": "run", "States": {"run": call("ship")}},
         {"StartAt": "nap", "States": {"nap": {"Type": "Wait", "Seconds": 5, "End": True}}},
@@ -397,7 +397,7 @@ def test_an_execution_is_opened_once_and_moves_only_to_a_younger_record() -> Non
     assert case.offer(facts.Opened(4), facts.Opened(3)).state.opened_at == 4
 
 
-def test_what_has_ended_asks_nothing_of_time() -> None:
+def test_an_ended_execution_has_no_timer() -> None:
     case = Case(one(call("ship")), claim=nobody).start()
     later_ms = START_MS + 10_000
     assert [one.reason for one in diagnose(case.state, later_ms)] == [OverdueReason.ATTEMPT_DUE]

@@ -75,7 +75,7 @@ def refusals(*rows: dict[str, Any]) -> str:
     [(reserve, []), (charge, ["release"]), (ship, ["refund", "release"])],
     ids=["first", "second", "last"],
 )
-def test_what_succeeded_is_taken_back_the_last_step_first(failing: Any, undone: list[str]) -> None:
+def test_succeeded_steps_are_undone_the_last_step_first(failing: Any, undone: list[str]) -> None:
     run = World({failing: fails(CardDeclinedError("no"))}, others=real).run(
         order_with_undo, order="o"
     )

@@ -272,7 +272,7 @@ def test_two_pairs_of_steps_that_share_an_edge_are_a_core_without_false_waits() 
     )
 
 
-def test_what_surrounds_a_core_stays_plain() -> None:
+def test_the_text_around_a_core_stays_plain() -> None:
     edges: Edges = [frozenset(), frozenset({0}), frozenset({0})]
     edges += [frozenset({1}), frozenset({1, 2}), frozenset({3, 4})]
     plan = arrange(edges)

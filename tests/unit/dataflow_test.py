@@ -150,7 +150,7 @@ def test_a_result_path_that_does_not_fit_the_input_is_a_conflict() -> None:
 
 
 @pytest.mark.parametrize("state", [{"ResultPath": "$.a[*]"}, {"OutputPath": "a"}])
-def test_what_is_no_path_is_refused_when_it_is_compiled(state: Any) -> None:
+def test_a_text_that_is_no_path_is_refused_when_it_is_compiled(state: Any) -> None:
     with pytest.raises(PathSyntaxError):
         PathOutput.of_task(state)
 

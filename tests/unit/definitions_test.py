@@ -36,7 +36,7 @@ class Table:
         return source_map
 
 
-def test_what_became_a_secret_with_the_same_steps_is_one_from_then_on() -> None:
+def test_a_value_that_becomes_a_secret_with_the_same_steps_is_one_from_then_on() -> None:
     table = Table()
     table.store("a", PLAIN)
     table.store("a", SECRET)
@@ -76,7 +76,7 @@ def test_it_is_known_when_its_program_is(monkeypatch: pytest.MonkeyPatch) -> Non
     assert programs.program(HASH)
 
 
-def test_what_one_tenant_uses_is_known_for_it_alone() -> None:
+def test_a_definition_that_one_tenant_uses_is_known_for_it_alone() -> None:
     table, programs = Table(), Programs()
     table.store("a", {})
     table.fetch("a", programs)

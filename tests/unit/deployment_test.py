@@ -240,7 +240,9 @@ def test_the_error_for_an_uncompiled_workflow_gives_the_fix(module: str) -> None
     assert "holdfast compile shopping_flows" in caught.value.help
 
 
-def test_what_was_compiled_beside_the_module_is_read(module: str, deployment: Deployment) -> None:
+def test_the_definition_compiled_beside_the_module_is_read(
+    module: str, deployment: Deployment
+) -> None:
     workflow = deployment.registry.workflows["shopping"]
     folder = Path(str(sys.modules[module].__file__)).parent
     (folder / "shopping.asl.json").write_text(json.dumps({"StartAt": "a"}))

@@ -31,7 +31,7 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, first, hours, http,
     minutes, parallel, publish, pure, role, seconds, send, shielded, sleep, sleep_until, start,
-    task, timeout, wait_for_event, workflow,
+    task, timeout, wait_for_condition, wait_for_event, workflow,
 )
 
 VAT_PERCENT = 20
@@ -73,6 +73,10 @@ class Spot(NamedTuple):
     y: int = 0
 
 class OutOfStock(TaskError): ...
+
+@task
+def arrived(order_id: str) -> Payment | None:
+    return Payment(id=order_id, cents=1)
 
 def with_vat(cents: int) -> int:
     return cents + cents * VAT_PERCENT // 100

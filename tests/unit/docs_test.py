@@ -32,7 +32,7 @@ def links() -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize(("page", "link"), sorted(set(links())), ids=str)
-def test_what_a_page_points_at_is_there(page: Path, link: str) -> None:
+def test_the_target_of_each_link_exists(page: Path, link: str) -> None:
     name, _, heading = link.partition("#")
     target = page.parent / name if name else page
     assert target.exists()

@@ -61,7 +61,7 @@ def test_where_all_is_well_it_says_so_and_exits_with_0(
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_what_is_stuck_is_shown_with_reason_and_repair_and_exits_with_1(
+def test_a_stuck_execution_is_shown_with_reason_and_repair_and_exits_with_1(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = lost_wake(found)
@@ -86,14 +86,14 @@ def test_a_repair_restarts_it_and_reports_the_repair(
     assert doctor() == 0
 
 
-def test_who_does_not_exist_is_said_with_a_code(
+def test_a_missing_execution_is_reported_with_a_code(
     doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert doctor("order-9") == 1
     assert "error[HF207]" in capsys.readouterr().err
 
 
-def test_what_is_quarantined_is_marked_in_the_list_and_explained(
+def test_a_quarantined_execution_is_marked_in_the_list_and_explained(
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = found.shop.start()
@@ -103,7 +103,7 @@ def test_what_is_quarantined_is_marked_in_the_list_and_explained(
     assert cli.main(["list"]) == 0
     assert "quarantined" in capsys.readouterr().out
     assert cli.main(["show", "order-1"]) == 0
-    assert "somebody to look: it is quarantined" in capsys.readouterr().out
+    assert "a person to look: it is quarantined" in capsys.readouterr().out
     found.shop.world.now_ms += 600_000
     assert doctor() == 1
     assert "QUARANTINED" in capsys.readouterr().out

@@ -118,7 +118,7 @@ def test_a_quorum_that_the_input_gives_is_checked_in_the_run(tmp_path: Path) -> 
         "each(xs, lambda some: 1, batch=2)",
     ],
 )
-def test_what_adds_nothing_to_asl_is_plain_asl(tmp_path: Path, call: str) -> None:
+def test_a_call_that_adds_nothing_to_asl_is_plain_asl(tmp_path: Path, call: str) -> None:
     text = f"@workflow\ndef flow(xs: list[str]) -> None:\n    {call}\n"
     assert "Holdfast" not in str(asl_of(tmp_path, text)["States"])
 

@@ -188,7 +188,7 @@ def flow(count: int, _: int, sum_value: int, states: int) -> int:
     }
 
 
-def test_what_may_fail_is_protected_by_a_conditional(tmp_path: Path) -> None:
+def test_an_operand_that_may_fail_is_protected_by_a_conditional(tmp_path: Path) -> None:
     """JSONata does not promise that `and` leaves its right side alone."""
     found = compiled(
         tmp_path,

@@ -48,7 +48,7 @@ def test_a_type_is_found_again_by_its_reference(payload: Any, reference: str, sh
     assert display(reference) == shown
 
 
-def test_what_arrives_is_checked_in_every_element() -> None:
+def test_a_payload_is_checked_in_every_element() -> None:
     found = normalise_payload(resolve(f"list[{SHOP}:Payment]"), [{"id": "p", "status": "ok"}])
     assert found == [{"id": "p", "status": "ok"}]
     deployment = Deployment(Registry.from_modules([SHOP]), {})

@@ -108,7 +108,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_exact_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_exact_is_refused(name: str, tmp_path: Path) -> None:
     text = program(*REFUSED[name])
     with loaded(tmp_path, text) as module, pytest.raises(CompileErrors) as refused:
         compile_workflow(module.flow)
@@ -128,6 +128,7 @@ def test_the_returned_value_has_the_annotated_type(
 
 LONG = "a_name_" * 15
 SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "an item of an empty list is added": ("n: int", "n += [][0]\nreturn n", [{"n": 1}]),
     "views where they are gone through": (
         "d: dict[str, int], n: int",
         (
@@ -177,7 +178,7 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_what_is_accepted_does_the_same(name: str, tmp_path: Path) -> None:
+def test_an_accepted_program_does_the_same(name: str, tmp_path: Path) -> None:
     parameters, body, inputs = SAME[name]
     with loaded(tmp_path, program(parameters, body)) as module:
         for values in inputs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from holdfast.errors import RequestError
 from holdfast.remote import client
 from holdfast.remote.connecting import Api
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from holdfast_simulator.world import CrashAt
+from holdfast_simulator.world import CrashAt, When
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
 from tests.unit.host_kit import Site
+from tests.unit.migration_kit import TwoVersions, compiled
 from tests.unit.pausing_test import settle
 
 WORDS = {"reason": "wrong price", "by": "ann"}
@@ -228,3 +230,94 @@ def test_the_command_line_forks_and_says_what_is_not_taken_back(
     assert told.endswith(f"{run} has done since, not taken back: tasks: price, charge\n")
     assert cli.main(["show", run]) == 0
     assert forked in capsys.readouterr().out
+
+
+# -- on the newest definition ----------------------------------------------------------------------
+
+SALE = """
+@task
+def reserve(order: str) -> str: ...
+@task
+def price(item: str) -> int: ...
+@task
+def charge(item: str, pence: int) -> int: ...
+
+@workflow
+def flow(order: str) -> int:
+    item = reserve(order)
+    pence = price(item)
+    return charge(item, pence)
+"""
+#: The new version rounds the price and charges in another step.
+ROUNDED = SALE.replace("return charge(item, pence)", "return charge(item, pence + 100)")
+#: It reads what no earlier step of the origin has computed.
+WEIGHED = SALE.replace("item = reserve(order)", "item = reserve(order)\n    kilos = price(order)")
+WEIGHED = WEIGHED.replace("charge(item, pence)", "charge(item, pence + kilos)")
+
+
+def sold(tmp_path: Path, new: str) -> tuple[TwoVersions, str, Counter[str]]:
+    calls: Counter[str] = Counter()
+
+    def work(effect: RunTask) -> TaskSucceeded | TaskFailed:
+        calls[effect.name] += 1
+        results = {"reserve": "o-7", "price": 900}
+        return TaskSucceeded(results.get(effect.name, (effect.arguments or {}).get("pence")))
+
+    header = "from holdfast import task, workflow\n"
+    old, newest = compiled(tmp_path, SALE, header), compiled(tmp_path, new, header)
+    stack = TwoVersions(old, newest, work)
+    run = stack.begun({"order": "x"})
+    assert stack.describe(run)["output"] == 900
+    stack.deploy()
+    return stack, run, calls
+
+
+def step_of(stack: TwoVersions, run: str, task: str) -> str:
+    names = (str(event.details.get("name", "")) for event in stack.events(run))
+    return next(name for name in names if task in name)
+
+
+def test_a_fork_on_the_newest_definition_keeps_the_earlier_results(tmp_path: Path) -> None:
+    stack, run, calls = sold(tmp_path, ROUNDED)
+    step = step_of(stack, run, "charge")
+    told = fork(stack, run, step, on="latest")
+    shown = stack.describe(told["execution"])
+    assert (shown["status"], shown["output"]) == ("SUCCEEDED", 1_000)
+    assert shown["definition"] == stack.new.hash
+    assert calls == {"reserve": 1, "price": 1, "charge": 2}
+    types = [event.type for event in stack.events(told["execution"])]
+    assert types[types.index("ExecutionForked") + 1] == "Migrated"
+    assert stack.describe(fork(stack, run, step)["execution"])["output"] == 900
+
+
+def test_a_fork_that_the_newest_definition_would_strand_is_refused_with_the_obligation(
+    tmp_path: Path,
+) -> None:
+    stack, run, _ = sold(tmp_path, WEIGHED)
+    step = step_of(stack, run, "charge")
+    with pytest.raises(RequestError, match="price") as refused:
+        fork(stack, run, step, on="latest")
+    assert (refused.value.code, refused.value.status) == ("HF412", 409)
+    with pytest.raises(RequestError) as unknown:
+        fork(stack, run, step, on="newest")
+    assert unknown.value.code == "HF413"
+    told = fork(stack, run, step_of(stack, run, "reserve"), on="latest")
+    assert stack.describe(told["execution"])["output"] == 1_800
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_fork_on_the_newest_definition_survives_a_crash_at_each_effect(
+    tmp_path: Path, when: When
+) -> None:
+    stack, run, _ = sold(tmp_path, ROUNDED)
+    step = step_of(stack, run, "charge")
+    counted = CrashAt(None, when)
+    for number in (None, *range(0, 40, 2)):
+        crash = counted if number is None else CrashAt(number, when)
+        stack.world.now_ms += 60_000
+        stack.world.hook = crash
+        told = fork(stack, run, step, on="latest")
+        stack.world.run()
+        assert stack.describe(told["execution"])["output"] == 1_000
+        if number is not None and number >= counted.seen:
+            break

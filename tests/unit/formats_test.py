@@ -46,7 +46,7 @@ def test_the_words_of_a_format_never_change(number: int, digest: str) -> None:
     assert hashlib.sha256(formats._WORDS[number]).hexdigest()[:16] == digest
 
 
-def test_what_one_format_compresses_no_other_reads() -> None:
+def test_the_compression_of_one_format_is_closed_to_the_others() -> None:
     data = compress("TaskScheduled TaskSucceeded", 2)
 
     assert inflate(data, 2) == "TaskScheduled TaskSucceeded"
@@ -192,7 +192,7 @@ def test_the_oldest_format_is_written_until_another_is_requested() -> None:
     assert run(format_control.show(BOTH), memory().perform) == {"format": 1, "readable": [1, 2]}
 
 
-def test_what_is_asked_for_is_asked_once_and_may_be_repeated() -> None:
+def test_a_command_is_given_once_and_may_be_repeated() -> None:
     world = memory()
 
     assert ask_for(world, 2) == ask_for(world, 2) == {"format": 2, "readable": [1, 2]}

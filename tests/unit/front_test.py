@@ -191,7 +191,7 @@ def test_an_accepted_execution_shows_before_its_first_record() -> None:
 
 
 @pytest.mark.parametrize("identifier", ["nobody", "0" * 26, "x" * 80])
-def test_what_is_not_there_is_404(identifier: str) -> None:
+def test_a_missing_execution_is_404(identifier: str) -> None:
     shop = Shop(machine(NAP))
 
     refused(shop, shop.front.describe("default", identifier), "HF207", 404)
@@ -372,7 +372,7 @@ def test_of_two_of_one_name_the_workflow_says_which_is_stopped() -> None:
     assert shop.describe("billing:order-7")["execution"] == runs["billing"]
 
 
-def test_what_is_deployed_no_more_is_found_by_its_workflow_and_its_name() -> None:
+def test_an_execution_of_a_removed_workflow_is_found_by_its_workflow_and_its_name() -> None:
     shop, run = begun(machine(NAP))
     deploy(shop, "other")
     refused(shop, shop.front.describe("default", "order-1"), "HF207", 404)
@@ -468,7 +468,7 @@ def without_the_type(shop: Shop, **more: Any) -> None:
     shop.front = Front(shop.programs, {}, Deployment(Registry({}, {}), {}), KEYS)
 
 
-def test_what_is_of_a_type_that_the_code_has_no_more_is_taken_as_it_is() -> None:
+def test_an_answer_of_a_type_that_the_code_has_no_more_is_taken_as_it_is() -> None:
     flow = machine({"ask": ask("it"), "it": wait_for("paid")})
     shop, run = begun(flow)
     without_the_type(shop)
@@ -831,7 +831,7 @@ def test_an_answer_before_the_first_record_is_one_and_another_answer_is_refused(
     refused(shop, shop.front.answer("default", {**request, "output": 2}), "HF231", 409)
 
 
-def test_what_could_have_begun_and_has_not_is_not_answered() -> None:
+def test_a_start_that_could_have_begun_and_has_not_is_not_answered() -> None:
     """Its start message is gone, or its parent waits for another child."""
     shop, parent = begun(machine({"it": ask()}))
     old = shop.start(name="order-2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -232,6 +233,19 @@ def test_only_the_secrets_of_declared_parameters_are_opened(deployment: Deployme
     assert json.loads(function.calls[0][1])["secrets"] == {}
 
 
+def test_a_worker_does_not_read_the_types_of_a_task_that_gets_no_secret(
+    deployment: Deployment,
+) -> None:
+    answer = False, b'{"f": 1, "output": "paid"}'
+    charge = deployment.registry.tasks["charge"]
+    vars(charge).pop("boundary", None)
+    function = Function(deployment, answer)
+    assert function.tasks(deployment).perform(asked("charge", {"order": "o1"})) == TaskSucceeded(
+        "paid"
+    )
+    assert "boundary" not in vars(charge), "a cold start imports pydantic"
+
+
 # -- calls that fail -------------------------------------------------------------------------------
 
 
@@ -321,7 +335,7 @@ def test_a_call_that_aws_refuses_is_not_repeated(deployment: Deployment) -> None
     assert len(function.calls) == 1
 
 
-def test_what_is_too_large_for_a_call_is_named_with_its_task(deployment: Deployment) -> None:
+def test_a_payload_too_large_for_a_call_is_named_with_its_task(deployment: Deployment) -> None:
     function = Function(deployment)
     large = "x" * GROUP_PAYLOAD_BYTES_MAX
     sent = function.tasks(deployment).perform(asked("charge", {"order": large}))
@@ -355,6 +369,16 @@ def test_a_task_that_the_function_does_not_have_fails_the_attempt(deployment: De
     result = GroupTasks(deployment, call).perform(asked("charge", {"order": "o1"}))
     assert isinstance(result, TaskFailed)
     assert result.error == "GroupFailed"
+
+
+def test_a_group_is_no_part_of_a_definition(deployment: Deployment, tmp_path: Path) -> None:
+    """So that running executions use the function of the group from their next attempt on."""
+    inline = SHOP.replace('@task(group="payments")', "@task")
+    with loaded(tmp_path, inline) as module:
+        other = Deployment.from_modules([module.__name__], _compile)
+        assert "shop" in other.definitions
+        assert other.in_group(asked("charge", {"order": "o1"})) is None
+        assert other.definitions["shop"].hash == deployment.definitions["shop"].hash
 
 
 # -- declarations ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cost import PRICES
+from holdfast.cost import PRICES, Usage, receipt
 from holdfast.deployment import Deployment
 from holdfast.testing import World
 from tests.unit.client_kit import _compile
@@ -33,6 +33,21 @@ def test_the_stack_of_the_page_names_the_group_of_its_workflow() -> None:
     assert '"payments": Group(' in STACK
     assert 'flows.group("payments")' in STACK
     compile(STACK, "groups.md", "exec")
+
+
+def test_the_price_of_a_result_that_comes_by_a_queue_is_that_of_its_parts() -> None:
+    by_queue = Usage(
+        write_units=2,
+        sqs_send_requests=1,
+        sqs_deliveries=1,
+        lambda_requests=1,
+        read_units=1,
+        commits=1,
+    )
+    usd = receipt(by_queue).total_usd * 1e6
+    assert f"${usd:.2f} for a million attempts" in PAGE
+    waited = usd / (USD_PER_MILLION["Lambda", "GB-seconds"] * 0.5)
+    assert f"waits {waited:.1f} s for that price" in PAGE
 
 
 @pytest.mark.parametrize(("column", "seconds"), [(1, 0.1), (2, 1.0), (3, 60.0)])

@@ -58,7 +58,7 @@ def test_every_page_can_be_sent_and_together_they_hold_every_event_once() -> Non
     assert json.loads(events[-1]["executionSucceededEventDetails"]["output"]) == QUOTES
 
 
-def test_what_happens_between_two_pages_is_on_the_next_one() -> None:
+def test_an_event_between_two_pages_is_on_the_next_one() -> None:
     found = site(machine({"a": {"Type": "Pass", "Next": "b"}, "b": wait_for("paid")}))
     run = found.shop.start(QUOTES)
     settle(found.shop.world)

@@ -198,7 +198,7 @@ def test_the_arn_of_another_account_or_region_names_no_execution_here() -> None:
 # -- refusals keep their status --------------------------------------------------------------------
 
 
-def test_what_the_front_door_refuses_has_its_status() -> None:
+def test_a_refusal_of_the_front_door_has_its_status() -> None:
     found, _ = started()
     other = {**START, "input": {"n": 1}}
 
@@ -395,7 +395,9 @@ def test_tenants_have_state_machines_of_their_own() -> None:
         (TARGET, '{"maxResults": NaN}', "SerializationException"),
     ],
 )
-def test_what_is_no_call_is_refused_as_aws_does(target: str, body: Any, kind: str) -> None:
+def test_a_request_that_is_no_call_is_refused_as_aws_does(
+    target: str, body: Any, kind: str
+) -> None:
     status, answer = states_call(site(chain(1)), body, target)
     assert (status, answer["__type"]) == (400, kind)
 

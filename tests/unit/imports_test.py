@@ -153,3 +153,27 @@ def test_a_worker_imports_no_large_module_of_the_standard_library() -> None:
         [sys.executable, "-c", LARGE], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert ran.stdout.strip() == "[]"
+
+
+SERVED = """
+import sys
+from holdfast.local import serve, stack, wall
+foreign = lambda: sorted(set(sys.modules) & {"boto3", "botocore", "moto", "urllib3"})
+found = [foreign()]
+wall.begin(lambda: 0, lambda request: wall.AwsResponse(200, {}, b"{}"))
+import boto3
+keys = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "x")
+client = boto3.client("dynamodb", region_name="eu-west-1", **keys)
+found.append(client.list_tables()["ResponseMetadata"]["HTTPStatusCode"])
+wall.end()
+import botocore.httpsession
+found.append(botocore.httpsession.URLLib3Session.send.__module__)
+print(found)
+"""
+
+
+def test_serve_imports_no_botocore_and_a_task_that_does_meets_the_wall() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SERVED], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert ran.stdout.strip() == "[[], 200, 'botocore.httpsession']"

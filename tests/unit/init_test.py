@@ -59,7 +59,7 @@ def test_the_check_of_every_template_finds_no_problem(
     assert "no problems" in capsys.readouterr().out
 
 
-def test_what_is_written_is_formatted_and_holds_no_name_of_a_template(
+def test_the_written_project_is_formatted_and_holds_no_name_of_a_template(
     projects: dict[str, Path],
 ) -> None:
     for project in projects.values():

@@ -46,7 +46,7 @@ def test_a_job_that_ended_badly_fails_its_task(status: str) -> None:
     assert status in str(found.cause)
 
 
-def test_what_the_start_did_not_answer_is_taken_from_the_arguments() -> None:
+def test_fields_that_the_start_did_not_answer_are_taken_from_the_arguments() -> None:
     run = {"get_job_run": {"JobRun": {"Id": "r1", "JobRunState": "SUCCEEDED"}}}
     found = poll("glue:startJobRun", {"JobRunId": "r1"}, run, {"JobName": "j"})
     assert isinstance(found, TaskSucceeded)

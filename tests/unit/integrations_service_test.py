@@ -105,7 +105,7 @@ def test_a_job_is_over_when_its_service_says_so(status: str, expected: Any) -> N
     assert _poll(BATCH, {"JobId": "j"}, answer) == expected
 
 
-def test_what_the_start_did_not_answer_is_asked_for_by_the_arguments() -> None:
+def test_fields_that_the_start_did_not_answer_come_from_the_arguments() -> None:
     task = effect("glue:startJobRun", {"JobName": "etl"}, "sync")
     clients = Clients({"get_job_run": {"JobRun": {"Id": "jr", "JobRunState": "SUCCEEDED"}}})
     result = poll(task, {"JobRunId": "jr"}, clients)  # type: ignore[arg-type]

@@ -127,7 +127,7 @@ def test_a_call_gives_the_result_of_aws(call: str, value: Any) -> None:
         *("States.StringSplit(1, ',')", "States.StringSplit('a', 1)", "States.UUID(1)"),
     ],
 )
-def test_what_arguments_are_wrong_in_is_said_with_the_call(call: str) -> None:
+def test_wrong_arguments_are_reported_with_the_call(call: str) -> None:
     with pytest.raises(StateError) as refused:
         value_of(call)
     name = call.partition("(")[0]
@@ -235,7 +235,7 @@ def test_a_value_of_too_many_parts_is_refused() -> None:
         "States.Array('" + "a" * 30_000 + "')",
     ],
 )
-def test_what_is_no_call_is_refused_when_it_is_compiled(text: str) -> None:
+def test_a_text_that_is_no_call_is_refused_when_it_is_compiled(text: str) -> None:
     with pytest.raises(PathSyntaxError):
         compile_intrinsic(text)
 

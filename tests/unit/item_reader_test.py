@@ -117,7 +117,7 @@ def test_a_list_is_its_items() -> None:
 
 
 @pytest.mark.parametrize("data", ['{"a": 1}', '"text"', "1", "null"])
-def test_what_is_no_list_cannot_be_mapped_over(data: str) -> None:
+def test_a_document_that_is_no_list_cannot_be_mapped_over(data: str) -> None:
     assert cause_of(data, InputType="JSON") == "Attempting to map over non-iterable node."
 
 
@@ -198,7 +198,7 @@ def test_a_compressed_file_that_is_torn_is_refused() -> None:
     assert cause_of(torn, InputType="JSON").startswith("The object cannot be decompressed: ")
 
 
-def test_what_cannot_be_read_says_so() -> None:
+def test_an_unreadable_file_is_reported() -> None:
     assert "ZSTD" in cause_of(b"\x28\xb5\x2f\xfd...", InputType="JSON")
     assert cause_of(b"PAR1", InputType="PARQUET") == "The input type PARQUET cannot be read."
     assert cause_of(b"\xff\xfe[]", InputType="JSON") == "The object is not encoded in UTF-8."
@@ -261,7 +261,7 @@ def test_an_inventory_has_an_item_for_every_row_of_its_files(config: Any) -> Non
 
 
 @pytest.mark.parametrize("data", [b"[]", b"x", b'{"fileFormat": "CSV"}'])
-def test_what_is_no_inventory_is_refused(data: bytes) -> None:
+def test_a_file_that_is_no_inventory_is_refused(data: bytes) -> None:
     assert "not the manifest" in cause_of(data, InputType="MANIFEST")
 
 

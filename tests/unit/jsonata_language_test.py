@@ -577,7 +577,7 @@ def test_a_function_may_stand_for_a_regular_expression(text: str, expected: int)
     assert found == {1: {"match": "b", "index": 1, "groups": []}, 2: ["a", "c"]}[expected]
 
 
-def test_what_a_function_finds_has_a_place() -> None:
+def test_a_finding_of_a_function_has_a_place() -> None:
     assert at_the_door('$match("abc", function($s){{"match": "b"}})') == "T1010"
 
 
@@ -633,7 +633,7 @@ def _another_sign(tree: Any) -> None:
     ("text", "change"),
     [("$xs[0]", _filter_of_another_kind), ("1 + 1", _another_sign), ("-$n", _another_sign)],
 )
-def test_what_another_library_may_parse_is_left_to_it(text: str, change: Any) -> None:
+def test_a_text_that_another_library_may_parse_is_left_to_it(text: str, change: Any) -> None:
     tree = fallback.parse(text)
     compile_closures(tree, fallback.FUNCTION_NAMES)
     change(tree)
@@ -672,7 +672,7 @@ def test_both_engines_together_spend_one_budget() -> None:
 
 
 @pytest.mark.parametrize("engine", [alone, at_the_door])
-def test_what_costs_more_than_its_price_is_stopped_by_the_clock(
+def test_an_expression_that_costs_more_than_its_price_is_stopped_by_the_clock(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "$count($map([1..2000], function($i){$i}))"

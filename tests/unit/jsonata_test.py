@@ -85,7 +85,7 @@ def code_of(text: str, /, **bindings: Any) -> str:
 
 
 @pytest.mark.parametrize("text", HOT)
-def test_what_the_compiler_emits_runs_on_closures(text: str) -> None:
+def test_expressions_that_the_compiler_emits_run_on_closures(text: str) -> None:
     assert compile_expression(text).is_native
 
 

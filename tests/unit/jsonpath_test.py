@@ -129,7 +129,7 @@ def test_any_other_path_gives_a_list(path: str, values: list[Any]) -> None:
         ("$.list['a','b']", "Property ['a'] not found in path $['list']"),
     ],
 )
-def test_what_is_missing_is_said_as_jayway_says_it(path: str, reason: str) -> None:
+def test_a_missing_value_is_reported_in_the_words_of_jayway(path: str, reason: str) -> None:
     with pytest.raises(PathMissing) as missing:
         compile_path(path).find(DOCUMENT)
     assert missing.value.reason.startswith(reason)
@@ -168,7 +168,7 @@ def test_a_path_begins_at_the_input_the_context_or_a_variable() -> None:
         "$['a', b]",
     ],
 )
-def test_what_is_no_path_is_refused_when_it_is_compiled(text: str) -> None:
+def test_a_text_that_is_no_path_is_refused_when_it_is_compiled(text: str) -> None:
     with pytest.raises(PathSyntaxError):
         compile_path(text)
 
@@ -210,7 +210,7 @@ def test_a_deep_scan_tests_each_object_once() -> None:
     assert compile_path("$..[?(@.a == 1)]").find(document) == [{"a": 1}]
 
 
-def test_what_is_absent_on_both_sides_is_not_equal() -> None:
+def test_a_value_absent_on_both_sides_is_not_equal() -> None:
     assert compile_path("$[?(@.a == @.b)]").find([{"c": 1}]) == []
 
 
@@ -280,7 +280,7 @@ def test_a_value_is_put_where_a_reference_path_points(
         ({"a": [1]}, "$.a[3]", 'Unable to apply step "3" to input {"a":[1]}'),
     ],
 )
-def test_what_is_no_object_takes_no_value(document: Any, path: str, reason: str) -> None:
+def test_a_document_that_is_no_object_takes_no_value(document: Any, path: str, reason: str) -> None:
     with pytest.raises(ReferenceConflict) as conflict:
         compile_reference(path).put(document, "v")
     assert conflict.value.reason == reason
@@ -300,7 +300,7 @@ NAMES = st.from_regex(r"[a-c]{1,2}", fullmatch=True)
     st.dictionaries(NAMES, st.dictionaries(NAMES, st.just({}), max_size=2), max_size=3),
     st.integers(),
 )
-def test_what_was_put_at_a_reference_path_is_found_at_it(
+def test_a_value_put_at_a_reference_path_is_found_at_it(
     names: list[str], document: Any, value: int
 ) -> None:
     text = "".join(["$", *(f".{name}" for name in names)])

@@ -122,7 +122,7 @@ def test_a_pattern_of_the_page_fits_as_in_python(code: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("code", "is_refused"), DIFFERENCES)
-def test_what_json_has_otherwise_is_refused_or_as_python_has_it(
+def test_values_that_differ_in_json_are_refused_or_as_python_has_them(
     code: str, is_refused: bool, tmp_path: Path
 ) -> None:
     if is_refused:

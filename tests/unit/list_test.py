@@ -185,7 +185,7 @@ def test_a_search_back_to_a_time_does_not_read_older_pages() -> None:
     assert len(found) == 2
 
 
-def test_what_ends_between_two_pages_is_neither_lost_nor_shown_twice() -> None:
+def test_an_execution_that_ends_between_two_pages_is_neither_lost_nor_shown_twice() -> None:
     shop = filled()
     first, _ = performed(shop, shop.front.executions("default", {}))
     unseen = [

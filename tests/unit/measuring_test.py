@@ -64,7 +64,7 @@ def test_state_machines_share_one_value_of_the_dimension() -> None:
     assert (line["Workflow"], line["StateMachine"]) == ("(state machines)", "parcels")
 
 
-def test_what_is_only_logged_is_no_metric_of_cloudwatch() -> None:
+def test_a_value_that_is_only_logged_is_no_metric_of_cloudwatch() -> None:
     found = {name for line in measured.everything() for name in line}
     stored = {name for line in measured.everything() for name in metrics_of(line)}
 

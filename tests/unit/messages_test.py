@@ -52,6 +52,6 @@ def test_a_newer_message_is_refused_with_its_code() -> None:
         {"f": 1, "k": "invented", "t": "default", "run": RUN},
     ],
 )
-def test_what_is_no_message_of_ours_is_named_and_refused(body: Any) -> None:
+def test_a_foreign_message_is_named_and_refused(body: Any) -> None:
     with pytest.raises(HoldfastBug, match="work message"):
         require_readable(body)

@@ -144,7 +144,9 @@ TWO_WAITS = PAID.replace("    return", '    wait_for_event("signed", str, key="k
 TWO_WAITS_CHECKED = TWO_WAITS.replace("    ship", "    check(amount)\n    ship")
 
 
-def test_what_has_moved_on_since_the_proof_stays_whole_on_its_version(tmp_path: Path) -> None:
+def test_an_execution_that_moved_on_since_the_proof_stays_whole_on_its_version(
+    tmp_path: Path,
+) -> None:
     shop = shop_of(tmp_path, TWO_WAITS, TWO_WAITS_CHECKED)
     run = shop.begun({"amount": 5})
     shop.deploy()
@@ -543,6 +545,25 @@ def flow(amount: int) -> int:
     assert any(
         "reads `low`, which this execution has not computed" in why for why in shop.reasons(run)
     )
+
+
+def test_an_execution_that_polls_moves_to_a_version_that_polls(tmp_path: Path) -> None:
+    old = """
+@workflow
+def flow(amount: int) -> str:
+    return wait_for_condition(find, every=minutes(5))(amount)
+"""
+    new = old.replace("minutes(5)", "minutes(20)").replace("return", "found =")
+    new += "    ship(found)\n    return found\n"
+    plain = old.replace("wait_for_condition(find, every=minutes(5))", "find").replace(
+        "-> str", "-> str | None"
+    )
+    for version, moves in ((new, True), (plain, False)):
+        shop = shop_of(tmp_path, old, version)
+        run = shop.begun({"amount": 5})
+        shop.deploy()
+        why = "is a task that is called until it returns a value and becomes a task"
+        assert [why in one for one in shop.reasons(run)] == ([] if moves else [True])
 
 
 def rated(effect: RunTask) -> TaskSucceeded:

@@ -209,7 +209,7 @@ def test_a_detached_execution_survives_the_stop_of_the_one_that_started_it() -> 
     assert family.is_sound()
 
 
-def test_what_cannot_be_sent_or_started_is_an_error_of_the_step() -> None:
+def test_an_impossible_send_or_start_is_an_error_of_the_step() -> None:
     for step in (
         own("send", Arguments={**GRANT, "name": "no.such"}),
         own("start:inner", Arguments={"n": "x"}),

@@ -59,7 +59,7 @@ def test_the_hash_of_a_definition_is_that_of_its_text_without_blanks() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "text", 5])
-def test_what_is_no_object_is_no_definition(document: Any) -> None:
+def test_a_document_that_is_no_object_is_no_definition(document: Any) -> None:
     assert "must be a valid JSON object" in problems(document)[""]
 
 
@@ -172,7 +172,7 @@ def test_a_target_in_another_branch_is_no_target() -> None:
     assert "/States/it/Branches[0]/States/b/Next" in problems(document)
 
 
-def test_what_a_stop_takes_back_is_read_from_the_extension() -> None:
+def test_the_undo_of_a_stop_is_read_from_the_extension() -> None:
     undo = {
         "States": ["it"],
         "Begin": "b",
@@ -192,7 +192,7 @@ def test_what_a_stop_takes_back_is_read_from_the_extension() -> None:
     }
 
 
-def test_what_an_undo_does_may_branch() -> None:
+def test_an_undo_may_branch() -> None:
     """A Choice without a default leads nowhere else; where a Catch leads is outside."""
     undo = {"States": ["it"], "Begin": "pick", "End": "e"}
     pick = {**CHOICE, "Choices": [{"Condition": "{% true %}", "Next": "work"}]}

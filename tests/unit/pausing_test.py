@@ -130,7 +130,7 @@ def test_the_sweeper_sends_nothing_for_it() -> None:
     assert sent == [messages.WAKE_TIMER]
 
 
-def test_what_comes_during_the_pause_counts_after_it() -> None:
+def test_mail_that_comes_during_the_pause_counts_after_it() -> None:
     shop, run = paused(ALL)
     shop.send_event()
     shop.answer(run, output="yes")
@@ -177,7 +177,7 @@ def refused(make: Any) -> tuple[str, int]:
     return caught.value.code, caught.value.status
 
 
-def test_what_cannot_be_paused_or_resumed_is_refused_with_the_fix() -> None:
+def test_an_impossible_pause_or_resume_is_refused_with_the_fix() -> None:
     shop, run = paused(NAP)
     assert pause(shop, run)["since"] == "2027-01-15T08:00:01.000Z"
     assert refused(lambda: pause(shop, run, "another reason")) == ("HF235", 409)

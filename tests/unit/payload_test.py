@@ -54,7 +54,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_names_no_dynamic_field_is_handed_out_as_it_is(value: Any) -> None:
+def test_a_value_without_a_dynamic_field_is_handed_out_as_it_is(value: Any) -> None:
     if '.$"' in repr(value).replace("'", '"'):
         return
     assert compile_payload(value).evaluate(bindings({}), MOMENT) is value

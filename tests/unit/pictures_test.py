@@ -385,7 +385,9 @@ def test_mermaid_has_subgraphs_for_branches_and_dashes_for_errors() -> None:
         (machine({"Type": "Map", "Iterator": {"States": {}}}), "/States/A/Iterator/States"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_its_place(definition: Any, said: str) -> None:
+def test_a_definition_that_cannot_be_drawn_is_refused_with_its_place(
+    definition: Any, said: str
+) -> None:
     with pytest.raises(WorkflowError) as refused:
         read_drawing(definition)
     assert refused.value.code == "HF104"

@@ -1,4 +1,4 @@
-"""The price of a poll, as docs/how-to/cookbook.md states it: as a retry, and in a loop."""
+"""The price of a poll, as docs/how-to/cookbook.md states it: of a condition, and in a loop."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
 
 PROGRAM = """
-from holdfast import Retry, TaskError, days, minutes, sleep, task, timeout, workflow
+from holdfast import days, minutes, sleep, task, timeout, wait_for_condition, workflow
 
-class NotReady(TaskError): ...
 NO, YES = [False] * 10, [True]
 answers = []
 
@@ -23,11 +22,9 @@ answers = []
 def is_ready() -> bool:
     return answers.pop(0)
 
-@task(retry=Retry(max_attempts=20, interval=minutes(5), backoff=1.0, jitter=False, on=(NotReady,)))
-def ready() -> str:
-    if not answers.pop(0):
-        raise NotReady()
-    return "done"
+@task
+def ready() -> str | None:
+    return "done" if answers.pop(0) else None
 
 @workflow
 def nothing() -> str:
@@ -40,9 +37,9 @@ def looped() -> str:
     return "done"
 
 @workflow
-def retried() -> str:
+def awaited() -> str:
     with timeout(days(3)):
-        return ready()
+        return wait_for_condition(ready, every=minutes(5))()
 """
 POLLS = 10
 SIX_HOURS_MS = 6 * 3_600_000
@@ -65,8 +62,8 @@ def write_units(module: ModuleType, workflow: str) -> float:
     return stack.world.services.usage.write_units - before.write_units
 
 
-def test_a_poll_by_a_retry_costs_less_than_one_in_a_loop(module: ModuleType) -> None:
+def test_a_poll_of_a_condition_costs_less_than_one_in_a_loop(module: ModuleType) -> None:
     nothing = write_units(module, "nothing")
     looped = write_units(module, "looped") - nothing
-    retried = write_units(module, "retried") - nothing
-    assert (looped / POLLS, retried / POLLS) == (5.4, 3.5)
+    awaited = write_units(module, "awaited") - nothing
+    assert (looped / POLLS, awaited / POLLS) == (5.4, 3.5)

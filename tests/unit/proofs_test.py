@@ -122,7 +122,7 @@ def test_a_variable_whose_existence_was_tested_has_a_value() -> None:
     assert codes(proofs_of(states)) == set()
 
 
-def test_what_a_task_assigns_has_no_value_where_its_error_is_caught() -> None:
+def test_a_variable_that_a_task_assigns_has_no_value_where_its_error_is_caught() -> None:
     catch = [{"ErrorEquals": ["States.ALL"], "Next": "b"}]
     task = call("t", "b", Assign={"x": "{% $states.result %}"}, Catch=catch)
     assert found("HF093", {"a": task, "b": passing(y="{% $x %}")}) == "b"

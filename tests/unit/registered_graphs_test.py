@@ -97,7 +97,7 @@ def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: Memor
         ({"workflow_id": "no steps"}, 400, "HF440"),
     ],
 )
-def test_what_is_no_new_graph_is_refused(
+def test_a_document_that_is_no_new_graph_is_refused(
     stack: MemoryStack, body: Any, status: int, code: str
 ) -> None:
     found, answer = request(stack, "POST", "/workflows", body)

@@ -121,7 +121,7 @@ def test_a_stop_that_does_not_wait_ends_the_execution_and_undoes_no_more(is_undo
     assert (check(till.world), lost(till.world)) == ([], [])
 
 
-def test_who_stopped_it_first_has_said_why_also_if_another_one_does_not_wait() -> None:
+def test_the_first_stop_gives_the_reason_also_if_another_one_does_not_wait() -> None:
     till = Till(CONFIRMED)
     till.ask(error="Fraud", cause="a stolen card")
     till.pass_ms(1_000)

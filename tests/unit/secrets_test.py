@@ -84,7 +84,7 @@ def test_a_secret_is_sealed_wherever_it_stands_and_nothing_else_changes() -> Non
     assert SESAME not in json.dumps(normal)
 
 
-def test_what_is_sealed_comes_back_as_the_authors_own_types() -> None:
+def test_a_sealed_value_comes_back_as_the_authors_own_types() -> None:
     boundary = Boundary(take)
     values = boundary.parse_arguments(boundary.normalise_arguments(GIVEN, seals()), seals())
     deep, plain = values["deep"], values["plain"]

@@ -167,7 +167,7 @@ def test_of_several_lines_the_request_names_one() -> None:
     assert check(shop.world) == []
 
 
-def test_what_is_not_open_cannot_be_skipped() -> None:
+def test_a_step_that_is_not_open_cannot_be_skipped() -> None:
     shop, run = started(machine(CHARGE_SHIP))
     refused = refusal(shop, run, "ship", result=1)
     assert refused.code == "HF216"

@@ -46,7 +46,7 @@ def test_an_arn_names_one_thing(text: str, named: object) -> None:
     assert parse_arn(text) == named
 
 
-def test_what_is_put_together_comes_apart_again() -> None:
+def test_an_arn_is_read_back_into_its_parts() -> None:
     assert parse_machine_arn(PLACE.version("m", 12)).version == 12
     assert parse_machine_arn(PLACE.alias("m", "live")).alias == "live"
     assert parse_machine_arn(PLACE.machine("m")).qualifier is None
@@ -69,7 +69,7 @@ def test_other_partitions_and_accounts_are_read() -> None:
     assert arn.place.machine("m") == arn.text
 
 
-def test_what_does_not_begin_as_an_arn_is_refused_in_aws_words() -> None:
+def test_a_text_that_does_not_begin_as_an_arn_is_refused_in_aws_words() -> None:
     with pytest.raises(StatesFault) as refusal:
         parse_machine_arn("not_a_valid_arn")
 
@@ -89,7 +89,7 @@ def test_what_does_not_begin_as_an_arn_is_refused_in_aws_words() -> None:
         "arn:aws:lambda:eu-west-1:123456789012:function:f",
     ],
 )
-def test_what_names_no_state_machine_is_refused(text: str) -> None:
+def test_an_arn_of_no_state_machine_is_refused(text: str) -> None:
     with pytest.raises(StatesFault) as refusal:
         parse_machine_arn(text)
 

@@ -45,7 +45,7 @@ def test_a_map_run_names_its_run_and_entry(chance: bytes, entry: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "order-1", "0" * 36, "A" * 8 + "-0000-0000-0000-" + "0" * 12])
-def test_what_is_no_uuid_is_no_run(text: str) -> None:
+def test_a_text_that_is_no_uuid_is_no_run(text: str) -> None:
     assert run_of_uuid(text) is None
     assert run_of_map_run(text) is None
 
@@ -354,7 +354,7 @@ def test_an_execution_of_an_alias_names_version_and_alias() -> None:
 # -- list ------------------------------------------------------------------------------------------
 
 
-def test_what_was_just_started_is_listed_first() -> None:
+def test_the_newest_execution_is_listed_first() -> None:
     office = Office()
     machine = office.create(SLOW)
     first = office.start(machine, name="first")
@@ -483,7 +483,7 @@ def test_a_stop_of_an_ended_execution_returns_the_time_of_the_end() -> None:
     assert office.describe(execution)["status"] == "SUCCEEDED"
 
 
-def test_what_runs_or_has_succeeded_is_not_redriven() -> None:
+def test_a_running_or_succeeded_execution_is_not_redriven() -> None:
     office = Office()
     execution = office.start(office.create(SLOW))
     for status, seconds in (("RUNNING", 200), ("SUCCEEDED", 0)):

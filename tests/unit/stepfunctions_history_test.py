@@ -112,7 +112,7 @@ def test_a_token_of_the_other_order_is_invalid(office: Office) -> None:
     assert refused == ("InvalidToken", "Invalid Token: 'Invalid token'")
 
 
-def test_what_has_nothing_to_tell_has_empty_details_or_none(office: Office) -> None:
+def test_an_event_without_content_has_empty_details_or_none(office: Office) -> None:
     lanes = {"StartAt": "P", "States": {"P": {"Type": "Fail"}}}
     execution = office.start(office.create(states(A={"Type": "Parallel", "Branches": [lanes]})))
     office.wait()

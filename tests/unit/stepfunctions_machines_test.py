@@ -370,7 +370,7 @@ def test_states_inside_a_state_speak_for_themselves() -> None:
         ("$states.input{$k: $v}", {"k", "v"}),
     ],
 )
-def test_what_an_expression_binds_is_not_taken_from_outside(
+def test_a_name_that_an_expression_binds_is_not_taken_from_outside(
     expression: str, names: set[str]
 ) -> None:
     assert free_variables(expression) == names

@@ -55,7 +55,7 @@ def test_activities_have_tags_too() -> None:
 
 
 @pytest.mark.parametrize("suffix", [":1", ":live", "-2"])
-def test_what_is_no_machine_has_no_tags(suffix: str) -> None:
+def test_a_resource_that_is_no_machine_has_no_tags(suffix: str) -> None:
     desk = Desk()
     arn = desk.create(publish=True) + suffix
 

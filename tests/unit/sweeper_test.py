@@ -436,7 +436,7 @@ def test_the_next_look_is_on_a_grid_sooner_or_later(
         assert abs(look_ms - START_MS - look_seconds * 1_000) <= WATCH_GRID_SECONDS * 1_000
 
 
-def test_what_is_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> None:
+def test_an_execution_overdue_in_many_places_is_looked_at_as_seldom_as_in_one() -> None:
     """A check sends a message: otherwise each of forty idle lanes would cause one an hour."""
     naps = [{"Type": "Wait", "Seconds": 60 + 97 * lane, "End": True} for lane in range(40)]
     execution = Case(one(beside(*naps))).start().state
@@ -486,7 +486,7 @@ def test_a_dead_letter_goes_round_twice_and_is_then_put_aside() -> None:
     assert shop.world.services.metrics["ExecutionsQuarantined"] == 1
 
 
-def test_who_is_put_into_quarantine_is_watched_whatever_format_its_log_has() -> None:
+def test_an_execution_in_quarantine_is_watched_in_every_format_of_its_log() -> None:
     """By the sweeper's own formats: those of a later release may differ."""
 
     def kill(_: RunTask) -> TaskSucceeded:
@@ -513,7 +513,7 @@ def test_the_reason_counts_the_rounds_without_isolated_messages() -> None:
     assert "in every delivery, 3 times round" in held.reason
 
 
-def test_what_was_released_goes_round_as_often_again() -> None:
+def test_a_released_execution_has_its_tries_again() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     revive(shop, messages.recover("default", RUN, ("m1", "m2", "m3"), released=3), "m4")
     (second,) = queued(shop, "single")
@@ -594,7 +594,7 @@ def test_a_dead_renewal_still_evaluates_nothing() -> None:
     assert (second["held"], second["of"]) == (True, ["m1"])
 
 
-def test_what_cannot_be_read_is_put_aside_unwatched_and_a_service_that_is_slow_delays_it() -> None:
+def test_an_unreadable_log_is_put_aside_unwatched_and_a_slow_service_delays_it() -> None:
     """To watch it, should it never have been opened, its log is read."""
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()

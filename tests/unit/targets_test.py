@@ -92,7 +92,7 @@ def test_a_wait_hands_its_token_to_a_function(tmp_path: Path) -> None:
     assert question["Arguments"]["Payload"]["token"] == token
 
 
-def test_what_is_to_be_filled_in_is_listed(tmp_path: Path) -> None:
+def test_the_placeholders_to_fill_in_are_listed(tmp_path: Path) -> None:
     listed = json.loads(exported(tmp_path, SHOP).substitutions_text)
     kinds = {name: need["kind"] for name, need in listed["substitutions"].items()}
     assert kinds == {
@@ -125,7 +125,7 @@ def flow(n: int) -> int:
     assert list(exported(tmp_path, source).placeholders) == ["bank_pay", "bank_pay_2"]
 
 
-def test_what_only_an_undo_on_stop_leads_to_is_left_out_and_noted(tmp_path: Path) -> None:
+def test_states_that_only_an_undo_on_stop_leads_to_are_left_out_and_noted(tmp_path: Path) -> None:
     source = """
 @workflow
 def flow(n: int) -> int:
@@ -175,7 +175,7 @@ def flow(n: int) -> int:
         "with shielded():\n            echo(n)",
     ],
 )
-def test_what_a_branch_would_do_when_another_fails_is_refused(tmp_path: Path, body: str) -> None:
+def test_cleanup_of_a_branch_when_another_fails_is_refused(tmp_path: Path, body: str) -> None:
     assert [code for code, _ in refusals(tmp_path, BRANCH.format(body))] == ["HF064"]
 
 

@@ -72,7 +72,7 @@ def test_no_part_of_a_token_passes() -> None:
     "text",
     ["", "x", "=" * 8, "ü" * 40, "\x00", "1.2.3", "A" * (TOKEN_CHARACTERS_MAX + 1), "٣" * 80],
 )
-def test_what_is_no_token_at_all_gets_the_same_answer(text: str) -> None:
+def test_a_text_that_is_no_token_gets_the_same_answer(text: str) -> None:
     assert refused(text).message == refused(make_token(TOKEN, KEYS) + "x").message
 
 

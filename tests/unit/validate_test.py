@@ -40,7 +40,7 @@ def said(document: Any, *more: Any) -> list[tuple[str, str, str | None]]:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n", "[]", "5", '"text"', "null"])
-def test_what_is_no_object_is_no_definition(text: str) -> None:
+def test_a_document_that_is_no_object_is_no_definition(text: str) -> None:
     assert said(text) == [(SCHEMA, "Definition must be a valid JSON object", None)]
 
 
@@ -76,7 +76,7 @@ def test_a_text_that_is_no_json_is_refused_in_jacksons_words() -> None:
         ("1" * 5_000, "Numeric value out of range", 5_001),
     ],
 )
-def test_what_is_wrong_with_a_text_is_said_with_its_column(
+def test_a_mistake_in_a_text_is_reported_with_its_column(
     text: str, problem: str, column: int
 ) -> None:
     with pytest.raises(JsonTextError) as caught:
@@ -146,7 +146,7 @@ def test_problems_are_joined_as_in_an_invalid_definition() -> None:
     )
 
 
-def test_what_has_no_place_is_at_null() -> None:
+def test_a_finding_without_a_place_is_at_null() -> None:
     loop = {
         "StartAt": "A",
         "States": {"A": {"Type": "Pass", "Next": "B"}, "B": {"Type": "Pass", "Next": "A"}},
@@ -474,7 +474,7 @@ def test_a_timestamp_is_rfc_3339_with_its_zone(timestamp: str) -> None:
         {**MAP, "ItemProcessor": DISTRIBUTED, "Label": "a-b", "ItemBatcher": {}},
     ],
 )
-def test_what_aws_accepts_is_accepted(state: Any) -> None:
+def test_a_state_that_aws_accepts_is_accepted(state: Any) -> None:
     assert not said(one(state))
 
 
@@ -593,7 +593,7 @@ def test_a_name_inside_something_is_a_name_of_it(expression: str) -> None:
     assert not said(jsonata({**PASS, "Output": f"{{%{expression}%}}"}))
 
 
-def test_what_states_has_depends_on_the_place() -> None:
+def test_the_fields_of_states_depend_on_the_place() -> None:
     result, error = "{% $states.result %}", "{% $states.errorOutput %}"
     catcher = {"ErrorEquals": ["A"], "Next": "X", "Output": error, "Assign": {"e": error}}
     task = {**TASK, "Output": result, "Assign": {"r": result}, "Catch": [catcher]}
@@ -660,7 +660,7 @@ def test_every_target_is_called_next(state: Any, place: str) -> None:
     assert (TARGET, "Missing 'Next' target: Ghost", f"/States/A/{place}/Next") in found
 
 
-def test_what_is_not_reached_within_is_named_with_its_place() -> None:
+def test_an_unreachable_inner_state_is_named_with_its_place() -> None:
     inner = {"StartAt": "W", "States": {"W": PASS, "a/b": PASS}}
     parallel = {"Type": "Parallel", "Branches": [inner], "End": True}
 

@@ -387,7 +387,7 @@ def test_a_redrive_is_watched_at_once() -> None:
 # -- tokens ----------------------------------------------------------------------------------------
 
 
-def test_whoever_schedules_an_attempt_makes_the_same_token() -> None:
+def test_every_worker_that_schedules_an_attempt_makes_the_same_token() -> None:
     """After lost answers and races another worker decides: the caller's token must not depend on
     the worker.
     """

@@ -544,7 +544,7 @@ def paid_beside_a_task() -> Machine:
     return machine({"all": {"Type": "Parallel", "Branches": both, "End": True}})
 
 
-def test_who_loses_a_race_to_an_event_offers_its_result_again() -> None:
+def test_a_worker_that_loses_a_race_to_an_event_offers_its_result_again() -> None:
     def rival(world: SimulatorWorld) -> None:
         shop.send_event(data="paid")
         deliver_wakes(world)
@@ -576,7 +576,7 @@ def test_two_messages_that_start_one_execution_make_one_log(timeout_seconds: int
     assert sound(shop)
 
 
-def test_who_loses_a_race_to_the_end_lets_go() -> None:
+def test_a_worker_that_loses_a_race_to_the_end_lets_go() -> None:
     def rival(world: SimulatorWorld) -> None:
         shop.stop("order-1")
         deliver_wakes(world)
@@ -589,7 +589,9 @@ def test_who_loses_a_race_to_the_end_lets_go() -> None:
     assert sound(shop)
 
 
-def test_who_loses_too_many_races_gives_its_message_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_loses_too_many_races_gives_its_message_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def rival(world: SimulatorWorld) -> None:
         shop.send_event(data="paid")
         deliver_wakes(world)

@@ -71,7 +71,7 @@ def recover(shop: Shop, run: str) -> None:
 # -- handing on ------------------------------------------------------------------------------------
 
 
-def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
+def test_an_attempt_parked_before_is_handed_on_without_a_record() -> None:
     states = {"nap": {**NAP, "Next": "x"}, "x": call("add", "y"), "y": call("add")}
     states["y"]["TimeoutSeconds"] = LATER
     shop = Shop(machine(states))
@@ -83,7 +83,7 @@ def test_what_was_parked_before_is_handed_on_without_a_record() -> None:
     assert sound(shop)
 
 
-def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_was_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last worker has it from the second one, and the first one holds the lease."""
     monkeypatch.setattr(attempts, "ATTEMPTS_IN_FLIGHT_MAX", 1)
     late = call("late", TimeoutSeconds=LATER)
@@ -96,7 +96,7 @@ def test_what_has_been_handed_on_is_handed_on_again(monkeypatch: pytest.MonkeyPa
     assert sound(shop)
 
 
-def test_who_loses_a_race_to_a_stop_while_handing_on_lets_go() -> None:
+def test_a_worker_that_loses_a_race_to_a_stop_while_handing_on_lets_go() -> None:
     def rival(_world: SimulatorWorld) -> None:
         shop.stop("order-1")
         deliver_wakes(shop.world)
@@ -133,7 +133,7 @@ def test_that_a_child_was_stopped_is_written_before_the_rest_is_handed_on() -> N
     assert family.is_sound()
 
 
-def test_who_loses_that_record_to_a_stop_lets_go() -> None:
+def test_a_worker_that_loses_that_record_to_a_stop_lets_go() -> None:
     family = abandoning()
     stops: list[str] = []
 
@@ -153,7 +153,7 @@ def test_who_loses_that_record_to_a_stop_lets_go() -> None:
     assert family.is_sound()
 
 
-def test_what_still_runs_is_waited_for_before_the_rest_is_handed_on() -> None:
+def test_a_running_task_is_waited_for_before_the_rest_is_handed_on() -> None:
     slow: list[Future[TaskResult]] = []
 
     class Mixed(Ready):
@@ -442,7 +442,7 @@ def test_a_recovery_that_loses_a_race_does_not_repeat_its_own_wakes() -> None:
     assert (shop.world.kills, long_wakes(shop)) == (1, 1)
 
 
-def test_who_comes_again_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
+def test_a_redelivery_leaves_a_retry_that_another_has_asked_for_to_its_wake() -> None:
     """The worker began the first attempt, handed it over, and crashed; the next worker has sent the
     wake.
     """
@@ -560,7 +560,7 @@ def test_a_worker_overtaken_by_a_later_receipt_takes_nothing_over() -> None:
     assert sound(shop)
 
 
-def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> None:
+def test_an_overtaken_worker_leaves_the_message_to_the_later_receipt() -> None:
     """The later worker has crashed between a record and the wake that the record requests."""
 
     def the_message_comes_again(world: SimulatorWorld) -> None:
@@ -580,7 +580,7 @@ def test_who_has_been_overtaken_leaves_the_message_to_the_later_receipt() -> Non
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_who_has_been_overtaken_hands_on_and_leaves_the_message(is_gone: bool) -> None:
+def test_an_overtaken_worker_hands_on_and_leaves_the_message(is_gone: bool) -> None:
     """It was delivered again to a worker that crashed, or to one that deleted it, so that no
     delivery follows.
     """
@@ -729,7 +729,7 @@ def test_a_refresh_that_loses_a_race_to_an_event_is_not_missed() -> None:
     assert sound(shop)
 
 
-def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
+def test_a_worker_that_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
     """A worker may have removed its entry from the list, and crashed or lost the race before it put
     the next.
     """
@@ -748,7 +748,7 @@ def test_whoever_finds_nothing_to_do_in_an_old_log_renews_it() -> None:
     assert sound(shop)
 
 
-def test_what_was_never_opened_and_is_found_after_months_is_opened() -> None:
+def test_an_execution_that_never_began_and_is_found_after_months_begins() -> None:
     """Its worker crashed with its message: no watchdog row existed."""
 
     def deadly_once(effect: RunTask) -> TaskResult:

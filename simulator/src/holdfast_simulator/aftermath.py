@@ -100,7 +100,7 @@ def note_unguarded(simulation: Simulation) -> None:
         return
     on_their_way = {whose for whose, count in simulation.late.items() if count}
     for _, run in sorted(unwatched - on_their_way - set(_messages(services))):
-        evidence.unguarded.append(f"{run}: nobody will look at it, at {simulation.now_ms}")
+        evidence.unguarded.append(f"{run}: nothing will look at it, at {simulation.now_ms}")
 
 
 def _watched(simulation: Simulation) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ class Seen(StrEnum):
     DIED_AFTER_BLOB = "a host died between a blob and its record"
     DIED_AFTER_TIMER = "a sweeper died between a timer's message and the end of its row"
     DIED_AFTER_MOVE = "a sweeper died between a row's next place and its old one"
-    STORED_NOT_TOLD = "who stored mail died before telling anybody"
+    STORED_NOT_TOLD = "a worker stored mail and died before it sent the message"
     # Effects.
     FIRST_HOLD_DIED = "a host died at a task, before there was a record 0"
     TWO_SWEEPERS = "one watch row was moved by two sweepers"
@@ -121,7 +121,7 @@ class Read(StrEnum):
     RESULTS_TOGETHER = "two results shared a record"
     # Children.
     CHILD = "a workflow began another"
-    CHILD_STOPPED = "a child that nobody waited for was stopped"
+    CHILD_STOPPED = "a child without a waiting parent was stopped"
     CHILD_FIRST = "a child ended before its parent's log knew that it had begun"
     # Workers of two deployments.
     UNKNOWN = "a worker met a task that it does not know"

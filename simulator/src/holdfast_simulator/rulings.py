@@ -198,6 +198,8 @@ class _Reader:
                 self._schedule(event, frame)
             case name if name in _SUCCEEDED | _FAILED:
                 self._end_attempt(event, frame)
+            case "ConditionUnmet":
+                self._poll_again(event, frame)
             case "StepSkipped":
                 self._skip(event, frame)
             case "ActivityStarted":
@@ -228,6 +230,11 @@ class _Reader:
         )
         due_ms = None if seconds is None else since_ms + seconds * 1_000
         self.beats[frame] = (since_ms, due_ms, heartbeat)
+
+    def _poll_again(self, event: Event, frame: str) -> None:
+        endings = self.visit[frame].endings
+        endings[-1].ended_ms = event.at_ms
+        endings.append(Ending(event.holdfast["due"]))
 
     def _end_attempt(self, event: Event, frame: str) -> None:
         ending = self.visit[frame].endings[-1]

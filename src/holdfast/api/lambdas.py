@@ -35,7 +35,9 @@ def lambda_handler(task: Task[..., Any]) -> LambdaHandler:
 
 
 def client_context(context: TaskContext) -> dict[str, Any]:
-    """Return the client context with which the engine calls a function as a task."""
+    """Return the client context for a call of a Lambda function as a task: a field of the call that
+    Lambda passes on beside the event.
+    """
     return {"custom": {"holdfast": {"context": context_fields(context)}}}
 
 

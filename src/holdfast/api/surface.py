@@ -7,9 +7,10 @@ reverse order. Time and other people are missing in such a run, so a `harness` m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, NoReturn, ParamSpec, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
@@ -64,6 +65,7 @@ __all__ = [
     "harness",
     "heartbeat",
     "hours",
+    "migrates",
     "minutes",
     "note",
     "parallel",
@@ -82,11 +84,13 @@ __all__ = [
     "task",
     "task_context",
     "timeout",
+    "wait_for_condition",
     "wait_for_event",
     "workflow",
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 
 
@@ -137,6 +141,48 @@ def wait_for_event(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
     )
     return arrived
+
+
+def migrates(workflow: Workflow[..., Any], /) -> Callable[[F], F]:
+    """Compute a variable that executions of an older version lack, when they move to this one.
+
+        @migrates(loan)
+        def months(history: list[int]) -> int:
+            return len(history)
+
+    The function has the name of the variable. Its parameters have the names of variables of the
+    older version. It is pure: no task, no I/O. Stands below the workflow, in its module.
+    """
+
+    def register(function: F) -> F:
+        workflow.conversions = {**workflow.conversions, function.__name__: function}
+        return function
+
+    return register
+
+
+def wait_for_condition(
+    task: Task[P, T | None],
+    /,
+    *,
+    every: timedelta,
+    backoff: float = 1.0,
+    most: timedelta | None = None,
+) -> Task[P, T]:
+    """Return `task` in the form that is called until it returns something other than None.
+
+        shipment = wait_for_condition(check_carrier, every=minutes(5), backoff=2.0)(order_id)
+
+    The first call is at once, the next after `every`, and each further one `backoff` times later,
+    at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
+    WorkflowError HF370.
+    """
+    # Imported here because only the compiler and tests call this function: each module that is
+    # imported makes the start of a Lambda function slower.
+    from holdfast.api.polling import polled  # noqa: PLC0415
+
+    waiting: Any = polled(task, every, backoff, most)
+    return cast("Task[P, T]", waiting)
 
 
 @overload
@@ -276,7 +322,7 @@ def _require_harness(function: str, name: str) -> Harness:
     if stand_in is None:
         raise WorkflowError(
             "HF080",
-            f"{function}({name!r}) was called outside an engine: nobody can answer",
+            f"{function}({name!r}) was called outside an engine: there is no answer",
             help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in

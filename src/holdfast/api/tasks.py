@@ -104,9 +104,10 @@ class TaskContext:
 
     @property
     def cancelled(self) -> bool:
-        """True when the engine no longer waits for this attempt: its execution was stopped or went
-        on without it, or its time is up. A long task looks now and then, and returns. Only a
-        worker of a pool and a container learn of it.
+        """Return True when the engine no longer waits for this attempt: the execution was stopped
+        or has continued without it, or the attempt's time-out has passed. A long task should read
+        this regularly and return when it is True. It is always False outside of a pool's worker and
+        a container.
         """
         return self.is_over()
 
@@ -121,7 +122,7 @@ class TaskContext:
 
     @property
     def traceparent(self) -> str:
-        """The header of W3C Trace Context, for the calls of this attempt."""
+        """Return the header of W3C Trace Context, for the requests that this attempt sends."""
         from holdfast.trace_ids import attempt_span, traceparent  # noqa: PLC0415
 
         return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
@@ -172,8 +173,8 @@ _pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 def heartbeat() -> None:
     """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
-    Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
-    retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
+    Raises HeartbeatMissed when the attempt is over: the last heartbeat is too long ago, so a retry
+    may already run; or, on a worker of a pool, the engine no longer waits for the attempt. In any
     other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()
@@ -226,6 +227,17 @@ def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
     return WorkflowError("HF061", f"Retry({field}=...) is {found}", help=f"give {expected}")
 
 
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Whole seconds between two calls of a polled task: `every` at first, then each time `backoff`
+    times longer, at most `most`.
+    """
+
+    every: timedelta
+    backoff: float
+    most: timedelta
+
+
 class _Declared(Generic[P, R]):
     """A named function, with the JSON form of its parameters and result, which is computed at the
     first use.
@@ -262,6 +274,8 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
+    #: The task is called until it returns a value; set by `wait_for_condition`.
+    polling: Polling | None = None
 
     def __init__(
         self,
@@ -316,7 +330,10 @@ class Task(_Declared[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         stand_in = harness.get()
         if stand_in is None:
-            return self.function(*args, **kwargs)
+            found = self.function(*args, **kwargs)
+            if found is None and self.polling is not None:
+                raise _unmet(self.name)
+            return found
         bound = inspect.signature(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
         result: R = stand_in.run_task(self, dict(bound.arguments))
@@ -395,6 +412,14 @@ class Task(_Declared[P, R]):
             raise InvalidResult(f"{self.name}: {misfit}") from None
 
 
+def _unmet(name: str) -> WorkflowError:
+    return WorkflowError(
+        "HF080",
+        f"{name} returned None, and outside an engine no time passes until the next call",
+        help="holdfast.testing has a clock: World(…).run(workflow, …)",
+    )
+
+
 class Pure(Task[P, R]):
     """A quick function without I/O. The engine runs it in the same step as its caller, without a
     retry.
@@ -412,6 +437,8 @@ class Workflow(_Declared[P, R]):
     # Hints for executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
+    #: The functions that compute variables for executions of older versions; see `migrates`.
+    conversions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
     search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
 

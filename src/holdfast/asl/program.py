@@ -134,11 +134,24 @@ TaskKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class PollRule:
+    """When a task that returned null is called again: after `seconds`, then each time `backoff`
+    times later, at most `seconds_max`.
+
+    An extension of ASL.
+    """
+
+    seconds: int
+    backoff: float
+    seconds_max: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskState:
     """A Task state. `target` depends on the kind: the function's name or its ARN, the service's
     action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN or
     "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty.
-    `credentials` gives {"RoleArn": …}.
+    `credentials` gives {"RoleArn": …}. `poll`: the task is called until it returns a value.
     """
 
     name: str
@@ -154,6 +167,7 @@ class TaskState:
     heartbeat_seconds: Template | None
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
+    poll: PollRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
 _START: Final = "start:"
+#: The beginning of the Resource of a task that is called until it returns a value.
+POLL: Final = "holdfast:poll:"
 #: The name that bulk operations (`runtime/bulk.py`) have instead of a workflow's, and the targets
 #: of their two Tasks. No workflow can have that name, because a function's name contains no dot.
 BULK_WORKFLOW: Final = "holdfast.bulk"
@@ -134,7 +136,7 @@ _OPTIMISED: Final[Mapping[str, _Patterns]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a Task's Resource means. `target` is as in `program.TaskState`; `pattern` is "",
+    """The parts of a Task's Resource. `target` is as in `program.TaskState`; `pattern` is "",
     ".sync", ".sync:2" or ".waitForTaskToken".
     """
 
@@ -171,7 +173,7 @@ def _ours(text: str) -> Resource | None:
         return Resource(_OURS[text], "", "")
     kind, _, target = text.removeprefix("holdfast:").partition(":")
     match kind:
-        case "task" if target:
+        case "task" | "poll" if target:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
@@ -195,6 +197,13 @@ def _ours(text: str) -> Resource | None:
 def runs_in_container(resource: str) -> bool:
     """Return True for the Resource of a Task that runs in a container."""
     return resource.startswith(f"holdfast:{CONTAINER}")
+
+
+def is_polled(resource: str) -> bool:
+    """Return True for the Resource of a task that `wait_for_condition` calls until it returns a
+    value.
+    """
+    return resource.startswith(POLL)
 
 
 def started_by(target: str) -> str | None:

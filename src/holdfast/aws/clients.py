@@ -46,7 +46,8 @@ _KINDS: Final[dict[ClientName, _Kind]] = {
     "bus": _Kind("events"),
     "secrets": _Kind("secretsmanager"),
     "keys": _Kind("kms"),
-    # The caller repeats a lost call, and tells it from one that the function refused.
+    # The caller itself repeats a call whose answer was lost. It handles a call that the function
+    # refused differently, so boto must not repeat either.
     "functions": _Kind(
         "lambda",
         attempts_max=1,
@@ -91,9 +92,9 @@ class Clients:
                 retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=kind.keeps_alive,
-                # Holdfast builds these requests and the contract suite tests them; validating them
-                # again costs as much as signing. Checksums: our keys already end in the hash of the
-                # bytes.
+                # boto's validation of requests costs as much as their signing, and the contract
+                # suite tests every request. S3's checksums are off because each key ends in the
+                # hash of the bytes.
                 parameter_validation=False,
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",

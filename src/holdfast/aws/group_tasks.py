@@ -41,6 +41,7 @@ from holdfast.runtime.handed_attempts import (
     read_result,
     timed_out,
 )
+from holdfast.sealed import holds_sealed
 
 #: Calls of one attempt whose answers were lost; the last one fails the attempt.
 LOST_MAX: Final = 3
@@ -114,7 +115,8 @@ class GroupTasks:
 
 def _handed(task: Task[..., Any], effect: RunTask, seals: Seals) -> HandedAttempt:
     given = effect.arguments if effect.is_batch else [effect.arguments]
-    for arguments in given:
+    # The types of the parameters are read, with pydantic, only where there is a secret.
+    for arguments in filter(holds_sealed, given):
         try:
             task.boundary.open_secrets(arguments, seals)
         except ValueError:

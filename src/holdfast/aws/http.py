@@ -52,7 +52,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "POST /executions/{id}/resume": ((), ("reason", "by")),
     "POST /executions/{id}/priority": ((), ("priority", "reason", "by")),
     "POST /executions/{id}/skip": ((), ("step", "result", "reason", "by")),
-    "POST /executions/{id}/fork": ((), ("step", "input", "set", "reason", "by")),
+    "POST /executions/{id}/fork": ((), ("step", "input", "set", "on", "reason", "by")),
     "POST /executions/{id}/migration": ((), ("to", "dry_run", "reason", "by")),
     "GET /positions": (("workflow", "after"), ()),
     "GET /definitions/{hash}": ((), ()),

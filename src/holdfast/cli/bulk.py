@@ -48,6 +48,7 @@ def add(commands: Any) -> None:
         option = "--step" if name == "skip" else "--at"
         operations[name].add_argument(option, dest="step", required=True, metavar="STEP")
     operations["skip"].add_argument("--result", metavar="JSON", help="default: null")
+    operations["fork"].add_argument("--on", choices=["latest"], help="as `holdfast fork` has it")
     operations["fork"].add_argument("--input", metavar="JSON", help="of the first step")
     operations["event"].add_argument("event", metavar="EVENT")
     operations["event"].add_argument("--data", required=True, metavar="JSON")
@@ -101,9 +102,12 @@ def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
         case "skip" if arguments.result is not None:
             result = json_argument(arguments.result, "--result")
             return {"step": arguments.step, "result": result}
-        case "fork" if arguments.input is not None:
-            return {"step": arguments.step, "input": json_argument(arguments.input, "--input")}
-        case "skip" | "fork":
+        case "fork":
+            own = {"step": arguments.step}
+            if arguments.input is not None:
+                own["input"] = json_argument(arguments.input, "--input")
+            return own if arguments.on is None else {**own, "on": arguments.on}
+        case "skip":
             return {"step": arguments.step}
         case "event":
             return {"name": arguments.event, "data": json_argument(arguments.data, "--data")}

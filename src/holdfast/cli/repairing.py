@@ -39,6 +39,9 @@ def add(commands: Any) -> None:
         metavar="NAME=JSON",
         help="another value of a variable",
     )
+    fork_parser.add_argument(
+        "--on", choices=["latest"], help="go on with the newest definition, if a proof allows it"
+    )
     _add_words(fork_parser)
 
 
@@ -66,6 +69,8 @@ def fork(arguments: argparse.Namespace) -> int:
         changes["set"] = {
             name: json_argument(value, f"--set {name}") for name, value in arguments.set
         }
+    if arguments.on is not None:
+        changes["on"] = arguments.on
     client, words = client_of(arguments), _words(arguments)
     told = client.fork(arguments.execution, arguments.at, **words, changes=changes)
     kept = told["not_taken_back"]

@@ -366,10 +366,13 @@ def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
         yield "reason", str(wait["reason"])
     if "since" in wait:
         yield "since", f"{moment(wait['since'])}, {duration(_span(wait['since'], now))}"
+    if "polled_at" in wait:
+        times = "once" if wait["polls"] == 1 else f"{wait['polls']} times"
+        yield "polled", f"{times}, last at {moment(wait['polled_at'])}"
     for label in ("begun", "heartbeat"):
         if label in wait:
             yield label, f"{moment(wait[label])}, {ago(wait[label], now)}"
-    for label in ("until", "retry_at"):
+    for label in ("until", "retry_at", "next_poll_at"):
         if label in wait:
             left = duration(_span(now, wait[label]))
             yield label.replace("_", " "), f"{moment(wait[label])}, {left} from now"
@@ -407,12 +410,14 @@ def _waits_for(wait: JsonRow) -> str:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
             return f"task {wait['task']}, attempt {wait['attempt']}"
+        case "condition":
+            return f"a value from task {wait['task']}"
         case "workflow":
             return f"workflow {wait['workflow']}, execution {wait['execution']}"
         case "execution":
             return f"the end of execution {wait['execution']}"
         case "quarantined":
-            return "somebody to look: it is quarantined"
+            return "a person to look: it is quarantined"
         case "unknown_workflow":
             return f"a worker that knows the workflow {wait['workflow']}"
         case "unknown_task":
@@ -485,7 +490,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
     # On a small terminal only the last column becomes narrower.
     table.columns[-1].wraps = True
-    for row in map(harmless, rows):
+    for row in map(harmless, _with_last_polls(rows)):
         style = _style(row)
         what = Text(_what(row), style, is_cut=True)
         if "traceback" in row.get("holdfast", {}):
@@ -497,6 +502,30 @@ def history(rows: Sequence[JsonRow]) -> Table:
             what,
         )
     return table
+
+
+#: A series of polls continues across these events of the same step.
+_BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
+
+
+def _with_last_polls(rows: Sequence[JsonRow]) -> list[JsonRow]:
+    """Return the rows with only the last row of each series of polls: that row contains the number
+    of polls.
+    """
+    kept: list[JsonRow] = []
+    last: dict[str, int] = {}
+    for row in rows:
+        line = str(row.get("holdfast", {}).get("frame", ""))
+        is_poll = row["type"] == "ConditionUnmet"
+        if is_poll and line in last:
+            kept[last[line]] = row
+            continue
+        if row["type"] not in _BETWEEN_POLLS:
+            last.pop(line, None)
+        if is_poll:
+            last[line] = len(kept)
+        kept.append(row)
+    return kept
 
 
 #: Events that record the operator who requested them, and the reason.
@@ -524,6 +553,8 @@ def _what(row: JsonRow) -> str:
         parts.append(held or f"waits for limit {gate}")
     if own.get("attempt", 1) > 1:
         parts.append(f"attempt {own['attempt']}")
+    if row["type"] == "ConditionUnmet":
+        parts.append(f"polled {own['polls']} times" if own["polls"] > 1 else "polled once")
     if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
         parts += [f"{word} {text}" for word, text in words.items() if text]

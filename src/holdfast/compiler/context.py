@@ -240,8 +240,8 @@ def _join_facts(
 
 
 def is_alike(some: Environment, other: Environment) -> bool:
-    """Return True when lowering would give the same result at both points. Names that may have no
-    value are not compared.
+    """Return True when the code after both points can be compiled in the same way. Names without a
+    sure value are left out: reading such a name is refused anyway.
     """
     return some.facts == other.facts and _readable(some) == _readable(other)
 
@@ -276,8 +276,8 @@ class Unit:
         self.workflow = workflow
         self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
-        #: Branches that the author wrote as a bare task.
-        #: What is gone through where the order of the items does not show.
+        #: Expressions that the code iterates over where the order of the items makes no difference:
+        #: only these may be sets.
         self.unordered: set[ast.expr] = set()
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: For each call of a local function its own copy of the function.
@@ -330,8 +330,8 @@ class Unit:
     ) -> VariableScopeNames:
         """Return the scope of the function or comprehension `key`, the same one at each call.
 
-        The body of a loop is lowered until its types do not change any more. Its variables must
-        keep their names meanwhile.
+        The compiler lowers the body of a loop repeatedly until its types remain the same. The
+        variables of the body must have the same names each time.
         """
         if key not in self._scopes:
             scope = VariableScopeNames(parent, local_names, sees, is_inlined=is_inlined)

@@ -77,6 +77,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF159": "a way through the handling of a request without a reply at its end",
         "HF161": "two tasks of one name in one workflow",
         "HF160": "a request that is not received by a `with` of its own",
+        "HF370": "a wait for a condition with other settings than constants that are possible",
+        "HF371": "a wait for a condition of a task that never returns None",
         "HF180": "a service of AWS that does not exist",
         "HF181": "an action that the service of AWS does not have",
         "HF182": "a parameter that the action of a service does not have",

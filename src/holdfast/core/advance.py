@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
-from holdfast.asl.program import MapState, Program, TaskState
+from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
@@ -63,7 +63,7 @@ from holdfast.core.decision import (
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.flow import enter, handle_failure, leave
-from holdfast.core.retry import poll_seconds
+from holdfast.core.retry import poll_delay_ms, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
     PRIORITY_DEFAULT,
@@ -261,7 +261,7 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # As in AWS's histories, the event that enters the first state has no previous event.
+    # AWS's histories show no previous event for the event that enters the first state, so 0.
     enter(decision, ROOT, start_at, fact.input, 0)
     _hold_back(decision, fact)
 
@@ -328,8 +328,11 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     # then; the worker reads the stored answer again after the call.
     if found is None or _is_called(found[2]):
         return
-    frame, state, _ = found
+    frame, state, waiting = found
     match state:
+        case TaskState(poll=PollRule() as rule) if fact.output is None:
+            assert isinstance(waiting, Attempt)
+            _poll_again(decision, frame, waiting, rule)
         case TaskState():
             own = {"by": fact.by} if fact.by else {}
             _complete(decision, frame, state, fact.output, **own)
@@ -337,6 +340,21 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
             map_run.attempt_succeeded(decision, frame, state, fact.output)
         case _:
             assert_never(state)
+
+
+def _poll_again(decision: Decision, frame: Frame, polled: Attempt, rule: PollRule) -> None:
+    """Record that the task returned no value, and schedule the next poll as a new attempt. So a
+    late result of this attempt has no effect.
+    """
+    polls = polled.polls + 1
+    decision.emit(
+        "ConditionUnmet",
+        frame=frame.id,
+        entry=polled.entry,
+        attempt=polled.attempt + 1,
+        polls=polls,
+        due=decision.moment.now_ms + poll_delay_ms(rule, polls),
+    )
 
 
 def _renewed(decision: Decision, fact: facts.Renewed) -> None:

@@ -25,12 +25,12 @@ class OverdueReason(StrEnum):
     prints.
     """
 
-    RECORD_FULL = "a record was full and nobody has gone on from it"
-    ATTEMPT_DUE = "an attempt is due and nobody has claimed it"
-    CLAIM_LAPSED = "a claim has lapsed and nobody has taken the attempt over"
+    RECORD_FULL = "a record was full and no worker has gone on from it"
+    ATTEMPT_DUE = "an attempt is due and no worker has claimed it"
+    CLAIM_LAPSED = "a claim has lapsed and no worker has taken the attempt over"
     TIMER_OVERDUE = "a timer is overdue"
     WAIT_TIMED_OUT = "a wait is past its time-out"
-    HEARTBEAT_MISSED = "a heartbeat was missed and nobody has noticed"
+    HEARTBEAT_MISSED = "a heartbeat was missed and no worker has noticed"
     QUESTION_OVERDUE = "the end of a job should have been asked for"
     DEADLINE_PASSED = "the deadline of a block has passed"
     EXECUTION_TIMED_OUT = "the execution is past its own time-out"

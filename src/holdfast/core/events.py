@@ -21,7 +21,7 @@ OWN_EVENTS: Final = frozenset(
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}
-    | {"Noted", "Migrated"}
+    | {"Noted", "Migrated", "ConditionUnmet"}
     | {"ContinuedAsNew"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )

@@ -56,11 +56,24 @@ class Renewed:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkMove:
+    """For a fork that continues on another definition: that definition, and the plan from the proof
+    that the execution may move to it.
+    """
+
+    source: str
+    target: str
+    plan: Mapping[str, Json]
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
 class Forked:
     """The start message of an execution that begins with a copy of another execution's history.
 
     `events` are those of the origin, up to the one that entered the state. `data` replaces the
     origin's input; None keeps it. `variables` replace the origin's variables of the same names.
+    `move`: the fork continues on another definition; None: on that of the origin.
     """
 
     started: Started
@@ -70,6 +83,7 @@ class Forked:
     variables: Mapping[str, Json]
     reason: str
     by: str
+    move: ForkMove | None = None
 
     @property
     def input(self) -> Json:

@@ -6,6 +6,8 @@ Rules of this file (docs/explanation/repair.md shows them):
 * `ExecutionForked` follows the copied events and makes the execution a new one: its time-out counts
   from now, the deadlines of the blocks around the step start again, and children, pauses and
   requests of the origin do not belong to it.
+* `Migrated` follows that event when the fork continues on another definition. The proof of the
+  move is made before the start message is sent, for the step as one that runs from its beginning.
 * A fork begins at a step of the main line, outside of every Parallel and Map. So no branch of the
   origin is open there, and nothing else was running.
 """
@@ -19,7 +21,7 @@ from holdfast.core import cancelling
 from holdfast.core.apply.apply import fold
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
-from holdfast.core.facts import Forked, Started
+from holdfast.core.facts import Forked, ForkMove, Started
 from holdfast.core.state import ROOT, Execution
 
 #: Fields of the origin's start event that the fork does not inherit.
@@ -81,7 +83,24 @@ def fork(decision: Decision, fact: Forked) -> None:
     decision.emit("ExecutionForked", details=details, at_ms=fact.started.started_ms, **own)
     for due in deadlines:
         cancelling.set_deadline(decision, ROOT, due.number, due.seconds)
+    if fact.move is not None:
+        _move(decision, fact, fact.move)
     decision.entered.append(ROOT)
+
+
+def _move(decision: Decision, fact: Forked, move: ForkMove) -> None:
+    """Record the move of the fork to another definition. This event comes before the first step of
+    the fork, so the step runs with the new definition.
+    """
+    own: dict[str, Any] = {
+        "control": decision.state.last_control,
+        "from": move.source,
+        "to": move.target,
+        "reason": fact.reason,
+        "by": fact.by,
+    }
+    decision.emit("Migrated", plan=dict(move.plan), **own)
+    decision.go_on_with(move.program)
 
 
 def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
@@ -90,6 +109,7 @@ def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
     named = {} if started.name is None else {"name": started.name}
     yield first._replace(holdfast={**kept, "run": started.run, **named})
     for event in events[1:]:
-        # `Opened` belongs to the list entry of the origin; the fork gets its own.
+        # `Opened` says that the origin has an entry in the list of executions. The fork gets an
+        # entry of its own, with an event of its own.
         if event.type != "Opened":
             yield event

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.asl import error_names
-from holdfast.asl.program import Catcher, Retrier
+from holdfast.asl.program import Catcher, PollRule, Retrier
 from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
 
 
@@ -56,6 +56,12 @@ def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
         seconds = min(seconds, cap)
     seconds = min(seconds, RETRY_DELAY_SECONDS_MAX)
     return int(seconds * 1_000 * (drawn if retrier.has_full_jitter else 1))
+
+
+def poll_delay_ms(rule: PollRule, polls: int) -> int:
+    """Return the time until the next poll after this many polls without a value."""
+    seconds = rule.seconds * _power(rule.backoff, max(0, polls - 1))
+    return int(min(seconds, rule.seconds_max) * 1_000)
 
 
 def _power(rate: float, retries: int) -> float:

@@ -180,6 +180,8 @@ class Attempt:
     * `heartbeat_seconds`: for a call that is answered later, counted from the end of the call.
     * `credentials`: the role that the call uses.
     * `queued`: a limit refused the attempt. It has no lease and waits for its turn.
+    * `polls`: how often the task has returned no value, the last time at `polled_ms`. The attempt
+      is the next poll.
     """
 
     entry: int
@@ -195,6 +197,8 @@ class Attempt:
     heartbeat_seconds: int | None = None
     credentials: str | None = None
     queued: Queued | None = None
+    polls: int = 0
+    polled_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class FoundGroup:
-    """What the project's code says about a group: the modules of its tasks, and the longest
-    time-out among them with its task.
+    """A group of tasks in the project's code: the modules of its tasks, the longest time-out among
+    the tasks, and the task that has it.
     """
 
     modules: tuple[str, ...]
@@ -125,8 +125,8 @@ def group_shapes(groups: Mapping[str, Group]) -> dict[str, resources.LambdaFunct
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the functions of all groups have in common. `name` is the Holdfast's name, `key`
-    encrypts logs.
+    """The resources that the functions of all groups share. `name` is the name of the Holdfast
+    stack; `key` encrypts the logs.
     """
 
     code: lambda_.Code

@@ -113,6 +113,6 @@ class Tasks:
             raise HoldfastError(
                 "HF408",
                 "the functions that run tasks are in no VPC, so nothing there can let them in",
-                help="give `vpc=` to Holdfast(...)",
+                help="give `vpc=` to Holdfast(...), or to Group(...)",
             )
         return ec2.Connections(security_groups=list(self._groups))

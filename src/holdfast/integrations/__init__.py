@@ -1,4 +1,4 @@
-"""Calls of AWS services and of HTTP endpoints, as a state machine's tasks ask for them."""
+"""Calls of AWS services and of HTTP endpoints that the tasks of state machines request."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`apigateway:invoke`: a call of a deployed REST or HTTP API.
 
-Signed with the stack's or the task's role when AuthType says so. A status of 400 and above is the
-error `ApiGateway.<status>`, its cause the body.
-Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
+If AuthType requires it, the call is signed with the role of the stack or of the task. A status of
+400 and above is the error `ApiGateway.<status>`; its cause is the body. Source: AWS docs, "Create
+API Gateway REST APIs with Step Functions".
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FIELDS: Final = frozenset(
 
 
 def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
-    """Raises Unusable, and botocore's errors if the service does not answer."""
+    """Call the API. Raises Unusable, and botocore's errors if it does not answer."""
     request = _request_of(effect.arguments or {})
     if (effect.arguments or {}).get("AuthType") in SIGNED:
         request = _signed(request, effect, clients)

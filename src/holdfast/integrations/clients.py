@@ -1,8 +1,9 @@
-"""botocore's clients for any service, as the role of the stack's tasks or as one that a task names.
+"""botocore's clients for any service, with the role of the stack's tasks or a role that a task
+names.
 
-Unlike `aws/clients.py`, which serves the engine: here are any of four hundred services, nothing is
-retried (the definition's Retry decides), and an answer may take as long as a function may run. But
-for a role: a call that assumes a role is repeated soon.
+They differ from `aws/clients.py`, which serves the engine: there are four hundred services, nothing
+is retried, because the definition's Retry decides, and a response may take as long as a function
+may run. Only calls that assume a role are retried.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 65
 #: Lambda quota: a function runs for 15 minutes at most.
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
-#: The read time-out of calls to STS. Every call with a role waits for it.
+#: The read time-out of calls to STS. Every call with a role waits for such a call.
 ROLE_READ_TIMEOUT_SECONDS: Final = 5
 ROLE_ATTEMPTS_MAX: Final = 3
 CONNECTIONS_MAX: Final = 50
 ROLE_SESSION_NAME: Final = "holdfast"
-ROLE_SECONDS: Final = 3_600  # STS: the default, and the most for a chained role
+# STS: the default, and the maximum for a role that another role assumes
+ROLE_SECONDS: Final = 3_600
 ROLE_MARGIN_SECONDS: Final = 300
 
 
@@ -38,10 +40,12 @@ class _Role:
 
 
 class ServiceClients:
-    """Clients by service name (botocore's) and role ARN. `session` is botocore's.
+    """Clients by the name of the service (botocore's) and the ARN of the role. `session` is
+    botocore's.
 
-    `tasks_role_arn`: the caller, which also assumes the role that a task names; None: the session's
-    knows. `clock` gives seconds since the epoch: a role's credentials have an end.
+    `tasks_role_arn` is the role for calls, which also assumes the role that a task names; None: the
+    credentials of the session. `clock` gives seconds since 1970, because the credentials of a role
+    expire.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class ServiceClients:
             return self._region or self._open().get_config_variable("region") or "aws-global"
 
     def available(self) -> tuple[str, ...]:
-        """Return the services that this botocore knows."""
+        """Return the services for which the installed botocore has a model."""
         with self._lock:
             if self._available is None:
                 self._available = tuple(self._open().get_available_services())
@@ -83,12 +87,13 @@ class ServiceClients:
 
     def get(self, service: str, role_arn: str | None = None) -> Any:
         """Return a client. Raises botocore's errors when the role cannot be assumed."""
-        # botocore's sessions are not thread safe, and a role is assumed once.
+        # One thread at a time: botocore's sessions are not thread safe, and each role is assumed
+        # only once.
         with self._lock:
             return self._get(service, role_arn or self._tasks_role_arn)
 
     def credentials(self, role_arn: str | None = None) -> Any:
-        """Return botocore's credentials, to sign with. Raises botocore's errors."""
+        """Return botocore's credentials for a signature. Raises botocore's errors."""
         with self._lock:
             named = role_arn or self._tasks_role_arn
             if named is None:
@@ -151,8 +156,8 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            # The process's own rights lead only to the tasks' role; all other roles are assumed
-            # from there.
+            # The process may assume only the role for tasks. That role assumes all others, so a
+            # task's role needs to trust only that one.
             who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
             answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS

@@ -1,6 +1,6 @@
-"""EventBridge connections: what they add to an HTTP task's request.
+"""EventBridge connections: what they add to the request of an HTTP task.
 
-A connection's secrets stand in Secrets Manager, in an item that EventBridge made for it.
+The secrets of a connection are in Secrets Manager, in an item that EventBridge has created for it.
 Source: AWS docs, "Authorization methods for connections in EventBridge".
 """
 
@@ -62,8 +62,8 @@ def _api_key(_: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _oauth(connection: Mapping[str, Any], secret: Mapping[str, Any]) -> dict[str, str]:
-    """Return the header for client credentials. Each call requests a new token, so it is never
-    older than the call.
+    """Return the header for client credentials. Each call requests a new token, so a token never
+    expires.
     """
     parameters = connection["AuthParameters"]["OAuthParameters"]
     form = {

@@ -1,7 +1,7 @@
-"""Refusals of a JSON-protocol service before it does anything, in its own words.
+"""Finds requests that a service with a JSON protocol would refuse, with the service's own messages.
 
-The service says the same; to say it here saves a call, and backends for a laptop do not say it.
-Source: recordings; the wording is common to these services.
+Checking here saves the call, and the emulators for local stacks do not check. Source: recordings;
+the texts are common to these services.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 
 VALIDATION: Final = "ValidationException"
-#: For (botocore's service, member), the pattern that the service checks and its model lacks.
+#: For (botocore's service, member) the pattern that the service checks but its model does not have.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 
 def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Refusal | None:
-    """Return the refusal of a request; None when none can be found without the service. `operation`
-    is botocore's model of it.
+    """Return the refusal of a request; None when the request may be valid. `operation` is
+    botocore's model of it.
     """
     if operation.service_model.metadata.get("protocol") != "json" or operation.input_shape is None:
         return None
@@ -33,7 +33,9 @@ def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Re
 
 
 def _find_unnamed(shape: Any, request: Mapping[str, Any]) -> Refusal | None:
-    """SQS speaks as query services do, and takes an empty text for none."""
+    """Return the refusal of a request with an empty text. SQS treats an empty text as an absent
+    one.
+    """
     for member in shape.required_members:
         if request.get(member) in (None, ""):
             words = f"The request must contain the parameter {member}."

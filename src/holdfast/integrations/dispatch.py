@@ -1,7 +1,7 @@
-"""One door for the calls that a state machine's tasks ask for.
+"""The entry point for the calls that the tasks of state machines request.
 
-A call is performed once: what to retry says the definition. Whatever goes wrong is a value, with
-AWS's name and AWS's words.
+A call is made once; the definition says what to retry. Every failure is returned as a value, with
+AWS's error name and AWS's text.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResul
 from holdfast.service_names import botocore_name, class_name, operation_name, sdk_field
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
-#: A function of operation, request and calling task that returns the response; both are in wire
-#: form, times in seconds. Raises `stepfunctions.faults.StatesFault`.
+#: A function from operation, request and calling task to the response; both as they are sent, with
+#: times in seconds. It raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
-#: Actions that start an execution whose end a notice reports, without polls.
+#: Actions that start an execution. A notice reports its end, so there are no polls.
 NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)
@@ -57,7 +57,7 @@ class _Call:
 class Integrations:
     """Calls services for tasks of the kinds lambda, service, callback and sync.
 
-    `states_api` answers the actions of Step Functions itself, in this process.
+    `states_api` answers the actions of Step Functions itself in this process.
     """
 
     def __init__(self, clients: ServiceClients, states_api: StatesCall) -> None:
@@ -173,7 +173,7 @@ class Integrations:
 
 
 def _can_wait(effect: RunTask) -> bool:
-    """Refuses a job whose end could not be found out, before it begins."""
+    """Refuse a job before it begins when its end could not be found out."""
     from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
 
     return effect.kind != "sync" or effect.name in jobs.JOBS or effect.name in NESTED
@@ -209,7 +209,7 @@ def _unsupported(effect: RunTask) -> TaskFailed:
 
 
 def _prefix(effect: RunTask) -> str:
-    """The prefix of errors of the task's service, for a service without a model."""
+    """Return the prefix of errors of the task's service, for a service without a model."""
     if effect.kind == "lambda":
         return "Lambda"
     family = effect.name.removeprefix(SDK_PREFIX).partition(":")[0]

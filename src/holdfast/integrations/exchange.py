@@ -1,7 +1,7 @@
-"""One HTTP request and its answer, through botocore's own HTTP session.
+"""One HTTP request and its response, through botocore's own HTTP session.
 
-Not a library of its own choosing: what holds back botocore's requests (a laptop's cloud lets
-nothing out) holds back these as well. No redirects are followed and nothing is retried.
+Because of that session, the local cloud intercepts these requests, too, and none leaves the
+machine. No redirects are followed and nothing is retried.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Response:
 
 
 def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response:
-    """Return the answer, its body cut at `bytes_max`. Raises BotoCoreError without an answer."""
+    """Return the response, with its body cut at `bytes_max`. Raises BotoCoreError when no response
+    comes.
+    """
     from botocore.awsrequest import AWSPreparedRequest, HeadersDict  # noqa: PLC0415
     from botocore.exceptions import HTTPClientError  # noqa: PLC0415
     from botocore.httpsession import URLLib3Session  # noqa: PLC0415
@@ -47,7 +49,7 @@ def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response
         )
         body = answer.raw.read(bytes_max) or b""
     except HTTPError as error:
-        # The answer has begun, and botocore translates no errors of reading its body: do it here.
+        # botocore does not translate errors while the body is read, so translate them here.
         raise HTTPClientError(error=error) from error
     finally:
         session.close()

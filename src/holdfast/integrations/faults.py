@@ -1,13 +1,13 @@
-"""Errors of services as a state machine sees them: one name and one cause per integration.
+"""Errors of services in the form in which a state machine gets them: a name and a cause.
 
-aws-sdk, as the Java SDK's second version has it:
+aws-sdk, as in version 2 of the Java SDK:
     DynamoDb.ConditionalCheckFailedException, or DynamoDb.DynamoDbException
-    words (Service: DynamoDb, Status Code: 400, Request ID: x)
-optimised, as its first has it:
+    message (Service: DynamoDb, Status Code: 400, Request ID: x)
+optimised, as in version 1:
     DynamoDB.ConditionalCheckFailedException, or DynamoDB.AmazonDynamoDBException
-    words (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)
+    message (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)
 
-The second name of each is for a code that the service's model does not have. Seen in recordings.
+The second name is for a code that the service's model does not have. Source: recordings of AWS.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from holdfast.service_names import class_name, exception_name
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The service's name that an optimised integration uses in an error's name and in its cause."""
+    """The names that an optimised integration uses for the service: in an error's name and in its
+    cause.
+    """
 
     prefix: str
     service: str
 
     @property
     def unknown(self) -> str:
-        """The error's name for a code that is not in the model."""
+        """Return the error's name for a code that AWS's model of the service does not have."""
         return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
 
 
-#: The dialects of services, by the first word of a Resource. Source: AWS docs, the Java SDK's
-#: client names; recordings.
+#: The names of services in errors, by the first word of a Resource. Sources: AWS docs, names of
+#: clients in the Java SDK, recordings.
 DIALECTS: Final = {
     "athena": Dialect("Athena", "AmazonAthena"),
     "batch": Dialect("Batch", "AWSBatch"),
@@ -88,14 +90,14 @@ def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
     shape = _find_shape(model, refusal.shape_code or refusal.code)
     name = f"{service}Exception" if shape is None else exception_name(shape)
     details = f"Service: {service}, Status Code: {refusal.status}, Request ID: {refusal.request_id}"
-    # S3 alone has two ids for a request, and Java writes the second even when it is null.
+    # Only S3 has two ids for a request, and Java writes the second one even when it is null.
     if refusal.extended_request_id or service == "S3":
         details += f", Extended Request ID: {refusal.extended_request_id or 'null'}"
     return TaskFailed(f"{service}.{name}", f"{refusal.message} ({details})")
 
 
 def unreachable(prefix: str, error: Exception) -> TaskFailed:
-    """Return the Java SDK's own error for a call without an answer: no route, no credentials, a
+    """Return the error of the Java SDK for a call without a response: no route, no credentials, a
     broken connection.
     """
     return TaskFailed(f"{prefix}.SdkClientException", f"Unable to execute HTTP request: {error}")
@@ -106,7 +108,9 @@ def _suffixed(shape: str) -> str:
 
 
 def _find_shape(model: Any, code: str) -> str | None:
-    """Return the error shape for a code on the wire, found by the shape's name or its code."""
+    """Return the error shape for the code in a response. It has the code as its name or as its
+    error code.
+    """
     bare = code.rpartition("#")[2]
     for shape in model.error_shapes:
         if bare in (shape.name, shape.metadata.get("error", {}).get("code")):

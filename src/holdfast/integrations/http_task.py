@@ -1,9 +1,10 @@
-"""HTTP tasks: `http:invoke` calls an HTTPS endpoint with an EventBridge connection's credentials.
+"""HTTP tasks: `http:invoke` calls an HTTPS endpoint with the credentials of an EventBridge
+connection.
 
-The connection's values win over those of the definition. The response is read as text, JSON is
-parsed. A status of 400 and above is `States.Http.StatusCode.<status>`, a connection that fails
-`States.Http.Socket`, and content other than text `States.Runtime`.
-Source: AWS docs, "Call HTTPS APIs in Step Functions workflows".
+The values of the connection take precedence over those of the definition. A response is read as
+text, and JSON is parsed. A status of 400 and above is the error `States.Http.StatusCode.<status>`,
+a failed connection `States.Http.Socket`, and content that is no text `States.Runtime`. Source: AWS
+docs, "Call HTTPS APIs in Step Functions workflows".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-TIMEOUT_SECONDS: Final = 60  # Step Functions quota: an HTTP task's call
+TIMEOUT_SECONDS: Final = 60  # Step Functions quota for the call of an HTTP task
 USER_AGENT: Final = "Amazon|StepFunctions|HttpInvoke|{region}"
 METHODS: Final = frozenset({"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"})
 FORM: Final = "application/x-www-form-urlencoded"
@@ -91,7 +92,7 @@ def _require_fields(arguments: Mapping[str, Any]) -> None:
 
 
 def _connection_arn(arguments: Mapping[str, Any]) -> str | None:
-    """Return the connection's ARN: a private connection is in InvocationConfig, a usual one in
+    """Return the connection's ARN. For a private connection it is in InvocationConfig, otherwise in
     Authentication.
     """
     for field in ("Authentication", "InvocationConfig"):
@@ -119,10 +120,10 @@ def _request_of(arguments: Mapping[str, Any], authorization: Authorization, regi
 
 
 def own_headers(headers: Any) -> dict[str, str]:
-    """Return the definition's headers, names in lower case. Raises Unusable.
+    """Return the headers of the definition, with names in lower case. Raises Unusable.
 
-    Headers that proxies, servers or signatures interpret are not the definition's to
-    set. Source: AWS docs, "Create API Gateway REST APIs with Step Functions".
+    A definition cannot set headers that proxies, servers or signatures interpret. Source: AWS docs,
+    "Create API Gateway REST APIs with Step Functions".
     """
     if not isinstance(headers, Mapping):
         raise Unusable("The value of the field 'Headers' has an invalid format")
@@ -158,7 +159,9 @@ def _encoded(body: Any, headers: Mapping[str, str], arguments: Mapping[str, Any]
 
 
 def _pairs(value: Mapping[str, Any], array_format: str) -> list[tuple[str, str]]:
-    """{"a": [1, 2]} -> a=1&a=2, a[0]=1&a[1]=2, a[]=1&a[]=2 or a=1,2, as the format says."""
+    """Return the pairs in the given format: {"a": [1, 2]} gives a=1&a=2, a[0]=1&a[1]=2, a[]=1&a[]=2
+    or a=1,2.
+    """
     pairs: list[tuple[str, str]] = []
     for key, part in value.items():
         pairs += _pairs_of(key, part, array_format)
@@ -186,8 +189,8 @@ def _pairs_of(key: str, value: Any, array_format: str) -> list[tuple[str, str]]:
 
 
 def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
-    """Send the request. botocore's own messages contain the URL or a header, and so a connection's
-    secrets: they are replaced.
+    """Send the request. botocore's own messages are replaced, because they contain the URL or a
+    header, and so the secrets of a connection.
     """
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
@@ -199,7 +202,7 @@ def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:
-    """Return the result or error that the endpoint's answer gives a state machine."""
+    """Return the task's result or error for the response of the endpoint."""
     content_type = response.headers.get("content-type", "")
     if len(response.body) > PAYLOAD_BYTES_MAX:
         return TaskFailed(

@@ -1,6 +1,7 @@
-"""The files that a distributed Map's items are read from: CSV, JSON, JSON Lines, compressed or not.
+"""The files from which a distributed Map's items are read: CSV, JSON, JSON Lines, compressed or
+not.
 
-Source: AWS docs, "ItemReader (Map)"; what happens to odd rows was seen in recordings.
+Sources: AWS docs, "ItemReader (Map)"; recordings for malformed rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.errors import RequestError
 from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
 from holdfast.runtime.storage.json_values import require_plain
 
-#: The contents of a file: items one after the other, or the fields of an object.
+#: The content of a file: items one after the other, or the fields of an object.
 Items: TypeAlias = Iterable[Any] | Mapping[str, Any]
 
 _GZIP: Final = b"\x1f\x8b"
@@ -30,9 +31,9 @@ class UnreadableItems(Exception):  # noqa: N818
 
 
 def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
-    """Return the items of one file, by the InputType of the ReaderConfig. Raises Unreadable.
+    """Return the items of one file, by the InputType of the ReaderConfig. Raises UnreadableItems.
 
-    Rows are read on demand: a caller that wants only the first reads only these.
+    Rows are read on demand, so a caller that needs only the first rows reads only these.
     """
     kind = config.get("InputType", "JSON")
     read = _READERS.get(kind)
@@ -42,8 +43,8 @@ def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
 
 
 def decompressed(data: bytes) -> bytes:
-    """Return the content. GZIP is recognised by its first bytes, under any file name. Raises
-    Unreadable.
+    """Return the content. GZIP is recognised by its first bytes, whatever the file's name. Raises
+    UnreadableItems.
     """
     if data.startswith(_ZSTANDARD):
         raise UnreadableItems("The object is compressed with ZSTD, which cannot be read. Use GZIP.")
@@ -88,8 +89,8 @@ def _csv(text: str, config: Mapping[str, Any]) -> Items:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Yield the rows. A backslash escapes, quoted fields may hold delimiters and newlines, and
-    empty lines are not rows.
+    """Yield the rows. A backslash escapes the next character, quoted fields may contain delimiters
+    and line feeds, and empty lines are skipped.
     """
     csv.field_size_limit(READER_ITEM_BYTES_MAX)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, escapechar="\\")
@@ -102,7 +103,7 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows as objects. Empty texts fill a short row; a long row is cut."""
+    """Yield the rows as objects. A short row is filled with empty texts; a long row is cut."""
     for row in rows:
         yield dict(zip(names, itertools.chain(row, itertools.repeat("")), strict=False))
 
@@ -113,7 +114,7 @@ def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict
 def _json(text: str, config: Mapping[str, Any]) -> Items:
     pointer = config.get("ItemsPointer", "")
     found = _pointed(_parsed(text), pointer)
-    # A file that is one object was refused when it was recorded; a pointer came later than that.
+    # Without a pointer a file with one object is refused, as in a recording of AWS.
     if isinstance(found, list) or (isinstance(found, dict) and pointer):
         return found
     raise UnreadableItems("Attempting to map over non-iterable node.")

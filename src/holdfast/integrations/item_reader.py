@@ -1,6 +1,6 @@
-"""The source of a distributed Map's items: objects in S3, or a listing of them.
+"""Reads the items of a distributed Map: from objects in S3, or from a listing of them.
 
-    s3:getObject      one file (CSV, JSON, JSONL), or a manifest of many
+    s3:getObject      one file (CSV, JSON, JSONL), or a manifest that names several files
     s3:listObjectsV2  an item per object; LOAD_AND_FLATTEN: the items of every object
 
 Source: AWS docs, "ItemReader (Map)".
@@ -60,7 +60,9 @@ def read(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed
 
 
 def s3_cause(error: Any) -> str:
-    """Return the message of the Java SDK's exception for botocore's ClientError of a call of S3."""
+    """Return the message that the Java SDK would give for botocore's ClientError of a call of
+    S3.
+    """
     refusal = refusal_of(error)
     return (
         f"{refusal.message} (Service: Amazon S3; Status Code: {refusal.status}; "
@@ -93,7 +95,7 @@ class _Reading:
         for file in files:
             items = file.items()
             if isinstance(items, Mapping):
-                # Items can only be fields of an object in a reader of one file.
+                # Only the items of a single file can be the fields of an object.
                 fields = dict(itertools.islice(items.items(), most))
                 return {"items": fields, "sources": [[file.source, len(fields)]]}
             taken = list(itertools.islice(items, most - len(found)))
@@ -118,14 +120,16 @@ class _Reading:
         return _File(_uri(bucket, key), lambda: items_of(self._content(bucket, key), self.config))
 
     def _named_by(self, manifest: bytes) -> Iterator[_File]:
-        """Athena's manifest names one file in each line: s3://bucket/key."""
+        """Yield the files in Athena's manifest, which names one in each line: s3://bucket/key."""
         for line in decompressed(manifest).decode(errors="replace").splitlines():
             bucket, _, key = line.strip().strip('"').partition("://")[2].partition("/")
             if key:
                 yield self._file(bucket, key)
 
     def _inventoried(self, source: str, manifest: bytes) -> Iterator[_File]:
-        """S3's manifest.json names the compressed files of an inventory, and their columns."""
+        """Yield the compressed files that S3's manifest.json of an inventory names, with their
+        columns.
+        """
         bucket, names, keys = _inventory(manifest)
         for key in keys:
             yield _File(source, lambda key=key: rows_of(self._content(bucket, key), names))  # type: ignore[misc]
@@ -172,8 +176,8 @@ def require_count(items: list[Any]) -> list[Any]:
 
 
 def _items_max(config: Mapping[str, Any]) -> int:
-    """Return how many items to read. With no number, or 0, read one more than the maximum to detect
-    too many.
+    """Return how many items to read. Without a number, or with 0, this is one more than the
+    maximum, so that too many items are noticed.
     """
     value = config.get("MaxItems", 0)
     try:

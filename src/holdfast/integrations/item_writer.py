@@ -1,5 +1,4 @@
-"""The destination of a distributed Map's results: files in S3, one kind for each way a child can
-end.
+"""Writes the results of a distributed Map to files in S3, one kind of file for each kind of end.
 
     PREFIX/MAP-RUN/SUCCEEDED_0.json  FAILED_0.json  PENDING_0.json  manifest.json
 
@@ -21,7 +20,7 @@ from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-#: The statuses of the children in each file; a child with any other status is in FAILED.
+#: The statuses of the children in each file. A child with any other status is in FAILED.
 _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
 
 
@@ -29,7 +28,7 @@ def write(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFaile
     """Return the Map's output: {"MapRunArn", "ResultWriterDetails": {"Bucket", "Key"}}. Never
     raises.
 
-    `effect.arguments` is the argument that core.map_run gives ResultsAsked.
+    `effect.arguments` is what core.map_run puts into the event ResultsAsked.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -69,7 +68,7 @@ class _Writing:
         return TaskSucceeded({"MapRunArn": arn, "ResultWriterDetails": details})
 
     def _write(self, bucket: str, folder: str, name: str) -> list[dict[str, Any]]:
-        """Return the files of that name, as the manifest lists them."""
+        """Write the files of that name, and return them as the manifest lists them."""
         is_lines = self._config.get("OutputType") == "JSONL"
         files = []
         for number, texts in enumerate(_portions(self._texts(name))):
@@ -113,9 +112,7 @@ def _file_of(child: MapChild) -> str:
 
 
 def _portions(texts: Iterator[str]) -> Iterator[Sequence[str]]:
-    """Yield as many results as one file may hold; a result larger than that is alone in its
-    file.
-    """
+    """Yield as many results as fit into one file. A larger result is alone in its file."""
     portion: list[str] = []
     size = 0
     for text in texts:

@@ -1,8 +1,8 @@
-"""Jobs that a `.sync` task began: asked for on a timer until they have ended.
+"""Jobs that a `.sync` task has started: polled until they have ended.
 
-AWS learns of the end by events. Holdfast polls the service instead. The result of the task is the
-service's own description of the job.
-Source: AWS docs, "Run a Job (.sync)" and the pages of the integrations.
+AWS learns of the end by events; Holdfast polls the service instead. The result of the task is the
+service's own description of the job. Source: AWS docs, "Run a Job (.sync)" and the pages of the
+integrations.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """One member of the poll's request. Its value is in the answer of the start or, if absent
-    there, in the task's arguments.
+    """One member of the poll's request. Its value comes from the response to the start or, if
+    absent there, from the task's arguments.
     """
 
     member: str
@@ -31,7 +31,7 @@ class _Ask:
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """One kind of job. `record`: the part of the description that is the task's result. `status`:
+    """One kind of job. `record` is the part of the description that is the task's result, `status`
     the path of the status in it.
     """
 
@@ -148,10 +148,10 @@ JOBS: Final[Mapping[str, JobKind]] = {
 def poll(
     effect: RunTask, started: Mapping[str, Any], clients: ServiceClients
 ) -> TaskSucceeded | TaskFailed | None:
-    """Return the end of the job, or None while it runs. `started` is the result of `perform`.
+    """Return the end of the job; None while it runs. `started` is the result of `perform`.
 
-    A failed poll gives None, and the task's own time-out bounds the polling. KeyError for a target
-    that is not in `JOBS`.
+    A failed poll returns None, so the job is polled again until the task's own time-out. Raises
+    KeyError for a target that is not in `JOBS`.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
@@ -179,7 +179,7 @@ def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None
 
 
 def _has_failed_container(record: Any) -> bool:
-    """Return True when a container failed: ECS reports every ended task as stopped, so only exit
+    """Return True when a container failed. ECS reports every ended task as stopped, so only exit
     codes show failures.
     """
     containers = record.get("Containers", ()) if "LastStatus" in record else ()

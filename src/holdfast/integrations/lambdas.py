@@ -1,8 +1,8 @@
-"""Functions, called in the two ways that a definition can name them.
+"""Lambda functions, which a definition can call in two ways.
 
-By its ARN a function gets the state's input and its result is the task's; a failure's cause is the
-runtime's own text. Through `lambda:invoke` the result is the whole response, and the cause is
-written anew without blanks (seen in recordings).
+Named by its ARN, a function gets the state's input, and its result is the task's result; the cause
+of a failure is the text of Lambda's runtime. Through `lambda:invoke` the result is the whole
+response, and the cause is written again without blanks (as recordings show).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Answer:
 
 
 def call_function(client: Any, arn: str, argument: Any) -> TaskSucceeded | TaskFailed:
-    """A function named by its ARN. Raises botocore's errors."""
+    """Call a function that the definition names by its ARN. Raises botocore's errors."""
     answer = _invoke(client, {"FunctionName": arn, "Payload": _payload(argument)})
     if "FunctionError" in answer.response:
         return _failure(answer.body, is_verbatim=True)
@@ -39,7 +39,7 @@ def call_function(client: Any, arn: str, argument: Any) -> TaskSucceeded | TaskF
 
 
 def invoke(client: Any, arguments: Mapping[str, Any]) -> TaskSucceeded | TaskFailed:
-    """`lambda:invoke`. Raises Unusable and botocore's errors."""
+    """Perform `lambda:invoke`. Raises Unusable and botocore's errors."""
     answer = _invoke(client, invoke_request(arguments))
     if "FunctionError" in answer.response:
         return _failure(answer.body, is_verbatim=False)
@@ -50,7 +50,7 @@ def invoke(client: Any, arguments: Mapping[str, Any]) -> TaskSucceeded | TaskFai
 
 
 def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return botocore's request. A Payload that is a text is sent unchanged, as JSON."""
+    """Return botocore's request. A Payload that is text is sent unchanged, as JSON."""
     for field in arguments:
         if field not in INVOKE_FIELDS:
             raise Unusable(f"The field '{field}' is not supported by Step Functions")
@@ -67,7 +67,7 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _client_context(context: Any) -> str:
-    """Return the client context in base 64, as Lambda needs it; the definition may give it as
+    """Return the client context in base 64, as Lambda requires; the definition may have it as
     JSON.
     """
     if isinstance(context, str):

@@ -1,7 +1,7 @@
 """SdkHttpMetadata and SdkResponseMetadata, which optimised integrations add to their results.
 
-botocore hands on headers in lower case; AWS's results show them as they came over the wire. The
-spellings below were seen in recordings.
+botocore returns header names in lower case. AWS's results have them as the service sent them;
+recordings show the spellings below.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_metadata(request_id: str, content_length: int) -> dict[str, Any]:
-    """Return the metadata for an answer that this process made itself."""
+    """Return the metadata for a response that this process has created itself."""
     headers = {
         "connection": "keep-alive",
         "content-length": str(content_length),

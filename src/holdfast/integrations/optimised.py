@@ -1,9 +1,9 @@
-"""The optimised integrations: one call of a service, with what Step Functions adds to it.
+"""The optimised integrations: one call of a service, with the additions of Step Functions.
 
-`dynamodb:putItem`, `sqs:sendMessage` and their like are an action of a service, fields in the
-service's own spelling with a capital, JSON where the service wants text, metadata in the result.
-Few of them have more to them, and those are `_ADJUST` and `_JUDGE`.
-Source: AWS docs, "Integrating optimized services with Step Functions"; recordings.
+`dynamodb:putItem`, `sqs:sendMessage` and similar ones call an action of a service. Fields have the
+service's spelling with a capital, JSON is allowed where the service needs text, and the result
+contains metadata. A few need more, which is in `_ADJUST` and `_JUDGE`. Sources: AWS docs,
+"Integrating optimized services with Step Functions"; recordings.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ STYLE: Final = Style(
     # Source: AWS docs of each integration; seen in recordings.
     json_fields=frozenset({"Detail", "Input", "Message", "MessageBody"}),
 )
-#: The first word of a Resource, where botocore calls the service by another.
+#: For the first word of a Resource botocore's name of the service, where the two differ.
 BOTOCORE_NAMES: Final = {
     "elasticmapreduce": "emr",
     "bedrock": "bedrock-runtime",
     "states": "stepfunctions",
 }
-#: For actions that Step Functions named itself, the service's operation.
+#: The operation of the service, for actions to which Step Functions gives another name.
 _OPERATIONS: Final = {
     "elasticmapreduce:addStep": "AddJobFlowSteps",
     "elasticmapreduce:cancelStep": "CancelSteps",
@@ -53,8 +53,8 @@ def judged(target: str, output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
 
 
 def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with resources: each event names the state machine and execution that send
-    it.
+    """Return the request with resources: each event names the state machine and execution that have
+    sent it.
     """
     entries = [
         {**entry, "Resources": [*entry.get("Resources", ()), *effect.arns]}
@@ -64,7 +64,9 @@ def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_failed_entry(output: dict[str, Any]) -> TaskSucceeded | TaskFailed:
-    """Fail the task if the bus refused one entry; the other entries are delivered all the same."""
+    """Fail the task if the event bus has refused an entry. The other entries are delivered
+    nevertheless.
+    """
     if not output.get("FailedEntryCount"):
         return TaskSucceeded(output)
     cause = {name: output[name] for name in (EVENT_ENTRIES_FIELD, "FailedEntryCount")}

@@ -1,4 +1,4 @@
-"""Failures of a call, before they are worded for a state machine."""
+"""Failures of a call, before they get the form in which a state machine receives them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holdfast.runtime.effects import TaskFailed
 
 
 class Unusable(Exception):  # noqa: N818
-    """The task's arguments are no valid request; the text names the field, in AWS's words."""
+    """The task's arguments are no valid request. The text names the field, in AWS's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refusal by a service: `code` is the code on the wire, `status` is HTTP's.
+    """A refusal by a service. `code` is the code in the response, `status` the HTTP status.
 
-    `shape_code`: the model's name for the error where it differs from the code (SQS has both).
+    `shape_code` is the model's name for the error where it differs from the code (SQS has both).
     """
 
     code: str
@@ -31,7 +31,7 @@ class Refusal:
 
 def unusable(arguments: Any, problem: Unusable) -> TaskFailed:
     """Return the failure for arguments that are no valid request. AWS finds it before the task is
-    scheduled, and no state can catch it.
+    scheduled, so no state can catch it.
     """
     text = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
     return TaskFailed(

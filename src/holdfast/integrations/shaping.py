@@ -1,8 +1,8 @@
-"""Parameters to requests and responses to results, after botocore's model of the action.
+"""Converts parameters to requests and responses to results, by botocore's model of the action.
 
-Values are those of JSON on our side; the rest depends on the integration (`Style`). A
-text parameter may be given as JSON and is written as text (seen in recordings: `Input` of
-`sfn:startExecution`, `Body` of `s3:putObject`), but not everywhere.
+Values are those of JSON; the rest depends on the integration (`Style`). A text parameter may be
+given as JSON and is then written as text (as recordings show for `Input` of `sfn:startExecution`
+and `Body` of `s3:putObject`), but not in every integration.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The form in which an integration writes the members of a model.
+    """How an integration writes the members of a model.
 
-    `field`: maps a member's name to the definition's. `date`: the form of a moment in a result.
-    `json_fields`: the text fields that take any JSON value; None: all of them do.
+    `field` maps the name of a member to that in the definition. `date` writes a time in a result.
+    `json_fields` are the text fields that accept any JSON value; None: all of them do.
     """
 
     field: Callable[[str], str]
@@ -35,13 +35,13 @@ class Style:
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
-#: Read at most this much of a stream: enough to see that it is too large for a state.
+#: At most this much of a stream is read: enough to find out that it is too large for a state.
 STREAM_BYTES_MAX: Final = 1_048_576
 TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 
 
 def to_text(value: Any) -> str:
-    """Text stays; any other JSON value is written compactly."""
+    """Return a text unchanged, and any other value as compact JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -60,8 +60,8 @@ def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, A
 
 
 def with_content_type(operation: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with a content type for a stream sent as text, unless the definition has
-    one (seen in recordings).
+    """Return the request with a content type for a stream that is sent as text, unless the
+    definition has one (as recordings show).
     """
     is_stream = _streamed(operation) in request
     members = operation.input_shape.members if operation.input_shape is not None else {}
@@ -90,7 +90,9 @@ def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[st
 
 
 def _find_variant(members: Mapping[str, Any], field: str) -> str | None:
-    """The service's own spelling, and Equals, which Java cannot call a getter: EqualsValue."""
+    """Return the member for another spelling of its name: the service's own, or EqualsValue for
+    Equals, because Java cannot have a getter of that name.
+    """
     for name in (field, field[:1].lower() + field[1:], field.removesuffix("Value")):
         if name in members:
             return name
@@ -157,7 +159,7 @@ def _number(value: Any, field: str, *, is_whole: bool) -> float:
 
 
 def result_of(shape: Shape | None, response: Mapping[str, Any], style: Style) -> Any:
-    """Return the result, fields in alphabetical order as AWS writes them, without metadata."""
+    """Return the result without metadata, with fields in alphabetical order as AWS writes them."""
     if shape is None:
         return {}
     return _structure_out(shape, response, style)
@@ -191,7 +193,7 @@ def _value_out(shape: Any, value: Any, style: Style) -> Any:
 
 
 def blob_text(value: Any) -> str:
-    """Return the text in bytes or in a stream; for other content, its base 64."""
+    """Return bytes or a stream as text; content that is no text as base 64."""
     data = value.read(STREAM_BYTES_MAX) if hasattr(value, "read") else value
     if isinstance(data, str):
         return data
@@ -202,13 +204,13 @@ def blob_text(value: Any) -> str:
 
 
 def _moment(value: Any) -> datetime:
-    """Our own API answers with seconds since the epoch, as the wire does."""
+    """Return the time. Holdfast's own API returns seconds since 1970, as they are sent."""
     return value if isinstance(value, datetime) else datetime.fromtimestamp(value, UTC)
 
 
 def iso(moment: datetime) -> str:
-    """Return the moment as Java writes an Instant: the fraction in groups of three digits,
-    or none.
+    """Return the time as Java writes an Instant: the fraction in groups of three digits, or without
+    one.
     """
     moment = moment.astimezone(UTC)
     spec = "auto" if moment.microsecond == 0 else "milliseconds"

@@ -25,7 +25,9 @@ def announced(publish: Callable[[Publish], None]) -> Callable[[Publish], None]:
 
 
 def line_of(detail: Mapping[str, Any]) -> str:
-    """Return the line. A title may hold any text: no part of it controls the terminal."""
+    """Return the line for the terminal. Unprintable characters of the title become spaces: a title
+    with escape sequences could otherwise rewrite the person's screen.
+    """
     what = f"reminder, until {detail['until']}," if "reminder" in detail else "question"
     asked = f"{what} for {detail['assignee']}: {detail['title']}"
     shown = "".join(one if one.isprintable() else " " for one in asked)

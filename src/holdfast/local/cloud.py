@@ -8,7 +8,7 @@ profile, credentials or endpoint from the environment.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from types import TracebackType
@@ -126,8 +126,11 @@ class LocalCloud:
     def telling_of_messages(self, tell: Callable[[], Any]) -> AbstractContextManager[None]:
         return intercept.telling_of_messages(tell)
 
-    def next_message_ms(self, queue_url: str) -> int | None:
-        """Return the time at which the next message of the queue can be received."""
+    def next_message_ms(self, queue_urls: Sequence[str]) -> list[int | None]:
+        """Return for each queue the time at which its next message can be received."""
+        return list(map(self._next_message_ms, queue_urls))
+
+    def _next_message_ms(self, queue_url: str) -> int | None:
         with intercept.LOCK:
             messages = _backend("sqs").queues[queue_url.rsplit("/", 1)[1]]._messages  # noqa: SLF001
             # moto delivers a message only after the visibility time-out has passed.
@@ -286,7 +289,7 @@ def _clients() -> Clients:
     """
     session = wall.quiet_session()
     session.set_credentials("local", "local")
-    # moto does not check these signatures, and each takes 0.1 ms
+    # moto does not check the signatures of requests, and each signature takes 0.1 ms
     for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(

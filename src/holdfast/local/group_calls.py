@@ -1,9 +1,9 @@
 """Tasks of groups on a local machine: the messages of a deployed stack, in the process of `serve`.
 
 An attempt and its result are converted to JSON and back. So a task gets here what it gets in the
-function of its group: all arguments, no key for secrets, and the limit of 6 MB. It runs in the same
-process. A second process would protect nothing, because it could read the same files, credentials
-and network.
+function of its group: all arguments, no key for secrets, and the limit of 6 MB. It runs in the
+process of `serve`, because the services of AWS that `serve` emulates are in it: a task in another
+process would call AWS itself.
 """
 
 from __future__ import annotations

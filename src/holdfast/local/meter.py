@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
-
-from botocore.session import Session
+from typing import TYPE_CHECKING, Any
 
 from holdfast import cost, resources
 from holdfast.aws.store import item_of
 from holdfast.runtime.effects import Item
+
+if TYPE_CHECKING:
+    from botocore.session import Session
 
 FindItem = Callable[[str, dict[str, Any]], Item | None]
 

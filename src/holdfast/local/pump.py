@@ -16,7 +16,7 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -89,8 +89,8 @@ class Cloud(Protocol):
 
     def delete(self, queue: str, receipts: list[str]) -> None: ...
 
-    def next_message_ms(self, queue: str) -> int | None:
-        """Return the time at which the next message of the queue can be received."""
+    def next_message_ms(self, queues: Sequence[str]) -> list[int | None]:
+        """Return for each queue the time at which its next message can be received."""
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
         """Return the least sort key of each partition whose key begins with the prefix."""
@@ -128,7 +128,9 @@ class _Source:
 
 
 class Pump:
-    """`worker_seconds`: the time of one invocation of a worker; by default that of AWS."""
+    """Delivers the messages of the local stack to workers. `worker_seconds`: the time limit of one
+    invocation of a worker; by default that of AWS.
+    """
 
     def __init__(
         self,
@@ -150,7 +152,8 @@ class Pump:
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
-            # The source of new starts is last: running executions come first.
+            # The queue of new starts is last, so that running executions are not delayed by new
+            # ones.
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
@@ -206,7 +209,8 @@ class Pump:
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    # A handler's errors are caught earlier; any other error is a bug in this code
+                    # A handler's own errors are caught in the handler. So an error here is a bug,
+                    # and must be seen
                     future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
@@ -222,7 +226,7 @@ class Pump:
         if free and self._clock() // SWEEP_MS != self._swept_ms // SWEEP_MS:
             begun.append(pool.submit(self._sweep))
             self._swept_ms = self._clock()
-        for source in self._sources:
+        for source in self._ready():
             is_free = len(begun) < free and (not source.is_starts or self._may_start())
             batch = self._receive(source) if is_free else []
             if batch:
@@ -239,7 +243,9 @@ class Pump:
         """Do what can happen at the present time. Return True when something happened."""
         happened = self._act()
         for source in self._sources:
-            if self._is_ready(source) and not (source.is_starts and happened):
+            # Read every source before returning: each delivery may send messages to the queues that
+            # are read after it. Starts are left for later as long as other work is found.
+            if self._ready(source) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)
                 if batch:
@@ -252,7 +258,7 @@ class Pump:
         return happened
 
     def _next_ms(self) -> int | None:
-        moments = [self._cloud.next_message_ms(source.url) for source in self._sources]
+        moments = self._cloud.next_message_ms([source.url for source in self._sources])
         moments.append(self._next_sweep_ms())
         if self._scheduled:
             moments.append(self._scheduled[0][0])
@@ -267,7 +273,7 @@ class Pump:
         wanted = [int(key[:LOOK_DIGITS]) - SWEEP_AHEAD_MS for key in keys]
         ended = self._cloud.least_sort_keys(mail, ARCHIVE_PREFIX)
         wanted += [int(key[:LOOK_DIGITS]) for key in ended]
-        letters = [self._cloud.next_message_ms(url) for url in self._dead_letter_urls]
+        letters = self._cloud.next_message_ms(self._dead_letter_urls)
         wanted += [moment for moment in letters if moment is not None]
         if not wanted:
             return None
@@ -282,16 +288,20 @@ class Pump:
             acted = True
         return acted
 
-    def _is_ready(self, source: _Source) -> bool:
-        moment = self._cloud.next_message_ms(source.url)
-        return moment is not None and moment <= self._clock()
+    def _ready(self, *chosen: _Source) -> list[_Source]:
+        """Return those of the sources, by default of all, that have visible messages. Other queues
+        are not read, because such a call would be counted.
+        """
+        sources = chosen or self._sources
+        moments = self._cloud.next_message_ms([source.url for source in sources])
+        now_ms = self._clock()
+        return [
+            source
+            for source, moment in zip(sources, moments, strict=True)
+            if moment is not None and moment <= now_ms
+        ]
 
     def _receive(self, source: _Source) -> list[JsonObject]:
-        """Return a batch. A queue without visible messages is not read, because the call would
-        count as cost.
-        """
-        if not self._is_ready(source):
-            return []
         return self._cloud.receive(source.url, source.batch_size)
 
     def _deliver(self, source: _Source, batch: list[JsonObject]) -> None:

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 # A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
 
-#: No invocation of a worker ends on this machine: a minute is left to write the result of the
-#: longest attempt.
+#: No invocation of a worker ends on this machine, so it may run for the longest attempt and a
+#: minute more, in which it writes the result.
 _WORKER_SECONDS: Final = LOCAL_TIMEOUT_SECONDS_MAX + 60
 
 _logger: Final = logging.getLogger(__name__)

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from botocore.awsrequest import AWSPreparedRequest
-
 from holdfast.errors import RequestError
 from holdfast.local import wall
 from holdfast.local.wall import AwsResponse
 from holdfast.runtime.effects import Publish
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest
+
     from holdfast.local.cloud import EmulatedServices
 
 
@@ -50,7 +50,8 @@ class TaskServices:
         with self._lock:
             if self._emulated is None:
                 self._emulated = self._load(url)
-                # Its own first requests are answered by `answer`, in this thread.
+                # The start of the emulator sends requests to itself. `answer` serves them in this
+                # thread.
                 self._emulated.begin()
             return self._emulated
 

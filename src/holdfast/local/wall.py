@@ -5,12 +5,14 @@ function that answers for one service), by the services of the cloud, or with an
 replaces botocore's HTTP session. Each client, credential provider and metadata look-up uses that
 session, whatever endpoint, profile or credentials the environment has.
 
-The services are moto's (`intercept`). This module does not import moto, so that a `serve` whose
-tasks call no service of AWS never loads it.
+The services are moto's (`intercept`). This module imports neither moto nor botocore: a `serve`
+whose tasks call no service of AWS never loads them. A task that imports botocore later gets the
+replaced session, too.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import sys
 import threading
@@ -18,18 +20,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import Any, Final, TypeAlias
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
-
-import botocore.httpsession
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-from botocore.config import Config
-from botocore.session import Session
 
 from holdfast.errors import HoldfastBug, RequestError
 from holdfast.integrations import ServiceClients
 from holdfast.local.environment import outside
 from holdfast.local.gateway import REGION
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+    from botocore.session import Session
+
+_MODULE: Final = "botocore.httpsession"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class AwsResponse:
 Door: TypeAlias = Callable[[AwsRequest], AwsResponse | None]
 #: A function that answers every other request. Raises RequestError HF260 for a service that it
 #: lacks.
-Services: TypeAlias = Callable[[AWSPreparedRequest], AwsResponse]
+Services: TypeAlias = "Callable[[AWSPreparedRequest], AwsResponse]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,38 @@ _lock: Final = threading.Lock()
 _behind: Final[list[_Behind]] = []
 _doors: Final[list[Door]] = []
 _own_hosts: Final[set[str]] = set()
-_send: Final = botocore.httpsession.URLLib3Session.send
+#: What botocore itself sends with, while the wall stands before it.
+_sends: Final[list[Callable[[Any, Any], AWSResponse]]] = []
+
+
+class _AtImport(MetaPathFinder):
+    """Replaces the session as soon as botocore's module is imported, before anything can use it."""
+
+    def find_spec(
+        self, name: str, _path: Any = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _MODULE or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            loader, execute = spec.loader, spec.loader.exec_module
+
+            def execute_and_guard(module: ModuleType) -> None:
+                execute(module)
+                if _behind:
+                    _raise_before(module)
+
+            loader.exec_module = execute_and_guard  # type: ignore[method-assign]
+        return spec
+
+
+_at_import: Final = _AtImport()
+
+
+def _raise_before(module: ModuleType) -> None:
+    _sends.append(module.URLLib3Session.send)
+    module.URLLib3Session.send = _send_here
 
 
 def begin(clock: Callable[[], int], services: Services, doors: Sequence[Door] = ()) -> None:
@@ -86,7 +123,11 @@ def begin(clock: Callable[[], int], services: Services, doors: Sequence[Door] = 
         _behind.append(_Behind(clock, services))
         _doors[:] = doors
         _forget_default_session()
-        botocore.httpsession.URLLib3Session.send = _send_here
+        module = sys.modules.get(_MODULE)
+        if module is None:
+            sys.meta_path.insert(0, _at_import)
+        else:
+            _raise_before(module)
 
 
 def end() -> None:
@@ -94,7 +135,10 @@ def end() -> None:
         _behind.clear()
         _doors.clear()
         _own_hosts.clear()
-        botocore.httpsession.URLLib3Session.send = _send
+        if _at_import in sys.meta_path:
+            sys.meta_path.remove(_at_import)
+        if _sends:
+            sys.modules[_MODULE].URLLib3Session.send = _sends.pop()
         _forget_default_session()
 
 
@@ -123,6 +167,8 @@ def answer(call: AwsRequest) -> AwsResponse:
         found = door(call)
         if found is not None:
             return found
+    from botocore.awsrequest import AWSPreparedRequest  # noqa: PLC0415
+
     return _behind[0].services(
         AWSPreparedRequest(
             call.method, call.url, dict(call.headers), call.body, stream_output=False
@@ -144,6 +190,8 @@ def header_text(value: Any) -> str:
 
 def quiet_session() -> Session:
     """Return a session that reads neither a profile nor a configuration file of the host."""
+    from botocore.session import Session  # noqa: PLC0415
+
     unread = (None, None, None, None)
     return Session(session_vars=dict.fromkeys(("profile", "config_file"), unread))
 
@@ -152,6 +200,8 @@ def service_clients() -> ServiceClients:
     """Return clients for the services that state machines call. Their calls do not count as
     cost.
     """
+    from botocore.config import Config  # noqa: PLC0415
+
     session = quiet_session()
     session.set_credentials("local", "local")
     session.set_default_client_config(Config(ignore_configured_endpoint_urls=True))
@@ -170,7 +220,9 @@ def _forget_default_session() -> None:
 
 def _send_here(session: Any, request: AWSPreparedRequest) -> AWSResponse:
     if urlsplit(request.url).netloc in _own_hosts:
-        return _send(session, request)
+        return _sends[0](session, request)
+    from botocore.awsrequest import AWSResponse  # noqa: PLC0415
+
     with outside():
         found = _of_door(request) or _behind[0].services(request)
     headers = {**_usual_headers(found), **found.headers}

@@ -1,3 +1,5 @@
-"""Migration: may an execution move from the definition it began with to another one, and how."""
+"""Migration: whether an execution may continue with another definition, and how its state
+changes.
+"""
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""Which state of the new definition is which state of the old one.
+"""Finds for each state of the old definition the same state in the new one.
 
-The compiler makes names of states from the source, and numbers equal ones: `ask for Decision (2)`.
-A new question in front of an old one takes its number. So a name alone proves nothing where several
-states share it, and the contents decide:
+The compiler makes the names of states from the source, and numbers equal ones: `ask for Decision
+(2)`. If a new question is inserted before an old one, it gets the old one's number. So where
+several states have the same name, the name alone proves nothing, and the contents decide:
 
 1. a hint of the author: `renamed=` of the workflow or of a task;
-2. the name, where both definitions have it once;
-3. of states that share a name: the contents, where one state in each definition has them; or the
-   order, where both definitions have the same states in the same order;
-4. the contents alone, for a block of branches whose name has changed with a variable's.
 
-Whatever is left has no counterpart. A state with several possible counterparts is ambiguous, and
-the author has to name one.
+2. the name, if both definitions have it once;
+
+3. for states with the same name: the contents, if one state in each definition has them; or the
+order, if both definitions have the same states in the same order;
+
+4. only the contents, for a block of branches whose name has changed together with a variable's.
+
+Any other state has no counterpart. A state with several possible counterparts is ambiguous, and the
+author must name one.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.template import is_expression
-from holdfast.migration.version import TASK, Version
+from holdfast.migration.version import Version, named_task
 
 _NUMBERED: Final = re.compile(r"(.+?)(?: \((\d+)\))?", re.DOTALL)
 _CONTENTS: Final = ("Type", "Resource", "Arguments", "Items", "Seconds", "Timestamp", "Output")
@@ -35,7 +38,7 @@ _LANES: Final = frozenset({"Parallel", "Map"})
 
 @dataclass(frozen=True, slots=True)
 class Renames:
-    """The hints of the author, old name to new name. `names` holds variables and states."""
+    """The author's hints, old name to new name. `names` are those of variables and states."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     tasks: Mapping[str, str] = field(default_factory=dict)
@@ -43,8 +46,8 @@ class Renames:
 
     @classmethod
     def between(cls, old: Version, new: Version) -> Renames:
-        """Return the hints for a move from `old` to `new`. The hints of both count: those of `old`
-        the other way about, for a move back.
+        """Return the hints for a move from `old` to `new`. The hints of both count; those of `old`
+        in reverse, for a move back.
         """
         ahead, back = new.hints, old.hints
         return cls(
@@ -67,7 +70,9 @@ def _inverted(names: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """`states`: old name to new name. `ambiguous`: for an old name, its possible counterparts."""
+    """`states` maps old names to new names. `ambiguous` gives for an old name its possible
+    counterparts.
+    """
 
     states: Mapping[str, str]
     ambiguous: Mapping[str, tuple[str, ...]]
@@ -92,7 +97,7 @@ def match(old: Version, new: Version, renames: Renames) -> Matching:
 
 
 def _groups(names: Iterable[str], tasks: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names by their stem, each group in the order of the numbers."""
+    """Return the names by their stem, each group sorted by the number at the end."""
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
         matched = _NUMBERED.fullmatch(name)
@@ -107,7 +112,7 @@ def _groups(names: Iterable[str], tasks: Mapping[str, str]) -> dict[str, list[st
 def _paired(
     old: Version, new: Version, contents: _Contents, names: list[str], found: list[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the pairs of two groups, and the old names without a clear counterpart."""
+    """Return the pairs of two groups, and the old names without a certain counterpart."""
     if not found:
         return {}, []
     if len(names) == len(found) == 1:
@@ -146,8 +151,8 @@ def _by_contents(
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """The contents of states as texts that can be compared. Those of the old definition are in the
-    names of the new one.
+    """The contents of states as comparable text. Those of the old definition are written with the
+    new names.
     """
 
     variables: Mapping[str, str]
@@ -165,9 +170,9 @@ class _Contents:
                 for name, to in self.variables.items():
                     value = re.sub(rf"\${re.escape(name)}(?!\w)", f"$\0{to}", value)
                 return value.replace("$\0", "$")
-            case str() if value.startswith(TASK):
-                task = value.removeprefix(TASK)
-                return TASK + self.tasks.get(task, task)
+            case str() if named_task(value)[0]:
+                kind, task = named_task(value)
+                return kind + self.tasks.get(task, task)
             case dict():
                 return {key: self.renamed(item) for key, item in value.items()}
             case list():
@@ -182,7 +187,9 @@ def contents_differ(
     renames: Renames,
     variables: Mapping[str, str],
 ) -> bool:
-    """Return True when a field of the old state, in the names of the new one, differs."""
+    """Return True when a field of the old state, written with the new names, differs from the new
+    one.
+    """
     old, new = pair
     contents = _Contents(variables, renames.tasks)
     return any(contents.renamed(old.get(name)) != new.get(name) for name in fields)
@@ -191,7 +198,9 @@ def contents_differ(
 def branch_text(
     version: Version, owner: str, branch: int, renames: Renames, variables: Mapping[str, str]
 ) -> str:
-    """Return a whole branch as a text. Pass the renames of the old definition alone."""
+    """Return a whole branch as text. For the old definition pass the renames; for the new one
+    none.
+    """
     level = version.places[owner].level.inner[owner][branch]
     found = {"StartAt": level.start, "States": {**level.states}}
     return _text(_Contents(variables, renames.tasks).renamed(found))

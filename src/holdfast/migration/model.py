@@ -1,12 +1,12 @@
 """The data of a migration: the position of an execution, and the result of the proof.
 
-    Position   where an execution stands: its lines. Equal positions have one proof
-    Obstacle   one reason why a position may not move, with the lines of the source
+    Position   the states in which an execution is, by its lines. Equal positions have one proof
+    Obstacle   one reason why a position must not move, with the lines of the source
     Plan       how a position moves, for the core
     Verdict    the obstacles of a position, or its plan
 
-A position holds names and kinds, and no value. So executions can be counted by position, and a
-report of positions can leave production.
+A position contains names and kinds, and no values. So executions can be counted by position, and a
+report of positions may leave production.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-#: Why a line stands where it is. "running": a worker has the attempt, or is about to take it.
+#: What a line of control waits for. "running": a worker has the attempt, or is about to take it.
 #: "retry": the attempt waits for its next try. "limit": it waits at a limit. "again": a block of
 #: branches waits for its next try. "start": the execution has not begun.
 Standing: TypeAlias = Literal[
@@ -27,10 +27,12 @@ Standing: TypeAlias = Literal[
 class Line:
     """One line of control: the main line, a branch or an iteration.
 
-    `lane`: the number of the branch, None for the main line and for an iteration of a Map.
-    `variables`: the names that the line can read. `deadlines`: the numbers of the blocks whose
-    clock runs. `undo`: the tasks that are registered for an undo. `ended` and `waiting` belong to a
-    block of branches: the branches that have ended, and those that have not begun.
+    * `lane`: the number of the branch; None for the main line and for an iteration of a Map.
+    * `variables`: the names that the line can read.
+    * `deadlines`: the numbers of the blocks whose time limit is running.
+    * `undo`: the tasks that are registered for an undo.
+    * `ended`, `waiting`: of a block of branches, the branches that have ended and those that have
+      not begun.
     """
 
     state: str
@@ -50,8 +52,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The lines of an execution, and why it cannot be moved now whatever the definitions are: ""
-    for most.
+    """The lines of an execution. The last field says why it cannot be moved now, whatever the
+    definitions are; "" for most.
     """
 
     definition: str
@@ -77,7 +79,9 @@ def _line(row: Mapping[str, Any]) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in the author's code: `text` is the line. Empty for a definition without a map."""
+    """A place in the author's code. `text` is the line. It is empty for a definition without a
+    map.
+    """
 
     file: str = ""
     line: int = 0
@@ -92,8 +96,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason, as a sentence. `state`: the position in the old definition. `old` and `new`: the
-    places in the two sources that it is about.
+    """A reason, as a sentence. `state` is the state in the old definition. `old` and `new` are the
+    places in the two sources that the reason is about.
     """
 
     state: str
@@ -117,10 +121,13 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the core carries the state over. `states`: the occupied states, old name to new name.
-    `variables` and `tasks`: the renamed ones. `deadlines`: numbers of blocks; None: the
-    time limit is gone. `retries`: for each occupied new state, the numbers of its retriers.
-    `undo`: the new variables that hold registered undo steps, whose tasks are renamed.
+    """How the core changes the state of the execution.
+
+    * `states`: the states that lines are in, old name to new name.
+    * `variables`, `tasks`: those that were renamed.
+    * `deadlines`: the numbers of blocks; None: the time limit does not exist any longer.
+    * `retries`: for each new state that a line is in, the numbers of its retry rules.
+    * `undo`: the new variables with registered undo steps, whose tasks are renamed.
     """
 
     states: Mapping[str, str]
@@ -131,7 +138,7 @@ class Plan:
     undo: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as the event `Migrated` holds it; what is empty is left out."""
+        """Return the plan in the form of the event `Migrated`, without empty parts."""
         deadlines = [[number, to] for number, to in sorted(self.deadlines.items())]
         retries = {
             name: [list(pair) for pair in sorted(of.items())] for name, of in self.retries.items()
@@ -149,7 +156,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`plan` is None when there are obstacles."""
+    """The result of the proof. `plan` is None when there are obstacles."""
 
     obstacles: Sequence[Obstacle]
     plan: Plan | None

@@ -1,7 +1,8 @@
-"""The position of an execution, read off its state."""
+"""Computes the position of an execution from its state."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.core.state import (
@@ -24,13 +25,22 @@ from holdfast.migration.version import Version
 
 
 def position_of(state: Execution, version: Version) -> Position:
-    """Return where the execution stands. `version`: the definition that it has now."""
+    """Return the position of the execution. `version` is the definition that it has now."""
     lines = [_line(state, frame, version) for frame in state.frames.values()]
     root = [
         line for line, frame in zip(lines, state.frames.values(), strict=True) if frame.id == ROOT
     ]
     others = {line for line in lines if line not in root}
     return Position(state.definition, (*root, *sorted(others, key=_order)), _unready(state))
+
+
+def position_of_fork(begun: Execution, version: Version) -> Position:
+    """Return the position of a fork that begins with this state: before a step that then runs from
+    its beginning. `version`: the definition of the origin.
+    """
+    (frame,) = begun.frames.values()
+    line = replace(_line(begun, frame, version), standing="again")
+    return Position(begun.definition, (line,), "")
 
 
 def _order(line: Line) -> tuple[object, ...]:
@@ -102,7 +112,7 @@ def _standing(frame: Frame) -> Standing:
         case Delay():
             return "again"
         case Entered() | Exited() | FailedState() | Admission() | ChildExecutions():
-            return "running"  # `unready` says more
+            return "running"  # `_unready` gives a more precise reason
         case _:
             assert_never(frame.waiting)
 

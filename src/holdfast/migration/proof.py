@@ -1,29 +1,29 @@
 """The proof: may an execution at a position move from the old definition to the new one?
 
-The obligations, each with the failure that it prevents:
+Each rule, with the failure that it prevents:
 
-    step       each line stands at a step that the new definition has, of the same kind, in the same
-               branch of the same block: else no code could take the result of the open wait
-    arguments  an open task or event has the arguments that the new definition gives it: else the
-               registration or the call would be another
-    branches   a block has as many branches, and those that have ended are unchanged: else their
-               results would have another meaning
+    step       each line is at a step that the new definition has, of the same kind, in the same
+               branch of the same block: otherwise no code could take the result of the open wait
+    arguments  an open task or event has the arguments that the new definition gives it: otherwise
+               the registration or the call would be another one
+    branches   a block has as many branches, and those that have ended are unchanged: otherwise
+               their results would have another meaning
     scopes     the same time limits and undo scopes surround the line, and each registered undo step
-               exists: else a clock would be missing, or an undo step would be lost
-    variables  whatever may be read from here on has a value, of the form that the new version
-               has: else a later step would fail
-    passed     no step of the new definition that may stand before this place is missed
+               exists: otherwise a time limit would be missing, or an undo step would be lost
+    variables  each variable that may be read later has a value, in the form that the new version
+               has: otherwise a later step would fail
+    passed     no step of the new definition that may come before this place is left out
     again      no step that may have run is run again
 
-Everything is decided from names and from the two definitions. So equal positions have one proof.
+All of this is decided from names and the two definitions. So equal positions have one proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from holdfast.asl.resources import POOL
+from holdfast.asl.resources import POOL, is_polled
 from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
@@ -42,7 +42,9 @@ _NAMES_SHOWN_MAX: Final = 5
 
 
 class Migration:
-    """The moves from one definition to another. Keeps what both have in common."""
+    """The moves from one definition to another. It stores what the proofs of several positions
+    need.
+    """
 
     def __init__(self, old: Version, new: Version) -> None:
         self.old = old
@@ -76,7 +78,8 @@ class Migration:
         place, target = self.old.places[line.state], self.new.places[to]
         found = [*self._of_step(line, place, target), *self._of_branches(line, place, target)]
         found += [*self._of_scopes(line, place, target)]
-        if not found:  # the rest would only say the same in other words
+        # With such a reason the other rules would only report the same in other words
+        if not found:
             found = [*self._of_variables(line, target), *self._of_steps(line, target)]
         yield from found
 
@@ -128,7 +131,7 @@ class Migration:
             yield self._say(line, why, target.name)
 
     def _task_renamed(self, place: Place, target: Place) -> str | None:
-        """Return why the function of the step is not the same; None when it is."""
+        """Return why the step would call another function; None when it would not."""
         old, new = task_of(place.state), task_of(target.state)
         if self.renames.tasks.get(old, old) == new:
             return None
@@ -183,8 +186,14 @@ class Migration:
         )
         is_anew = line.standing == "again"
         missing: dict[str, list[str]] = {}
+        computed = self._computable(line.variables)
         for name, reader in self.new.read_from(target.name, from_the_start=is_anew).items():
-            if name not in has:
+            if name in computed:
+                why = self._misread(computed[name])
+                if why is not None:
+                    told = f"the migration function `{name}` reads another form: {why}"
+                    yield self._say(line, told, reader)
+            elif name not in has:
                 missing.setdefault(reader, []).append(name)
             elif name in of and (misfit := forms.misfit(of[name], name)) is not None:
                 yield self._say(line, f"`{reader}` reads another form: {misfit}", reader)
@@ -192,9 +201,30 @@ class Migration:
             why = f"`{reader}` reads {_names(sorted(names))}, which this execution has not computed"
             yield self._say(line, why, reader)
 
+    def computed(self, state: str, variables: Iterable[str], *, is_anew: bool) -> dict[str, Any]:
+        """Return the rules of the variables that migration functions compute for a line.
+
+        `variables`: those that the line can read. `is_anew`: the state is entered again.
+        """
+        to = self.matching.states[state]
+        needed = self.new.read_from(to, from_the_start=is_anew)
+        found = self._computable(variables)
+        return {name: rule for name, rule in found.items() if name in needed}
+
+    def _computable(self, variables: Iterable[str]) -> dict[str, Any]:
+        """Return the rules whose inputs the line has."""
+        has = frozenset(variables)
+        rules: Mapping[str, Any] = self.new.hints.get("computed", {})
+        return {name: rule for name, rule in rules.items() if has.issuperset(rule["reads"])}
+
+    def _misread(self, rule: Mapping[str, Any]) -> str | None:
+        forms = ShapeComparison(self.old.source_map.get("shapes", {}), rule["shapes"])
+        found = (forms.misfit(name, name) for name in rule["reads"])
+        return next((why for why in found if why is not None), None)
+
     def _undo_lists(self, line: Line) -> dict[str, str]:
-        """Return the variables that hold undo steps: the old name to the new one, scope by
-        scope.
+        """Return the variables with undo steps, old name to new name, for each undo scope around
+        the line.
         """
         to = self.matching.states[line.state]
         pairs = zip(self.old.undo_scopes(line.state), self.new.undo_scopes(to), strict=True)
@@ -206,7 +236,7 @@ class Migration:
         }
 
     def _of_steps(self, line: Line, target: Place) -> Iterator[Obstacle]:
-        """The steps that would be missed, and those that would run again."""
+        """Yield the steps that would be left out, and those that would run again."""
         done, ahead = self.old.before(line.state), self.new.after(target.name)
         for step in sorted(self.new.before(target.name)):
             origin = self._origin.get(step)
@@ -247,8 +277,8 @@ class Migration:
         return {old: new for old, new in self.renames.tasks.items() if old in known}
 
     def _retries(self, states: Mapping[str, str]) -> dict[str, dict[int, int]]:
-        """Return, for each occupied state whose retry rules differ, the rules that have stayed.
-        The retries of other rules no longer count.
+        """Return, for each state whose retry rules differ, the rules that are unchanged. Retries by
+        other rules are not counted any longer.
         """
         found = {}
         for old, new in states.items():
@@ -266,7 +296,7 @@ class Migration:
 
 
 def _kind_of(place: Place) -> str:
-    """Return what the step is, in words."""
+    """Return what kind of step it is, for a message."""
     state = place.state
     match state["Type"]:
         case "Task":
@@ -289,6 +319,10 @@ def _kind_of(place: Place) -> str:
 def _kind_of_call(resource: str, task: str) -> str:
     if resource.startswith(POOL):
         return f"a task of the pool {resource.removeprefix(POOL)}"
+    if is_polled(resource):
+        # A polled task never returns null to the next steps, another task may. So the proof treats
+        # the two as different kinds.
+        return "a task that is called until it returns a value"
     return "a task" if task else f"a call of {resource}"
 
 

@@ -1,7 +1,7 @@
 """A report of positions, judged against another definition: for dry runs and the deploy check.
 
-The report is what `Client.positions` returns. Saved as a file, it lets CI prove a change before it
-is deployed. It holds names of steps and variables, definitions and ids, and no values.
+The report is the result of `Client.positions`. Saved as a file, it lets CI prove a change before
+the deployment. It contains names of steps and variables, definitions and ids, and no values.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The executions at one position. `is_there`: they have the target's definition already.
-    `lost`: tasks that they may still call on the version they have, and the new code lacks.
+    """The executions at one position. `is_there`: they already have the target's definition.
+    `lost`: tasks that they may still call with their present definition, and that the new code does
+    not have.
     """
 
     position: Position
@@ -63,8 +64,8 @@ def version_in(document: Mapping[str, Any]) -> Version:
 def judge(
     report: Mapping[str, Any], target: Version | None, tasks: Iterable[str] | None = None
 ) -> list[Standing]:
-    """Return the positions, those with most executions first. `target` None: the new code has no
-    such workflow. `tasks`: all tasks of the new code; None: not known.
+    """Return the positions, those with the most executions first. `target` is None when the new
+    code has no such workflow. `tasks` are all tasks of the new code; None: not known.
     """
     versions = {name: version_in(one) for name, one in report["definitions"].items()}
     migrations: dict[str, Migration] = {}
@@ -94,7 +95,7 @@ def judge(
 
 
 def where(position: Position) -> str:
-    """Return the position in words: the main line, and behind it the steps of its branches."""
+    """Return the position as text: the main line, followed by the steps of its branches."""
     main, *others = position.lines
     if not others:
         return _step(main)
@@ -107,7 +108,7 @@ def _step(line: Line) -> str:
 
 
 def _needed(version: Version, position: Position) -> frozenset[str]:
-    """Return the tasks that an execution may still call on the version it has."""
+    """Return the tasks that an execution may still call with its present definition."""
     found: set[str] = set()
     for line in position.lines:
         if line.state in version.places:
@@ -118,8 +119,8 @@ def _needed(version: Version, position: Position) -> frozenset[str]:
 
 
 def spread(standings: Iterable[Standing], most: int) -> list[str]:
-    """Return up to `most` executions that may move, in turn from each position: a canary then
-    has executions of all positions.
+    """Return up to `most` executions that may move, taking one from each position in turn. So a
+    trial with a few executions covers all positions.
     """
     queues = [one.executions for one in standings if one.may_move]
     rounds = itertools.zip_longest(*queues)

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: Forms of which nothing is known, or that no value has.
+#: Forms about which nothing is known, or that no value has.
 _ANY: Final = "unknown"
 _NEVER: Final = "nothing"
 
 
 @dataclass
 class ShapeComparison:
-    """Compares the forms of two definitions. `seen`: pairs of models that are compared already; a
-    model may contain itself.
+    """Compares the forms of two definitions. `seen` are pairs of models that were already compared:
+    a model may contain itself.
     """
 
     old: Mapping[str, Any]
@@ -22,8 +22,8 @@ class ShapeComparison:
     seen: set[tuple[str, str]] = field(default_factory=set)
 
     def misfit(self, name: str, to: str) -> str | None:
-        """Return why values of the old variable do not have the form of the new one, or None.
-        Without forms in a map, which an older release has written, nothing is known.
+        """Return why values of the old variable do not have the form of the new one; None when they
+        do. A map of an older release has no forms; then nothing is known, and the result is None.
         """
         before = self.old.get("variables", {}).get(name)
         after = self.new.get("variables", {}).get(to)

@@ -1,5 +1,5 @@
-"""One definition, as a migration reads it: states by name, the steps before and after each, and
-the variables that are read from there on.
+"""One definition, as a migration reads it: its states by name, the steps before and after each, and
+the variables that may be read later.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POOL, runs_in_container
+from holdfast.asl.resources import POLL, POOL, runs_in_container
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -31,7 +31,7 @@ _BEFORE_THE_WAIT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A state and the level that it stands in."""
+    """A state, and the level (machine, branch or item processor) that it belongs to."""
 
     name: str
     level: MachineLevel
@@ -42,12 +42,14 @@ class Place:
 
     @property
     def owner(self) -> str | None:
-        """The state whose branch this one stands in."""
+        """Return the name of the state that contains the branch of this one; None at the top
+        level.
+        """
         return None if self.level.around is None else self.level.around[1]
 
     @property
     def branch(self) -> int:
-        """The number of that branch."""
+        """Return the number of the branch in which this state is."""
         if self.level.around is None:
             return 0
         outer, name = self.level.around
@@ -71,7 +73,7 @@ class Version:
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        """The author's hints for the version before this one: `renamed`, `tasks`,
+        """Return the author's hints for the previous version: `renamed`, `tasks`,
         `assumed_done`.
         """
         found: Mapping[str, Any] = self.source_map.get("migration", {})
@@ -83,13 +85,15 @@ class Version:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Every variable that some state assigns."""
+        """Return every variable that some state assigns."""
         return frozenset().union(*(level.assigned() for level in self.levels))
 
     # -- steps -------------------------------------------------------------------------------------
 
     def steps_in(self, name: str) -> Iterator[str]:
-        """Yield the steps with an effect in the state: itself, or those of its branches."""
+        """Yield the steps with an effect in the state: the state itself, or those in its
+        branches.
+        """
         place = self.places[name]
         resource = str(place.state.get("Resource", ""))
         if resource and not resource.startswith(_PURE):
@@ -150,8 +154,9 @@ class Version:
     # -- variables ---------------------------------------------------------------------------------
 
     def read_from(self, name: str, *, from_the_start: bool) -> Mapping[str, str]:
-        """Return the variables that may be read from the wait of the state on, before they are
-        assigned: for each, a state that reads it. `from_the_start`: the state is entered again.
+        """Return the variables that may be read, before they are assigned, from the wait of the
+        state on; for each of them a state that reads it. `from_the_start`: the state is entered
+        again.
         """
         place = self.places[name]
         skipped = () if from_the_start or place.state.get("Retry") else _BEFORE_THE_WAIT
@@ -166,7 +171,7 @@ class Version:
         return needed
 
     def _own_reads(self, place: Place, skipped: Iterable[str] = ()) -> frozenset[str]:
-        """Return the variables that the state itself reads, on all its ways out."""
+        """Return the variables that the state itself reads, whichever way it is left."""
         left_out = {*skipped, *_BRANCHES}
         own = {key: value for key, value in place.state.items() if key not in left_out}
         found = set(reads(own))
@@ -209,7 +214,7 @@ class Version:
         return [undo for undo in self.extension.get("Undo", ()) if name in undo["States"]]
 
     def undo_list(self, undo: Mapping[str, Any]) -> str | None:
-        """Return the variable in which the scope keeps its registered undo steps."""
+        """Return the variable in which the undo scope stores its registered steps."""
         found = reads(undo.get("Assign", {})) & self.variables
         return next(iter(sorted(found)), None)
 
@@ -229,7 +234,7 @@ class Version:
 
 
 def _is_flow(edge: GraphEdge) -> bool:
-    """Return True for an edge of a line that is not cancelled."""
+    """Return True for an edge that a line can take while it is not cancelled."""
     return not (edge.source.is_cancelled or edge.target.is_cancelled)
 
 
@@ -238,4 +243,12 @@ def task_of(state: StateJson) -> str:
     resource = str(state.get("Resource", ""))
     if resource.startswith(POOL) or runs_in_container(resource):
         return str(state["Arguments"]["task"])
-    return resource.removeprefix(TASK) if resource.startswith(TASK) else ""
+    return named_task(resource)[1]
+
+
+def named_task(resource: str) -> tuple[str, str]:
+    """Split a task's resource into its prefix and the name of its function; "" for a resource
+    without a function.
+    """
+    found = next((one for one in (TASK, POLL) if resource.startswith(one)), "")
+    return found, resource.removeprefix(found) if found else ""

@@ -1,1 +1,1 @@
-"""Pictures of state machines: definitions in, SVG or Mermaid out. See docs/how-to/pictures.md."""
+"""Pictures of state machines: from definitions to SVG or Mermaid. See docs/how-to/pictures.md."""

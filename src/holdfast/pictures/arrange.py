@@ -1,7 +1,8 @@
-"""Boxes and links -> places and routes: rows first, then columns, then the lines between the rows.
+"""Places boxes and routes the lines between them: first rows, then columns, then the lines between
+rows.
 
-Lines run level only in the gaps between rows, and downwards only through columns of their own, so
-none runs through a box.
+Lines are horizontal only between rows, and vertical only in columns of their own, so that no line
+crosses a box.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _ABOVE_ROW: Final = 14.0
 
 
 def arrange(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Arranged:
-    """Place the boxes and route the links. `start`: the box on top. There is at least one box;
-    links may form loops.
+    """Place the boxes and route the links. `start` is the box at the top. There is at least one
+    box; links may form loops.
     """
     ranks = rank(boxes, links, start)
     rows = build_rows(boxes, links, ranks)
@@ -38,7 +39,7 @@ def arrange(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Arranged
 
 
 def _straight(rows: Rows, links: Sequence[Link], spine: Sequence[int]) -> set[int]:
-    """Return the boxes of the spine, and the items that their lines cross on the way down."""
+    """Return the boxes of the spine (the straight way down), and the items that its lines cross."""
     steps = set(itertools.pairwise(spine))
     return set(spine) | {
         pin.item
@@ -50,7 +51,9 @@ def _straight(rows: Rows, links: Sequence[Link], spine: Sequence[int]) -> set[in
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The space above a row. `tracks`: by net, the height of its level line below the gap's top."""
+    """The space above a row. `tracks` are the heights of horizontal lines below the top of the
+    space, by net.
+    """
 
     height: float
     tracks: Mapping[int, float]
@@ -74,7 +77,7 @@ def _gaps(rows: Rows, links: Sequence[Link], ports: Mapping[Pin, float]) -> list
 
 
 def _tops(rows: Rows, gaps: Sequence[_Gap]) -> list[tuple[float, float]]:
-    """Return each row's upper and lower edge."""
+    """Return the upper and lower edge of each row."""
     found: list[tuple[float, float]] = []
     y = 0.0
     for row, gap in zip(rows.rows, gaps, strict=False):
@@ -101,7 +104,8 @@ class _Grid:
     def routes(self, links: Sequence[Link]) -> list[DrawnRoute]:
         texts = {item.link: n for n, item in enumerate(self.rows.items) if item.link >= 0}
         drawn: dict[tuple[int, int], tuple[float, float]] = {}
-        # The longest line of those that come together is drawn whole, the others up to it.
+        # Of several lines that come together, the longest is drawn whole and the others only up to
+        # it.
         order = sorted(range(len(links)), key=lambda n: (-len(self.rows.ways[n]), n))
         found = {n: self._route(n, texts.get(n), drawn) for n in order}
         return [found[n] for n in range(len(links))]
@@ -139,7 +143,7 @@ class _Grid:
         return self.edges[gap - 1][1] if gap > 0 else 0.0
 
     def _y(self, pin: Pin) -> float:
-        """Return the height of a pin: a column reaches through its whole row, a box ends at its own
+        """Return the height of a pin. A column extends through its whole row; a box ends at its own
         edge.
         """
         item = self.rows.items[pin.item]
@@ -150,7 +154,9 @@ class _Grid:
 
 
 def _up_to(leg: Sequence[Point], reached: tuple[float, float]) -> list[Point]:
-    """The way of a leg to the level line that is drawn already, from x to x."""
+    """Return the part of a line up to the horizontal line that is already drawn, given by its two
+    x.
+    """
     (x, y), low, high = leg[1], *reached
     joint = min(max(x, low), high)
     return [(x, y), (joint, y)]
@@ -183,7 +189,7 @@ def _is_between(first: Point, middle: Point, last: Point) -> bool:
 
 
 def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> Arranged:
-    """Everything, so that the upper left corner of it is the origin."""
+    """Return everything moved, so that its upper left corner is the origin."""
     items = range(len(grid.rows.items))
     left = min(
         *(grid.place(item)[0] for item in items),
@@ -196,7 +202,7 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> A
         grid.place(0)[0],
     )
     last = grid.gaps[len(grid.rows.rows)]
-    # Below the last row only loops run, and no line enters it from there.
+    # Below the last row there are only the curves of loops, and no line begins there.
     below = last.height - _ABOVE_ROW if last.height else 0.0
 
     def move(point: Point) -> Point:

@@ -1,8 +1,8 @@
-"""The items' places from left to right.
+"""The places of the items from left to right.
 
-Every item is drawn towards what it is connected with. In one row the places that are nearest to
-what each item wants, while none comes too near to the next, are found exactly (isotonic regression
-by pooling); rows take turns.
+Each item should be near the items that it is connected with. In one row, the places that are
+nearest to the wishes of its items, without overlaps, can be computed exactly (isotonic regression
+by pooling). The rows are computed in turn, several times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STRAIGHTENINGS: Final = 3
 
 
 def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
-    """Return the middle of each item; that of the `fixed` ones, at most one in a row, is 0."""
+    """Return the x of each item's middle. For the `fixed` items, at most one in a row, it is 0."""
     middles = [0.0] * len(rows.items)
     weights = [_FIXED if n in fixed else _weight(item) for n, item in enumerate(rows.items)]
     for row in rows.rows:
@@ -37,7 +37,9 @@ def place_columns(rows: Rows, fixed: AbstractSet[int]) -> list[float]:
 
 
 def _weight(item: RowItem) -> float:
-    """A line that bends is worse than a box that is not in the middle."""
+    """Return how much an item's wish counts: a bent line is worse than a box that is not in the
+    middle.
+    """
     return 4.0 if item.trunk is not None else 1.0
 
 
@@ -47,7 +49,7 @@ def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
         return middles[item]
     if rows.items[item].trunk is None:
         return sum(middles[other] for other in beside) / len(beside)
-    # A column follows its own line first, not all lines that join in it.
+    # A column follows its own line first, and only then the lines that join it.
     trunk = rows.items[item].trunk
     weights = [8.0 if rows.items[other].trunk == trunk else 1.0 for other in beside]
     total = sum(weight * middles[other] for weight, other in zip(weights, beside, strict=True))
@@ -78,11 +80,13 @@ def _settle(
 def nearest(
     wishes: Sequence[float], weights: Sequence[float], apart: Sequence[float]
 ) -> list[float]:
-    """Return rising numbers, at least `apart` from each other, as near to `wishes` as possible."""
+    """Return increasing numbers, at least `apart` from each other, as near to `wishes` as
+    possible.
+    """
     offsets = [0.0, *itertools.accumulate(apart)]
-    # Subtract from each wish the distances before it. Numbers that are then equal or rise keep
-    # every distance. The loop finds those nearest to the wishes (isotonic regression): it merges
-    # neighbours that are in the wrong order into one pool.
+    # Subtract from each wish the distances before it. Numbers that are then equal or increasing
+    # keep every distance. The loop finds those nearest to the wishes (isotonic regression): it
+    # merges neighbours in the wrong order into one pool.
     pools: list[tuple[float, float, int]] = []
     for wish, weight, offset in zip(wishes, weights, offsets, strict=False):
         pool = ((wish - offset) * weight, weight, 1)
@@ -95,7 +99,7 @@ def nearest(
 
 
 def _straighten(rows: Rows, fixed: AbstractSet[int], middles: list[float]) -> None:
-    """Give a chain of items that only lead to each other one column, as far as there is room."""
+    """Place a chain of items that lead only to each other in one column, if there is room."""
     room = _room(rows, middles)
     for chain in _chains(rows):
         run: list[int] = []
@@ -135,7 +139,8 @@ def _between(
     if number + 1 < len(row):
         high = middles[row[number + 1]] - distance(item, rows.items[row[number + 1]])
     here = middles[row[number]]
-    # Sums of the same distances may differ in the last digit.
+    # The sums of the same distances can differ in the last digit. So extend the range to the
+    # present place.
     return min(low, here), max(high, here)
 
 
@@ -150,7 +155,10 @@ def _update(
 
 
 def _chains(rows: Rows) -> list[list[int]]:
-    """Columns of one trunk, and items with one neighbour on each side, from the top."""
+    """Return the chains, each from the top. A chain is a column of one line, or items that follow
+    each other without a fork; its items are moved together, so that the line through them stays
+    straight.
+    """
     taken: set[int] = set()
     chains: list[list[int]] = []
     for row in rows.rows:

@@ -10,7 +10,7 @@ from holdfast.pictures.model import DrawnEdge, DrawnSource, EdgeKind
 from holdfast.pictures.roles import Extension
 from holdfast.pictures.wording import condition, errors
 
-#: The labels of the two exits of a compiled statement, by its beginning.
+#: The beginnings of compiled statements that have two exits, with a label for each.
 _QUESTION: Final = re.compile(r"\A(?:if|elif|while|assert|case)\b")
 _LOOP: Final = re.compile(r"\A(?:start: )?for\b")
 
@@ -51,7 +51,7 @@ def _deadlines(name: str, extension: Extension) -> Iterator[tuple[str, EdgeKind,
 
 
 def _words(name: str, rules: int, is_compiled: bool) -> tuple[str, str]:
-    """Return the label of the one rule ("": its condition), and the label of the default."""
+    """Return the label of the only rule ("": its condition), and the label of the default."""
     if not is_compiled or rules != 1:
         return "", "otherwise"
     if _LOOP.search(name):
@@ -60,7 +60,9 @@ def _words(name: str, rules: int, is_compiled: bool) -> tuple[str, str]:
 
 
 def _rule(rule: Mapping[str, Any]) -> str:
-    """A step of `undo in reverse order` is named where it leads; its condition is bookkeeping."""
+    """Return the label of a rule. A step of `undo in reverse order` is named after its task,
+    because its condition only compares positions in a list.
+    """
     if str(rule["Next"]).startswith("undo: ") and "Condition" in rule:
         return str(rule["Next"]).removeprefix("undo: ")
     return condition(rule)

@@ -1,4 +1,4 @@
-"""The bare graph of a layout: boxes, links and their places. It has no states."""
+"""The graph that the layout works with: boxes, links and their places, without states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box to place. `is_aside`: place it to the right of the path without errors."""
+    """A box to place. `is_aside`: it belongs to the right of the path without errors."""
 
     width: float
     height: float
@@ -21,9 +21,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link between boxes, by their positions. `label`: width and height of its text box, or None.
+    """A link between two boxes, given by their positions. `label` is the size of its text box, or
+    None.
 
-    `exit_width`: the width of a short word beside the way out; 0 without one.
+    `exit_width` is the width of a short word at the beginning of the link; 0 without one.
     """
 
     source: int
@@ -35,10 +36,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRoute:
-    """The route of one link. `points`: from the source's bottom to the target's top, right-angled.
+    """The route of one link. `points` lead from the source's bottom to the target's top, with right
+    angles.
 
-    `joins`: the route ends early, where it meets another link's line to the same target. `label`:
-    the upper left corner of the link's text box.
+    `joins`: the route ends where it meets another link's line to the same target. `label` is the
+    upper left corner of the link's text box.
     """
 
     points: tuple[Point, ...]
@@ -48,7 +50,7 @@ class DrawnRoute:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """An arranged graph. `places`: upper left corners. Everything is within `width` and
+    """An arranged graph. `places` are upper left corners. Everything is inside of `width` and
     `height`.
     """
 

@@ -1,6 +1,6 @@
-"""A drawing laid out: each machine by itself, from the inside outwards.
+"""The layout of a drawing. Each machine is laid out separately, the innermost first.
 
-A state never leads out of its machine, so a Parallel or a Map is one box to what is around it.
+A state never leads out of its machine, so for the machine around it a Parallel or a Map is one box.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WORD_PADDING: Final = 14.0
 
 @dataclass(frozen=True, slots=True)
 class PlacedNode:
-    """A placed state. `corner`: its upper left corner, within the machine around it. `frames` lie
-    within the node.
+    """A placed state. `corner` is its upper left corner in the machine around it. `frames` are
+    inside of the node.
     """
 
     node: DrawnState
@@ -39,9 +39,9 @@ class PlacedNode:
 
 @dataclass(frozen=True, slots=True)
 class PlacedFrame:
-    """A branch or a processor, within the node around it; `corner` is that of its border.
+    """A branch or a processor inside of a node; `corner` is that of its border.
 
-    `content`: where the machine begins.
+    `content` is where its machine begins.
     """
 
     corner: Point
@@ -53,7 +53,7 @@ class PlacedFrame:
 
 @dataclass(frozen=True, slots=True)
 class PlacedEdge:
-    """A placed edge. `edge` None: the line from the dot where the machine starts."""
+    """A placed edge. `edge` is None for the line from the dot at which the machine starts."""
 
     edge: DrawnEdge | None
     words: Words
@@ -62,7 +62,9 @@ class PlacedEdge:
 
 @dataclass(frozen=True, slots=True)
 class PlacedMachine:
-    """A placed machine. `start`: the corner of the dot that leads to the state `first`."""
+    """A placed machine. `start` is the corner of the dot from which a line leads to the state
+    `first`.
+    """
 
     first: str
     start: Point
@@ -74,7 +76,7 @@ class PlacedMachine:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A node whose size is known and whose place is not."""
+    """A node whose size is known, but not its place."""
 
     width: float
     height: float
@@ -132,17 +134,19 @@ def place_machine(machine: DrawnDefinition) -> PlacedMachine:
 
 
 def _label(edge: DrawnEdge) -> str:
-    """Return the label. An error includes all errors derived from it; the tooltip lists them."""
+    """Return the label. It names an error without the errors derived from it; the tooltip lists
+    those.
+    """
     first, *more = edge.label.split(" or ")
     is_long = edge.kind == "catch" and len(more) >= _NAMES_MAX
     return f"{first} or {len(more)} more" if is_long else edge.label
 
 
 def _words_width(machine: DrawnDefinition, said: Sequence[Words]) -> dict[str, float]:
-    """Return, by state, its width for the words at its lower side.
+    """Return for each state the width that the words at its lower side need.
 
-    All words fit beside each other, and each fits right of the middle: a straight line down starts
-    there.
+    All words must fit side by side, and each right of the middle, where a straight line down
+    begins.
     """
     widths: dict[str, list[float]] = {}
     for edge, word in zip(machine.edges, said, strict=True):
@@ -158,7 +162,7 @@ def _shape(node: DrawnState, width_min: float) -> _Shape:
     if not node.machines:
         return _Shape(max(told.width, width_min), told.height, told)
     inner = [place_machine(machine) for machine in node.machines]
-    # The one processor of a Map needs no border of its own.
+    # The only processor of a Map needs no border.
     padding = _FRAME_PADDING if node.kind == "parallel" else 0.0
     sizes = [(one.width + 2 * padding, one.height + 2 * padding) for one in inner]
     corners, waits, width, height = _side_by_side(sizes, node.after)
@@ -175,7 +179,7 @@ def _shape(node: DrawnState, width_min: float) -> _Shape:
 def _side_by_side(
     sizes: Sequence[tuple[float, float]], after: Sequence[Sequence[int]]
 ) -> tuple[Sequence[Point], Sequence[DrawnRoute], float, float]:
-    """Return corners, the connections between boxes, width and height."""
+    """Return the corners of the boxes, the connections between them, width and height."""
     links = [Link(wait, line) for line, waits in enumerate(after) for wait in waits]
     if links:
         found = arrange([Box(*size) for size in sizes], links, 0)

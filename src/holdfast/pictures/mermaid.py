@@ -1,6 +1,6 @@
-"""A drawing as Mermaid text: a flowchart, whose subgraphs nest as branches do.
+"""A drawing as Mermaid text: a flowchart with a subgraph for each branch.
 
-State diagrams would be the other choice; their names and labels cannot be escaped reliably.
+Mermaid's state diagrams are not used: their names and labels cannot be escaped reliably.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.pictures.model import Drawing, DrawnDefinition, DrawnEdge, DrawnState
 from holdfast.pictures.text import shown
 
-#: Opening and closing brackets of a node's shape; a plain box without an entry.
+#: The brackets before and after the text, for each shape. A kind that is not listed is a plain box.
 _SHAPES: Final[Mapping[str, tuple[str, str]]] = {
     "choice": ("{{", "}}"),
     "succeed": ("([", "])"),
@@ -28,7 +28,8 @@ _CLASSES: Final = (
     "classDef failure stroke:#cf222e,stroke-width:2px",
     "classDef done stroke:#1a7f37,stroke-width:2px",
 )
-#: Entities are written with `#` here. Letters and digits of any script need no escape.
+#: These characters are written as entities, which begin with `#` in Mermaid. Letters and digits of
+#: any script need no escape.
 _SPECIAL: Final = re.compile(r"[^\w\s.,:/()=+*'!?·\u00d7≥≤%…-]")
 
 

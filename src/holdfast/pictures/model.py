@@ -1,4 +1,4 @@
-"""The contents of a picture: the states of a machine, the edges between them, their labels."""
+"""The content of a picture: the states of a machine, the edges between them, and their labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NodeKind: TypeAlias = Literal[
 ]
 #: "forward": runs when nothing fails. "handler": only after an error. "undo": undoes finished work.
 Role: TypeAlias = Literal["forward", "handler", "undo"]
-#: "next": the way on. "catch": after an error. "deadline": after the time of a block is over.
+#: "next": the normal way. "catch": after an error. "deadline": after the time limit of a block.
 EdgeKind: TypeAlias = Literal["next", "catch", "deadline"]
 StateMark: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "not_reached"]
 
@@ -57,8 +57,8 @@ class DrawnState:
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """One transition. `label` is its condition or error, "" where none is needed; it may
-    be long.
+    """One transition. `label` is its condition or error, "" where none is needed; it may be
+    long.
     """
 
     source: str
@@ -69,8 +69,8 @@ class DrawnEdge:
 
 @dataclass(frozen=True, slots=True)
 class DrawnDefinition:
-    """A machine to draw. `edges` have one edge for two states and a kind, however many rules lead
-    from one to the other.
+    """A machine to draw. Two states have one edge for each kind, however many rules lead from one
+    to the other.
     """
 
     start: str
@@ -80,7 +80,9 @@ class DrawnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture's content. `remarks` are about the whole machine: its time-out, its language."""
+    """The content of a picture. `remarks` are about the whole machine: its time-out, its
+    language.
+    """
 
     title: str
     remarks: tuple[str, ...]
@@ -89,7 +91,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An execution's use of a state. `count`: how often it was entered."""
+    """How an execution has used a state. `count` says how often the state was entered."""
 
     status: StateMark
     count: int = 1
@@ -97,10 +99,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The presentation of a drawing, without its content.
+    """How a drawing is shown.
 
-    `marks`: by state name; a state that is not in a non-empty `marks` was not reached.
-    `link_prefix`: the address that `file#Lline` is appended to; "" for no links.
+    `marks` are by the name of the state; if it is not empty, a state without a mark was not
+    reached. `link_prefix` is the address to which `file#Lline` is appended; "" for no links.
     """
 
     marks: Mapping[str, Mark] | None = None

@@ -1,4 +1,4 @@
-"""The points where lines meet boxes, and the height of each line between two rows."""
+"""The points at which lines meet boxes, and the height of each horizontal line between two rows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from holdfast.pictures.rows import Pin, Rows, Side
 PORT_GAP: Final = 14.0
 WORD_GAP: Final = 12.0
 _MARGIN: Final = 22.0
-#: How much of a word may be right of its box's last port: the margin and a part of the gap.
+#: How much of a word may extend beyond the last port of its box: the margin and a part of the gap.
 _OVERHANG: Final = 26.0
-#: Two lines at a smaller distance look like one.
+#: Two lines that are closer than this look like one.
 _NEAR: Final = 5.0
 _ALIGNED: Final = 1.0
 
 
 def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> Mapping[Pin, float]:
-    """Return x of every pin. At boxes they stand in the order of where their lines come
-    from or go.
+    """Return x of every pin (the end of a line). At a box, pins are in the order of the places to
+    which their lines lead.
     """
     places = {pin: middles[pin.item] for way in rows.ways for pin in way}
     words = _words(rows, links)
     ends = [way[:2] for way in rows.ways], [way[:-3:-1] for way in rows.ways]
     for pairs in ends:
         _place(pairs, rows, (middles, words), places)
-    # All arrival points are known now, so a single line that leaves a box can go straight.
+    # All points of arrival are known now, so a single line that leaves a box can be straight.
     alone = Counter((pin.item, pin.side) for pin in {way[0] for way in rows.ways})
     single = [way for way in ends[0] if alone[way[0].item, way[0].side] == 1]
     _place(single, rows, (middles, words), places)
@@ -64,7 +64,7 @@ def _place(
         box = rows.items[item]
         middle = middles[item]
         half = max(box.width / 2 - _MARGIN, 0.0)
-        # Among several lines that join, the one that can go straight decides.
+        # Of several lines that join, the one that can be straight decides.
         wished = {pin: min(wishes[pin], key=lambda x: (abs(x - middle), x)) for pin in pins}
         pins.sort(key=lambda pin: (wished[pin], pin.port))
         wanted = [(pin, wished[pin], words.get(pin, 0.0)) for pin in pins]
@@ -74,12 +74,12 @@ def _place(
 def _spread(
     wanted: Sequence[tuple[Pin, float, float]], room: tuple[float, float]
 ) -> Mapping[Pin, float]:
-    """Return places for pins. `wanted`: pins from the left, the best place of each, and the room
-    for its word.
+    """Return places for pins. `wanted` has the pins from the left, the best place of each, and the
+    width of its word.
     """
     low, high = room
     middle = (low + high) / 2
-    # A word at the right end must not extend beyond the neighbour of the box.
+    # A word at the right end must not extend into the next box.
     ends = [max(high - max(word - _OVERHANG, 0.0), low) for _, _, word in wanted]
     wishes = [min(max(wish, low), end) for (_, wish, _), end in zip(wanted, ends, strict=True)]
     apart = [max(PORT_GAP, word + WORD_GAP) for _, _, word in wanted[:-1]]
@@ -95,7 +95,7 @@ def _spread(
 def _within(
     places: Sequence[float], apart: Sequence[float], low: float, high: float
 ) -> Sequence[float]:
-    """The places moved in between both bounds, as little as they have to be."""
+    """Return the places, moved between both bounds as little as necessary."""
     kept = list(places)
     kept[-1] = min(kept[-1], high)
     for number in range(len(kept) - 2, -1, -1):
@@ -129,7 +129,9 @@ class Net:
 
 
 def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
-    """Return, by key from the top, the track of a net's level line; straight nets have none."""
+    """Return the track (the position from the top) of each net's horizontal line, by key. A
+    straight net has none.
+    """
     bent = sorted((net for net in nets if not net.is_straight), key=_preference)
     over = _constraints(bent)
     tracks: dict[int, int] = {}
@@ -137,7 +139,7 @@ def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
     waiting = list(bent)
     while waiting:
         free = [net for net in waiting if all(other in tracks for other in over[net.key])]
-        # A circle of lines that would each have to be above the next one is cut somewhere.
+        # If lines form a circle, each would have to be above the next. Choose one of them anyway.
         net = (free or waiting)[0]
         waiting.remove(net)
         lowest = max((tracks[other] + 1 for other in over[net.key] if other in tracks), default=0)
@@ -146,15 +148,17 @@ def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
 
 
 def _preference(net: Net) -> tuple[float, int]:
-    """Lines to one side are ordered by their starting points, so that they do not cross."""
+    """Return the order of lines to one side: that of their starting points, so that they do not
+    cross.
+    """
     upper, lower = net.upper or net.lower, net.lower or net.upper
     is_rightwards = sum(lower) / len(lower) >= sum(upper) / len(upper)
     return (-max(upper) if is_rightwards else min(upper)), net.key
 
 
 def _constraints(nets: Sequence[Net]) -> Mapping[int, set[int]]:
-    """Return, by key, the nets that must be above: one that ends where another begins would hide
-    it.
+    """Return for each net those that must be above it: otherwise the end of one line would hide the
+    beginning of another.
     """
     ends = sorted((x, net.key) for net in nets for x in net.lower)
     over: dict[int, set[int]] = {net.key: set() for net in nets}

@@ -1,4 +1,6 @@
-"""The row of each box, the links that close a loop, and the boxes on the straight way down."""
+"""The row of each box, the links that close a loop, and the boxes on the straight way down (the
+spine).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from holdfast.pictures.graph import Box, Link
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The ranks of a graph. `rows`: the row of each box. `back`: the positions of links that lead
-    upwards or stay. `spine`: its boxes.
+    """The rows of a graph. `rows` has the row of each box. `back` are the positions of links that
+    lead upwards or stay in their row. `spine` are the boxes of the straight way down.
     """
 
     rows: tuple[int, ...]
@@ -21,7 +23,7 @@ class Ranks:
 
 def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
     outgoing: list[list[int]] = [[] for _ in boxes]
-    # The way that goes well is walked first, so that a loop is closed where its body ends.
+    # Follow the way without errors first, so that a loop is closed where its body ends.
     for position in sorted(range(len(links)), key=lambda n: (links[n].is_catch, n)):
         outgoing[links[position].source].append(position)
     back, order = _walk(links, outgoing, [start, *range(len(boxes))])
@@ -30,7 +32,7 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
         for position in outgoing[box]:
             if position not in back:
                 link = links[position]
-                # A text box has a row of its own, between the two.
+                # A text box needs a row of its own, between the two boxes.
                 needed = rows[box] + (1 if link.label is None else 2)
                 rows[link.target] = max(rows[link.target], needed)
     onwards = [
@@ -43,7 +45,9 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
 def _walk(
     links: Sequence[Link], outgoing: Sequence[Sequence[int]], roots: Sequence[int]
 ) -> tuple[set[int], list[int]]:
-    """Return the links that close a loop, and the boxes so that all other links lead onwards."""
+    """Return the links that close a loop, and the boxes in an order in which all other links lead
+    forward.
+    """
     back: set[int] = set()
     finished: list[int] = []
     seen: set[int] = set()
@@ -75,7 +79,9 @@ def _walk(
 def _spine(
     boxes: Sequence[Box], onwards: Sequence[Sequence[int]], order: Sequence[int], start: int
 ) -> tuple[int, ...]:
-    """The longest way that ends well, without an error on it."""
+    """Return the longest path without an error that ends well. The picture draws it as a straight
+    line.
+    """
     best: list[tuple[bool, int]] = [(box.is_good_end, 1) for box in boxes]
     on: list[int | None] = [None] * len(boxes)
     for box in reversed(order):

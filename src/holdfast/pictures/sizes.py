@@ -21,7 +21,7 @@ WORD_LINE: Final = 14.0
 ICON: Final = 16.0
 PADDING: Final = 9.0
 ICON_COLUMN: Final = ICON + 8.0
-#: A Choice ends in a point on either side.
+#: A Choice ends in a point on both sides.
 POINT: Final = 12.0
 _NAME_WIDTH_MAX: Final = 200.0
 _FRAME_WIDTH_MAX: Final = 360.0
@@ -38,7 +38,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """The lines of a box, and the size that they need with the icon."""
+    """The lines of text in a box, and the size that they need together with the icon."""
 
     lines: tuple[TextLine, ...]
     width: float
@@ -61,7 +61,7 @@ def caption(node: DrawnState) -> Caption:
 
 
 def _details(details: Sequence[str], room: float) -> list[str]:
-    """Return the details in lines that fit; no detail is broken."""
+    """Return the details in lines that fit. A detail is never split."""
     size = FONT["detail"][0]
     lines: list[str] = []
     for detail in map(shown, details):
@@ -75,7 +75,7 @@ def _details(details: Sequence[str], room: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The word at a line: `short` beside its beginning, or `long` in a text box of its own."""
+    """The text of a line: `short` is written at its beginning, `long` in a text box of its own."""
 
     short: str
     long: tuple[str, ...]

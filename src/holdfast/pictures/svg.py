@@ -1,4 +1,6 @@
-"""A drawing as SVG: no scripts, no fonts from elsewhere, the same bytes for the same drawing."""
+"""A drawing as SVG. It has no scripts and loads no fonts; the same drawing always gives the same
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,7 @@ class _Pen:
         left = at[0] + (placed.width - told.width) / 2 if placed.frames else at[0]
         room = told.width if placed.frames else placed.width
         inset = PADDING + (POINT if placed.node.kind == "choice" else 0.0)
-        # A box that another one has made wide keeps its icon beside its text.
+        # If another box has made this one wider, the icon stays next to the text.
         spare = (room - told.width) / 2
         icon = left + spare + inset, at[1] + told.height / 2 - ICON / 2
         place = f'transform="translate({_number(icon[0])} {_number(icon[1])})"'
@@ -206,7 +208,7 @@ def _line(route: DrawnRoute, at: Point) -> Iterator[str]:
 
 
 def _path(points: Sequence[Point]) -> str:
-    """Return straight lines with round corners."""
+    """Return straight lines with rounded corners."""
     parts = [f"M{_pair(points[0])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(_CORNER, _length(before, corner) / 2, _length(corner, after) / 2)

@@ -1,4 +1,6 @@
-"""Text without a font at hand: how wide it is, where it is broken, what may not stand in XML."""
+"""Text without a font: how wide it is, where it can be broken, and which characters XML does not
+allow.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,24 @@ from functools import lru_cache
 from typing import Final
 
 ELLIPSIS: Final = "…"
-#: Widths in parts of the font size, rounded up: text must not be wider than its box.
+#: Widths as parts of the font size, rounded up: text must never be wider than its box.
 _NARROW: Final = frozenset("ijlI.,:;'|!()[]{}/\\ `")
 _WIDE: Final = frozenset("mwMW@%&—…→≥≤")
 _FORBIDDEN: Final = re.compile(
-    # Characters that XML cannot hold, and marks that change the direction of the text.
+    # Characters that XML does not allow, and marks that change the direction of text.
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
 )
 _BREAK_AFTER: Final = re.compile(r"(?<=[\s,(.=:/_-])")
 
 
 def shown(text: str) -> str:
-    """The text on one line, with what cannot be shown replaced."""
+    """Return the text on one line, with characters that cannot be shown replaced."""
     return _FORBIDDEN.sub("\ufffd", " ".join(text.split()))
 
 
 def escaped(text: str) -> str:
-    """Escape text for XML, in an element or between quotation marks; other controls than newlines
-    are replaced.
+    """Escape text for XML, in an element or between quotation marks. Control characters other than
+    line feeds are replaced.
     """
     kept = "\n".join(_FORBIDDEN.sub("\ufffd", line) for line in text.split("\n"))
     return html.escape(kept).replace("\n", "&#10;")
@@ -48,7 +50,7 @@ def _units(character: str) -> float:
 
 
 def cut(text: str, room: float, size: float) -> str:
-    """The text, or its beginning with an ellipsis, in no more than `room`."""
+    """Return the text, or its beginning with an ellipsis, that fits into `room`."""
     if width(text, size) <= room:
         return text
     left = room - width(ELLIPSIS, size)
@@ -62,7 +64,7 @@ def cut(text: str, room: float, size: float) -> str:
 
 
 def wrap(text: str, room: float, size: float, lines_max: int) -> tuple[str, ...]:
-    """Return at least one line; the last one is cut when there are too many."""
+    """Return at least one line. If there are too many, the last one is cut."""
     lines: list[str] = []
     line = ""
     pieces = [part for piece in _BREAK_AFTER.split(text) for part in _parts(piece, room, size)]
@@ -78,7 +80,7 @@ def wrap(text: str, room: float, size: float, lines_max: int) -> tuple[str, ...]
 
 
 def _parts(piece: str, room: float, size: float) -> list[str]:
-    """A piece that no line can hold, in several."""
+    """Split a piece that is too long for one line."""
     parts: list[str] = []
     used = room + 1.0
     for character in piece:

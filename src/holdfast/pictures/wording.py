@@ -1,4 +1,4 @@
-"""Parts of a definition in a reader's words: durations, conditions, resources, retries."""
+"""Parts of a definition as text for people: durations, conditions, resources, retries."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")
 _DELIMITERS: Final = re.compile(r"\A\s*\{%\s*(.*?)\s*%\}\s*\Z", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?=[A-Za-z_]\w*\b(?!\())")
 _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*")*)\]\Z')
-#: The tests that the compiler puts around a value n, to show n alone: `(_v := n; …)`, whose `$`
-#: is removed before, and `n >= 0 ? n : $error("…")`.
+#: The tests that the compiler puts around a value n; a picture shows only n. They are `(_v := n;
+#: …)`, whose `$` was removed before, and `n >= 0 ? n : $error("…")`.
 _NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
 _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
-#: Calls, conditionals and definitions: more than names, numbers and arithmetic.
+#: Matches calls, conditionals and definitions: more than names, numbers and arithmetic.
 _QUERY: Final = re.compile(r"\$(?![.$])|[?]|:=")
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
 _TIMEOUTS: Final = frozenset({error_names.TIMEOUT, "WaitTimeout"})
-#: Comparisons of JSONPath by what remains of their name without a type and without "Path".
+#: The comparisons of JSONPath, by their names without a type and without "Path".
 _COMPARISONS: Final[Mapping[str, str]] = {
     "Equals": "=",
     "LessThan": "<",
@@ -63,7 +63,9 @@ def kind_of(state: Mapping[str, Any]) -> NodeKind | None:
 
 
 def duration(seconds: Any) -> str:
-    """259200 -> "3 days"; simple expressions are shown: "wait_days * 86400 seconds"."""
+    """Return text such as "3 days" for 259200; a simple expression is shown: "wait_days * 86400
+    seconds".
+    """
     if isinstance(seconds, str):
         inner = unguarded(seconds)
         if is_query(inner):
@@ -79,21 +81,23 @@ def duration(seconds: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """`{% $order.paid %}` -> `order.paid`; calls keep their `$`, other values are their text."""
+    """Return `order.paid` for `{% $order.paid %}`. Calls keep their `$`; other values give their
+    text.
+    """
     text = value if isinstance(value, str) else str(value)
     found = _DELIMITERS.match(text)
     return " ".join(_VARIABLE.sub("", found[1]).split()) if found else text
 
 
 def is_query(text: str) -> bool:
-    """Return True when only JSONata's syntax explains the text. The name of the state then has the
-    author's own words.
+    """Return True when a reader would need to know JSONata. The picture then shows the state's
+    name, which has the author's own words.
     """
     return _QUERY.search(text) is not None
 
 
 def amount(value: Any, unit: str = "") -> str:
-    """Return "2 failures", "n failures", "a computed number of failures"."""
+    """Return text such as "2 failures", "n failures" or "a computed number of failures"."""
     text = unguarded(value)
     if is_query(text):
         return f"a computed number{' of' if unit else ''} {unit}".rstrip()
@@ -110,7 +114,7 @@ def unguarded(value: Any) -> str:
 
 
 def resource(state: Mapping[str, Any]) -> str:
-    """Return the short name of a Task's call: "charge", "sqs:sendMessage", the name of a
+    """Return a short name for a Task's call: "charge", "sqs:sendMessage", the name of a
     function.
     """
     text = str(state.get("Resource", ""))
@@ -146,7 +150,7 @@ def errors(names: Any) -> str:
 
 
 def retries(state: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the badge and the sentence; both "" without a retrier."""
+    """Return a short text and a sentence about retries; both "" without a retrier."""
     found = [one for one in state.get("Retry") or () if isinstance(one, Mapping)]
     parts = [(one.get("MaxAttempts", _ATTEMPTS_DEFAULT), one.get("ErrorEquals")) for one in found]
     most = [attempts for attempts, _ in parts if isinstance(attempts, int) and attempts > 0]

@@ -1,1 +1,3 @@
-"""Facts about a workflow before it runs: proofs and findings over its state machine."""
+"""Facts about a workflow before it runs: what can be proven about its state machine, and problems
+found.
+"""

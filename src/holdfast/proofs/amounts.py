@@ -1,8 +1,8 @@
-"""Upper bounds as formulas: `12 + 3·len(order.lines)`, or nothing where no bound is known.
+"""Upper bounds as formulas: `12 + 3·len(order.lines)`; None where no bound is known.
 
-A symbol stands for the largest value that it has in a run, and is never negative; coefficients are
-not negative either. So the larger of two formulas is bounded by the larger coefficient of each
-term, and a product of symbols bounds a loop in a loop.
+A symbol stands for the largest value that it has in a run. Symbols and coefficients are never
+negative. So the larger of two formulas is bounded by the larger coefficient of each term, and a
+product of symbols bounds a loop inside a loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Amount:
 
     @property
     def constant(self) -> float | None:
-        """The number, when no symbol is in it."""
+        """The number, if the formula contains no symbol; else None."""
         return self.terms.get((), 0) if set(self.terms) <= {()} else None
 
     @property
@@ -71,7 +71,7 @@ def plus(*bounds: Bound) -> Bound:
 
 
 def times(left: Bound, right: Bound) -> Bound:
-    """Return the product. Zero times any bound is zero, also times an unknown bound."""
+    """Return the product. Zero times any bound is zero, even times an unknown bound."""
     if ZERO in (left, right):
         return ZERO
     if left is None or right is None:

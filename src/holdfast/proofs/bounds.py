@@ -1,7 +1,8 @@
 """The worst case of a machine: events, transitions, durable steps, and seconds of waiting.
 
-The cost of one visit of a state follows core/flow.py: an entry, for each try what its kind
-writes, an exit. A retry is a try more; a failed lane costs no more than one that ends.
+The cost of one visit of a state follows core/flow.py: an entry, for each try the events of its
+kind, and an exit. A retry is one more try. A failed lane (branch or iteration) costs no more than
+one that ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from holdfast.proofs.graph import (
 )
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
-#: Kinds of task whose call is followed by an answer: they have a TaskSubmitted, too.
+#: Kinds of tasks whose call is followed by an answer. Each has one more event, TaskSubmitted.
 _ANSWERED_LATER: Final = frozenset({"callback", "sync"})
 WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
 _START_AND_END: Final = 2
@@ -34,8 +35,10 @@ _START_AND_END: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """`transitions`: states entered and retries, as AWS bills them. `seconds`: of waiting, by
-    timeouts, sleeps and delays of retries; what tasks without a timeout take is not in it."""
+    """The worst case. `transitions` are entered states and retries, as AWS bills them. `seconds` is
+    the time of waiting, by time-outs, sleeps and delays of retries. It does not include the time of
+    tasks without a time-out.
+    """
 
     events: Bound
     transitions: Bound
@@ -106,7 +109,7 @@ def retries_of(state: StateJson) -> int:
 
 
 def retry_seconds_of(state: StateJson) -> float:
-    """The delays of all retries together, at most."""
+    """Return the longest sum of the delays of all retries."""
     return sum(
         _delay(retrier, number_)
         for retrier in retriers_of(state)
@@ -133,7 +136,7 @@ def _task(state: StateJson, counters: Counters) -> Worst:
     tries = 1 + retries_of(state)
     kind = kind_of(state)
     each_try = 3 + (kind in _ANSWERED_LATER) + _may_fail(state)
-    # An unknown resource is a task of another kind: it counts as the longest does.
+    # The kind of an unknown resource is not known, so it counts like the longest kind.
     each_try += not kind
     seconds = _patience(state, kind, counters)
     return Worst(
@@ -154,10 +157,10 @@ def _may_fail(state: StateJson) -> bool:
 
 def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
     """Return how long one try may wait. A task that runs without a time-out counts as zero: it
-    works.
+    works and does not wait.
     """
     if kind == "activity":
-        return None  # `has_timeout` explains the case
+        return None  # `has_timeout` explains this case
     if "TimeoutSecondsPath" in state:
         return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
     if "TimeoutSeconds" in state:
@@ -166,7 +169,9 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
 
 
 def has_timeout(state: StateJson) -> bool:
-    """An activity's time-out begins when a worker polls for the task, which may never happen."""
+    """Return True when the task has a time-out that certainly passes. The time-out of an activity
+    begins only when a worker polls for the task, which may never happen.
+    """
     if kind_of(state) == "activity":
         return False
     return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
@@ -187,14 +192,15 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
         return _seconds(state["Seconds"], counters)
     if "SecondsPath" in state:
         return symbol(state["SecondsPath"].removeprefix("$."))
-    # An instant may lie anywhere in the future.
+    # There is no bound: a time that comes from data may be far in the future.
     return None
 
 
 def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
-    """The longest that a block with a deadline lets a state take; None: none, or not known.
+    """Return how long a block with a deadline lets a state take at most; None without a deadline,
+    or when that is not known.
 
-    Lanes are only over when what they have to take back is, and that has no deadline.
+    After the deadline the branches still undo their work, which has no deadline.
     """
     around = [due for due in level.extension.get("Deadlines", ()) if name in due["States"]]
     if not around or is_shielded_at(level, name) or _takes_back(level, name):
@@ -209,14 +215,14 @@ def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
 def _lanes(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     if is_distributed(state):
-        # The executions of its items have histories and bills of their own.
+        # The items run in executions of their own, whose histories and costs do not count here.
         return Worst(number(6 + 6 * (1 + retries_of(state))), number(1), number(1), number(1), None)
     inner = [_level(found) for found in level.inner.get(name, [])]
     if state["Type"] == "Map":
         one = _iteration(state, inner[0])
         lanes = _of_items(state, one, counters)
     else:
-        # Branches run side by side, unless one waits for another.
+        # Branches run in parallel, unless one waits for another.
         seconds = _side_by_side(level, name, [lane.seconds for lane in inner])
         lanes = Worst(
             plus(*(lane.events for lane in inner)),
@@ -246,7 +252,7 @@ def _iteration(state: StateJson, lane: Worst) -> Worst:
 
 def _of_items(state: StateJson, one: Worst, counters: Counters) -> Worst:
     count = _items(state, counters)
-    # The worst case is one iteration after the other, whatever MaxConcurrency allows.
+    # In the worst case the iterations run one after the other, whatever MaxConcurrency allows.
     return Worst(*(times(count, getattr(one, measure)) for measure in MEASURES))
 
 
@@ -262,7 +268,7 @@ def _items(state: StateJson, counters: Counters) -> Bound:
 
 
 def _range(tree: Any, counters: Counters) -> Bound:
-    """The length of `[0..$count($xs) - 1]`."""
+    """Return the length of an expression such as `[0..$count($xs) - 1]`."""
     if tree.type != "unary" or tree.value != "[" or len(tree.expressions) != 1:
         return None
     (part,) = tree.expressions
@@ -276,8 +282,8 @@ def _range(tree: Any, counters: Counters) -> Bound:
 
 
 def _takes_back(level: MachineLevel, name: str) -> bool:
-    """Return True when a cancelled lane in the state continues for a time: in an undo, or
-    shielded.
+    """Return True when a cancelled branch in the state needs time to end, for an undo or a shielded
+    part.
     """
     extension = level.extension
     marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
@@ -297,17 +303,18 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
     ends = ends_that_decide(state)
     bounded = [bound for bound in seconds if bound is not None]
     known = sorted(bound.constant for bound in bounded if bound.constant is not None)
-    # The undo of the other branches follows, and takes its own time.
+    # After the end of one branch the engine undoes the steps of the others, which takes time. So
+    # the end of the first branches does not bound the time.
     if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
     return most(bounded) if len(known) < ends else number(known[ends - 1])
 
 
 def ends_that_decide(state: StateJson) -> int | None:
-    """Return the number of branches that must end before the result of a race is known; None: not a
-    race.
+    """Return how many branches must end before the result is known; None unless the first ones
+    decide.
 
-    Among this many, either enough have succeeded or more have failed than are tolerated.
+    When this many have ended, either enough have succeeded or more have failed than are tolerated.
     """
     extension = state.get("Holdfast", {})
     needed, tolerated = whole(extension.get("Needed")), whole(extension.get("Tolerated", 0))
@@ -317,7 +324,7 @@ def ends_that_decide(state: StateJson) -> int | None:
 
 
 def ends_in_time(level: MachineLevel) -> bool:
-    """Return True when a branch ends within a bounded time, also when a task in it hangs."""
+    """Return True when a branch ends within a bounded time, even if a task in it hangs."""
     tasks = [state for state in level.states.values() if state["Type"] == "Task"]
     return (
         all(map(has_timeout, tasks))
@@ -327,7 +334,9 @@ def ends_in_time(level: MachineLevel) -> bool:
 
 
 def _end_in_time(level: MachineLevel, name: str) -> bool:
-    """Return True when the lines of a state end in time; of a race only the deciding ones must."""
+    """Return True when the branches of a state end in time; if the first ones decide, only these
+    must.
+    """
     lines = level.inner[name]
     ends = (
         ends_that_decide(level.states[name]) if level.states[name]["Type"] == "Parallel" else None

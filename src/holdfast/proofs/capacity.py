@@ -1,11 +1,12 @@
-"""Capacity: what binds first when so many executions of a workflow start in a second.
+"""Capacity: which limit is reached first when so many executions of a workflow start in a second.
 
-The workflow's states say how often an execution calls each task at least: once for each state that
-calls it, outside of loops and lists. Each limit, and the workers, then have a use: the part of them
-that these calls take. A use above 1 binds: executions wait longer and longer.
+The states of the workflow say how often an execution calls each task at least: once for each state
+that calls it, outside of loops and lists. From this follows the use of each limit, and of the
+workers: the part of them that these calls take. With a use above 1, executions wait longer and
+longer.
 
-How long a task runs is not in the definition. Give it as measured; without it the report says which
-tasks it does not know, and leaves their limits of concurrency out.
+The definition does not say how long a task runs. Pass measured times. Without them the report lists
+the tasks whose time is not known, and leaves their concurrency limits out.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from typing import Any, Final
 from holdfast.api.limits import Limit
 from holdfast.proofs.graph import MachineLevel
 
-#: The attempts that the work of one invocation has in flight, and its messages.
+#: How many attempts the messages of one invocation may run at once.
 _ATTEMPTS_OF_A_WORKER: Final = 10
 _OWN_TASK: Final = "holdfast:task:"
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of one capacity. `name`: a limit or "workers". `part`: 1.0 is all of it. `change`:
-    the setting that gives more.
+    """The use of one capacity. `name` is a limit or "workers". `part` is 1.0 when all of it is
+    used. `change` is the setting that increases it.
     """
 
     name: str
@@ -38,8 +39,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The capacity at a rate. `uses`: the tightest first. `unknown`: tasks whose run time was not
-    given.
+    """The capacity at a rate. `uses` begins with the one that is reached first. `unknown` are tasks
+    whose run time was not given.
     """
 
     workflow: str
@@ -49,7 +50,7 @@ class Capacity:
 
     @property
     def highest(self) -> float | None:
-        """Return the starts a second that the tightest of `uses` allows; None without one."""
+        """Return the starts per second that the first of `uses` allows; None without one."""
         if not self.uses or not self.uses[0].part:
             return None
         return self.starts_per_second / self.uses[0].part
@@ -64,9 +65,10 @@ def capacity_of(
     seconds: Mapping[str, float],
     workers: int,
 ) -> Capacity:
-    """Return what binds first.
+    """Return which limit is reached first.
 
-    `limits`: of each task. `seconds`: how long an attempt runs. `workers`: how many run at once.
+    `limits` are those of each task, `seconds` says how long an attempt runs, `workers` how many run
+    at once.
     """
     calls = Counter(calls_in(levels))
     rates = {task: count * starts_per_second for task, count in calls.items()}
@@ -82,10 +84,11 @@ def capacity_of(
 
 
 def measured_seconds(histories: Iterable[Iterable[Mapping[str, Any]]]) -> dict[str, float]:
-    """Return how long an attempt of each task ran, as the mean over histories in the API's form.
+    """Return how long an attempt of each task ran: the mean over histories in the form of the API.
 
-    An attempt runs from the event that schedules it, or that gives it to a worker after a wait, to
-    its result; the result's `previousEventId` leads back to it. A short queueing before counts too.
+    An attempt runs until its result. It begins with the event that schedules it or, after a wait,
+    gives it to a worker; the result's `previousEventId` names that event. A short wait in a queue
+    is included.
     """
     spans: dict[str, list[float]] = {}
     for history in histories:
@@ -123,7 +126,9 @@ def _uses_of_limits(
     for task, rate in rates.items():
         for limit in limits.get(task, ()):
             if limit.key is not None:
-                continue  # each value has a limit of its own: how they spread is not known
+                # The limit counts separately for each value, and the proof does not know how often
+                # each value occurs
+                continue
             if limit.rate is not None:
                 taken[limit.name] += rate  # type: ignore[assignment]  # a Counter adds floats, too
             elif task in seconds:

@@ -14,7 +14,7 @@ EXECUTIONS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The price in dollars of EXECUTIONS worst runs, without the tasks' own cost.
+    """The price in dollars of EXECUTIONS worst cases, without the cost of the tasks themselves.
 
     `holdfast` counts each record as up to 1 KB, and each wait as one more delivery.
     """

@@ -1,7 +1,8 @@
-"""The number of rounds of a loop: counters that move towards a limit, and the lengths of lists.
+"""The number of rounds of a loop, from counters that approach a limit and from the lengths of
+lists.
 
-A loop is bounded when each time that one of its edges is passed, `$i < limit` holds, `$i` has grown
-since the last time, nothing else in the loop changes `$i`, and `limit` stays as it is.
+A loop is bounded if one of its edges requires `$i < limit`, `$i` has grown each time the edge is
+passed again, nothing else in the loop changes `$i`, and `limit` stays the same.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from holdfast.proofs.expressions import (
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 from holdfast.proofs.paths import LoopRounds, Paths
 
-_DEPTH_MAX: Final = 8  # the length of a chain of variables that get each other's values
+# the longest chain of variables that get each other's values which is followed
+_DEPTH_MAX: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Counter:
-    """The edges that only pass while the variable is before its limit, and those that move it."""
+    """A counter: the edges that are only passed while the variable is below its limit, and those
+    that increase it.
+    """
 
     variable: str
     step: int
@@ -43,7 +47,9 @@ class _Counter:
 
 @dataclass
 class Counters:
-    """The loops of one level. `lengths` of variables are looked up while they are worked out."""
+    """The loops of one level (machine, branch or item processor). `lengths` are those of variables
+    that are being computed, so that a cycle among them ends.
+    """
 
     level: MachineLevel
     _lengths: dict[str, Bound] = field(default_factory=dict)
@@ -64,12 +70,14 @@ class Counters:
         return Paths(frozenset([GraphNode(self.level.start)]), self.level.edges, self.rounds_of)
 
     def rounds_of(self, part: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> LoopRounds:
-        """Return the edges that a counter bounds, and how often all of them together are passed."""
+        """Return the edges that a counter bounds, and how often all of them together can be
+        passed.
+        """
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
-            # Ignore other changes in the same direction: they only bring the variable nearer to its
-            # limit.
+            # A change in the same direction brings the variable only nearer to its limit, so it
+            # does not matter.
             before = [
                 value
                 for edge, value in given
@@ -91,7 +99,9 @@ class Counters:
         )
 
     def _distance(self, counter: _Counter, operator: str, limit: Any, start: Json) -> Bound:
-        """Return the distance; None when unknown (the symbol of the loop stands for it)."""
+        """Return the distance; None when it is not known, so that the symbol of the loop replaces
+        it.
+        """
         extra = 1 if operator in {"<=", ">="} else 0
         first, last = whole(start), whole(limit)
         if first is None:
@@ -107,14 +117,16 @@ class Counters:
         return None
 
     def _from(self, tree: Any, more: int) -> Bound:
-        """A bound of the value of an expression plus `more`."""
+        """Return a bound for the value of an expression plus `more`."""
         value = None if tree is None else self.value(tree)
         return None if value is None else plus(value, number(max(0, more)))
 
     # -- values ------------------------------------------------------------------------------------
 
     def value(self, tree: Any, depth: int = 0) -> Bound:
-        """Return a bound of a number's value, symbols included; None when unknown."""
+        """Return a bound for the value of a number, which may contain symbols; None when none is
+        known.
+        """
         known = whole(tree)
         if known is not None:
             return number(known)
@@ -153,12 +165,12 @@ class Counters:
         return number(max(known)) if known and len(known) == len(numbers) else None
 
     def _only_value(self, variable: str) -> Json:
-        """The only value that a variable gets; None if it gets several."""
+        """Return the only value that a variable gets; None if it gets several."""
         values = [value for _, value in self._assigned.get(variable, ())]
         return values[0] if len(values) == 1 else None
 
     def length(self, tree: Any) -> Bound:
-        """A bound of the number of elements that an expression gives."""
+        """Return a bound for the number of elements of an expression's value."""
         text = plain_text(tree)
         if text is None:
             fixed = _fixed_length(tree)
@@ -199,8 +211,8 @@ class Counters:
 
 
 def _is_scaled(tree: Any) -> bool:
-    """Return True when one factor is a number of at least 0: two negative factors make a positive
-    product.
+    """Return True when one factor is a number of at least 0. Two negative factors would give a
+    positive product.
     """
     return any((whole(part) or -1) >= 0 for part in (tree.lhs, tree.rhs))
 
@@ -211,12 +223,12 @@ def _is_path(value: Json) -> bool:
 
 
 def _fixed_length(tree: Any) -> int | None:
-    """Return the length of a literal `[a, b]`; None with a range in it."""
+    """Return the length of a literal such as `[a, b]`; None if it contains a range."""
     if tree is None or tree.type != "unary" or tree.value != "[":
         return None
     if getattr(tree, "predicate", None) or any(part.value == ".." for part in tree.expressions):
         return None
-    # A list in a list may be flattened, and then there are more.
+    # A list in a list may be flattened, so the number of elements could be larger.
     if any(part.type not in {"number", "string", "value"} for part in tree.expressions):
         return None
     return len(tree.expressions)

@@ -17,7 +17,7 @@ _CACHED_TEXTS_MAX: Final = 4_096
 _OPEN: Final = len("{%")
 _NAME: Final = re.compile(r"\$([A-Za-z_]\w*)")
 _QUOTED: Final = re.compile(r"'(?:\\.|[^'\\])*'")
-#: The attributes that hold child nodes. A binding is visible in the later ones.
+#: The attributes with child nodes. A variable that one of them binds is visible in the later ones.
 _PARTS: Final = frozenset(
     {"steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"}
     | {"procedure", "arguments", "body", "condition", "then", "_else", "next_function"}
@@ -28,7 +28,7 @@ _UNSTABLE: Final = frozenset({"random", "now", "millis", "uuid", "shuffle", "sta
 
 
 def tree_of(value: Json) -> Any:
-    """The syntax tree of a text that is an expression, else None."""
+    """Return the syntax tree of a text that is an expression, else None."""
     if not isinstance(value, str) or not is_expression(value):
         return None
     try:
@@ -38,7 +38,9 @@ def tree_of(value: Json) -> Any:
 
 
 def reads(value: Json) -> frozenset[str]:
-    """The variables that a template reads; not those of which it asks whether they exist."""
+    """Return the variables that a template reads, without those for which it only tests whether
+    they exist.
+    """
     return frozenset().union(*(_reads_of(text) for text in _texts(value)))
 
 
@@ -80,7 +82,7 @@ def is_call(node: Any, name: str, count: int = 1) -> bool:
 
 
 def nodes(tree: Any) -> Iterator[Any]:
-    """The node and everything below it."""
+    """Yield the node and all nodes below it."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -112,7 +114,7 @@ def _free(node: Any, bound: frozenset[str]) -> Iterator[str]:
             yield from _free(node.body, bound | names)
             return
         case "bind":
-            # A function may call itself by the name that it is bound to.
+            # A function may call itself by its own name.
             yield from _free(node.rhs, bound | {node.lhs.value})
             return
         case _:
@@ -121,7 +123,9 @@ def _free(node: Any, bound: frozenset[str]) -> Iterator[str]:
 
 
 def _free_in_order(node: Any, bound: frozenset[str]) -> Iterator[str]:
-    """A block binds for what follows in it, a step of a path for the steps that follow."""
+    """Yield the free variables. A variable that a block binds is visible in the rest of the block,
+    one that a step of a path binds in the later steps.
+    """
     for child in _children(node):
         yield from _free(child, bound)
         if child.type == "bind":
@@ -134,7 +138,7 @@ def _free_in_order(node: Any, bound: frozenset[str]) -> Iterator[str]:
 
 
 def path_reads(value: Json) -> frozenset[str]:
-    """The variables that JSONPath fields read: only those named `….$` or `…Path` are evaluated."""
+    """Return the variables in JSONPath fields. Only fields named `….$` or `…Path` are evaluated."""
     found: set[str] = set()
     pending: list[Json] = [value]
     while pending:
@@ -153,12 +157,16 @@ def path_reads(value: Json) -> frozenset[str]:
 
 
 def is_stable(tree: Any) -> bool:
-    """Return True when it gives the same value for as long as its variables do."""
+    """Return True when the expression has the same value as long as its variables have the same
+    values.
+    """
     return not any(node.type == "variable" and node.value in _UNSTABLE for node in nodes(tree))
 
 
 def is_certain(value: Json) -> bool:
-    """Return True when a template cannot fail: constants, and values that always exist."""
+    """Return True when a template cannot fail: it has only constants, and values that always
+    exist.
+    """
     return all(_is_certain(text) for text in _texts(value))
 
 
@@ -170,7 +178,7 @@ def _is_certain(text: str) -> bool:
 
 
 def whole(value: Any) -> int | None:
-    """The whole number that a node or a JSON value is."""
+    """Return the whole number in a node or a JSON value; None for another value."""
     if hasattr(value, "type"):
         if value.type != "number":
             return None
@@ -195,8 +203,9 @@ _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
     """Yield the facts that follow from a condition: comparisons, and variables that exist.
 
-    Only facts that always follow: from the parts of a true `and`, and of a false `or`. In an `or`,
-    a comparison with a missing value counts as false, and no fact follows from it.
+    Only certain facts are returned: from the parts of an `and` that is true, and of an `or` that is
+    false. In an `or`, a comparison with a missing value counts as false, so no fact follows from
+    it.
     """
     if tree is None:
         return
@@ -221,8 +230,8 @@ def facts_of(tree: Any, *, is_true: bool) -> Iterator[LimitComparison | str]:
 
 
 def _is_there(tree: Any) -> bool:
-    """Return True when it surely has a value: a field may be absent, a variable that is read is
-    not.
+    """Return True when the expression certainly has a value: a field may be absent, but a variable
+    that is read exists.
     """
     if is_call(tree, "count"):
         return True
@@ -236,7 +245,9 @@ def _is_plain(node: Any) -> bool:
 
 
 def step_of(value: Json, variable: str) -> int | None:
-    """1 for `{% $i + 1 %}`, -2 for `{% $i - 2 %}`: by how much an assignment moves a variable."""
+    """Return by how much an assignment changes a variable: 1 for `{% $i + 1 %}`, -2 for `{% $i - 2
+    %}`.
+    """
     tree = tree_of(value)
     if tree is None or tree.type != "binary" or tree.value not in {"+", "-"}:
         return None
@@ -247,7 +258,7 @@ def step_of(value: Json, variable: str) -> int | None:
 
 
 def plain_text(tree: Any) -> str | None:
-    """`order.lines` for `$order.lines`; None for another expression."""
+    """Return text for people: `order.lines` for `$order.lines`; None for other expressions."""
     match tree.type:
         case "variable" if _is_plain(tree):
             return str(tree.value)

@@ -1,4 +1,4 @@
-"""The findings of proofs: severity, place, and the possible fix."""
+"""The findings of proofs: severity, place, and a possible correction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_NAMED_MAX: Final = 6  # states in one message
+_NAMED_MAX: Final = 6  # the most states that one message names
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 #: The location of a state in the definition, such as "/States/A/Branches[0]/States/B".
@@ -55,7 +55,9 @@ def shortened(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Lines and columns count from 1. `text` is the line, if known; `width` is of the caret."""
+    """A place in the source. Lines and columns count from 1. `text` is the line, if known; `width`
+    is that of the mark under it.
+    """
 
     file: str
     line: int
@@ -75,7 +77,7 @@ class Placed:
     place: SourceLocation
 
     def render(self) -> str:
-        """The place and message, the source line, a caret, and the help."""
+        """Return the place and message, the line of source, a mark under it, and the help."""
         found, place = self.finding, self.place
         lines = [f"{place}: {found.severity}[{found.code}]: {found.message}"]
         margin = f"{place.line:5} | "

@@ -1,8 +1,10 @@
-"""A machine as graphs: one per level, its edges with what they assign and what holds on them.
+"""A machine as graphs, one for each level. An edge has the variables that it assigns and its
+condition.
 
-A level is the machine itself, a branch or an item processor. A line that is cancelled goes on in a
-second copy of the undo's states, because no handler sees a cancellation: from the undo's end it
-goes further outwards, or on behind the block whose time is over, and nowhere else.
+A level is the machine itself, a branch or an item processor. A cancelled line of control runs
+through a second copy of the undo's states, because no handler can catch a cancellation. From the
+end of the undo it runs the next outer undo, or continues after the block whose time is over, and
+cannot leave otherwise.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class RetryBound:
-    """The bound of a retrier: `attempts_max` retries, of which the n-th waits `interval x rate^n`
-    seconds, at most the cap.
+    """The bound of a retrier: `attempts_max` retries. The n-th waits `interval x rate^n` seconds,
+    at most the maximum delay.
     """
 
     errors: tuple[str, ...]
@@ -62,7 +64,7 @@ class RetryBound:
 
 @dataclass(frozen=True)
 class MachineLevel:
-    """One level of a machine. `around` is the level and state that contain this level; None for the
+    """One level of a machine. `around` is the level and state that contain it; None for the
     outermost.
     """
 
@@ -92,7 +94,7 @@ class MachineLevel:
         return {node: tuple(edges) for node, edges in found.items()}
 
     def assigned(self) -> Mapping[str, list[tuple[GraphEdge, Json]]]:
-        """Every assignment of this level, by the variable's name."""
+        """Return every assignment in this level, by the variable's name."""
         found: dict[str, list[tuple[GraphEdge, Json]]] = defaultdict(list)
         for edge in [*self.edges, *self.leaving]:
             for name, value in edge.assign.items():
@@ -101,7 +103,9 @@ class MachineLevel:
 
     @cached_property
     def leaving(self) -> tuple[GraphEdge, ...]:
-        """The ends of states that end the level: they may assign variables that are never read."""
+        """Return the edges at which the level ends. They may assign variables that are never
+        read.
+        """
         return tuple(
             GraphEdge(GraphNode(name), GraphNode(name), "end", _assign(state))
             for name, state in self.states.items()
@@ -150,8 +154,8 @@ def is_end(state: StateJson) -> bool:
 
 
 def _assign(holder: StateJson) -> Mapping[str, Json]:
-    """Return the assignments, with names without the `.$` that marks evaluated values in
-    JSONPath.
+    """Return the assignments, with names without the `.$` that JSONPath adds to the names of
+    evaluated values.
     """
     written = holder.get("Assign")
     if not isinstance(written, dict):
@@ -188,15 +192,15 @@ def _used(catchers: Iterable[StateJson]) -> Iterator[StateJson]:
 
 
 def is_shadowed(errors: Iterable[str], seen: set[str]) -> bool:
-    """Return True when earlier entries catch each of the errors, or no entry can."""
+    """Return True when earlier entries catch each of the errors, or no entry can catch it."""
     return error_names.ALL in seen or all(
         error in seen or error == error_names.RUNTIME for error in errors
     )
 
 
 def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
-    """Yield the edges of a Choice. A rule is evaluated only when all earlier rules are false, and
-    none after a rule that is always true.
+    """Yield the edges of a Choice. A rule is evaluated only when all earlier rules are false; rules
+    after one that is always true are never evaluated.
     """
     before: list[LimitComparison | str] = []
     for rule in state["Choices"]:
@@ -244,7 +248,9 @@ def _cancelling(level: MachineLevel) -> Iterator[GraphEdge]:
 
 
 def own_states(level: MachineLevel, undo: StateJson, *, with_catches: bool = True) -> set[str]:
-    """The states from an undo's Begin up to its End, with or without where a Catch leads."""
+    """Return the states from the Begin of an undo to its End, with or without those to which a
+    Catch leads.
+    """
     found, pending = set[str](), [undo["Begin"]]
     while pending:
         name = pending.pop()
@@ -261,7 +267,7 @@ def own_states(level: MachineLevel, undo: StateJson, *, with_catches: bool = Tru
 
 
 def is_shielded_at(level: MachineLevel, name: str) -> bool:
-    """Return True when neither a time-out nor a deadline ends the state: it is shielded, or a part
+    """Return True when neither a time-out nor a deadline can end the state: it is shielded, or part
     of an undo.
     """
     undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]

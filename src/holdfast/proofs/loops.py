@@ -1,4 +1,4 @@
-"""Every loop of a machine, with its bound, or without a known bound."""
+"""Every loop of a machine, with its bound if one is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.proofs.paths import components
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
-    """A loop. `rounds` None: no bound is known. `waits`: every round contains a wait."""
+    """A loop. With `rounds` None no bound is known. `waits`: every round contains a wait."""
 
     level: MachineLevel
     state: str
@@ -25,7 +25,9 @@ class BoundedLoop:
 
 
 def loops_of(levels: Sequence[MachineLevel]) -> list[BoundedLoop]:
-    """Outer loops before those in them. The loops of an undo are found where it runs on errors."""
+    """Return the loops, outer ones first. The loops of an undo are found in the copy that runs
+    after errors.
+    """
     return [loop for level in levels for loop in _level(level)]
 
 
@@ -68,7 +70,7 @@ def _always_waits(
 
 
 def is_wait(level: MachineLevel, name: str) -> bool:
-    """Return True when the state always takes time: a computed sleep may be zero seconds long."""
+    """Return True when the state always takes time. A computed sleep may take zero seconds."""
     state = level.states[name]
     if state["Type"] == "Wait":
         return (whole(state.get("Seconds")) or 0) > 0

@@ -1,7 +1,7 @@
-"""The variables that have a value on every path to the place of their use.
+"""The variables that have a value on every path to the place where they are used.
 
-A forward analysis: a name is known at a state when every edge into it brings it. A branch sees what
-is known at its state; what it assigns is its own.
+A forward analysis: a name is known at a state if it is known on every edge into it. A branch can
+read the names that are known at its state; the names that it assigns are only its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 
 VariableNames = frozenset[str]
-#: The fields that a state evaluates itself; rules, catchers and inner levels come separately.
+#: These fields are not evaluated by the state itself, or are examined separately.
 _APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", "Comment", "Type"})
 
 
@@ -32,7 +32,9 @@ def find_names(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
 def _at_start(
     level: MachineLevel, known: Mapping[str, Mapping[GraphNode, VariableNames]]
 ) -> VariableNames | None:
-    """The variables of the levels around a branch; None: its state is never reached."""
+    """Return the variables of the levels around a branch; None if the state of the branch is never
+    reached.
+    """
     if level.around is None:
         return frozenset()
     outer, name = level.around
@@ -62,7 +64,7 @@ def _known(level: MachineLevel, start: VariableNames) -> Mapping[GraphNode, Vari
 
 
 def _asked(edge: GraphEdge) -> VariableNames:
-    """The variables that a condition tests with `$exists`."""
+    """Return the variables that a condition tests with `$exists`."""
     return frozenset(fact for fact in edge.facts if isinstance(fact, str))
 
 
@@ -99,8 +101,8 @@ def _assigned_around(level: MachineLevel | None) -> set[str]:
 
 
 def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFinding]:
-    """Find names that hide a variable around the branch. A name without a value there is only used
-    twice, which is no problem.
+    """Find names that hide a variable outside of the branch. If that variable has no value there,
+    the name is only used twice, which is no problem.
     """
     for name, given in level.assigned().items():
         if name in outer:
@@ -119,8 +121,8 @@ def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFindi
 
 
 def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
-    """Yield the names that a state reads, each with the names known there besides those of its
-    entry.
+    """Yield the names that a state reads, each with the names that are known there in addition to
+    those at its entry.
     """
     state = level.states[name]
     read = reads if level.language_at(name) == "JSONata" else path_reads
@@ -134,7 +136,9 @@ def _reads(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]
 
 
 def _read_by_rules(level: MachineLevel, name: str) -> Iterator[tuple[str, VariableNames]]:
-    """Yield the names that rules read. A rule is evaluated after all rules before it were false."""
+    """Yield the names that rules read. A rule is evaluated only after all rules before it were
+    false.
+    """
     read = reads if level.language_at(name) == "JSONata" else path_reads
     facts: dict[str, list[GraphEdge]] = defaultdict(list)
     for edge in level.outgoing.get(GraphNode(name), ()):

@@ -1,7 +1,8 @@
-"""The heaviest path through a level: loops that something bounds are gone through that often.
+"""The heaviest path through a level, in which a bounded loop counts as often as its bound allows.
 
-A loop is bounded by edges that a counter lets pass only so many times (`rounds`): they are taken
-out, what is left of the loop is searched in the same way, and counts once per round.
+A loop is bounded by edges that a counter allows only so many times (`rounds`). These edges are
+removed, the rest of the loop is examined in the same way, and its weight counts once for each
+round.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import TypeAlias
 from holdfast.proofs.amounts import ZERO, Bound, most, plus, times
 from holdfast.proofs.graph import GraphEdge, GraphNode
 
-#: The edges of a loop that are taken at most so often each time the loop is entered.
+#: The edges of a loop that a counter bounds, and how often they can be passed each time the loop is
+#: entered.
 LoopRounds: TypeAlias = "tuple[frozenset[GraphEdge], Bound] | None"
 
 
@@ -25,7 +27,9 @@ Weights: TypeAlias = Mapping[GraphNode, Bound]
 
 @dataclass(frozen=True)
 class _Part:
-    """A strongly connected part: `entries` are its nodes at which a path may come in."""
+    """A strongly connected part of the graph. `entries` are the nodes at which a path can enter
+    it.
+    """
 
     nodes: frozenset[GraphNode]
     entries: frozenset[GraphNode]
@@ -35,7 +39,9 @@ class _Part:
 
     @cached_property
     def turns(self) -> tuple[Bound, Paths, Paths] | None:
-        """Rounds, the paths of the first one, and those of the others; None: without a bound."""
+        """Return the number of rounds, the paths of the first round, and those of later ones; None
+        without a bound.
+        """
         rounds = self.rounds_of(self.nodes, self.edges)
         if rounds is None:
             return None
@@ -59,7 +65,9 @@ class _Part:
 
 @dataclass(frozen=True)
 class Paths:
-    """All paths that begin at one of `starts`, for as many kinds of weight as are asked for."""
+    """All paths that begin at one of `starts`. Their weight can be computed for several kinds of
+    weights.
+    """
 
     starts: frozenset[GraphNode]
     edges: tuple[GraphEdge, ...]
@@ -67,7 +75,8 @@ class Paths:
 
     def heaviest(self, weights: Weights) -> Bound:
         best: list[Bound] = []
-        # Parts come after the parts that they lead to.
+        # The parts are ordered so that each comes after the parts to which it leads: their weights
+        # are known.
         for part in self._parts:
             own = part.weight(weights)
             best.append(plus(own, most(best[number] for number in part.after)))
@@ -108,9 +117,10 @@ class Paths:
 def components(
     starts: Iterable[GraphNode], edges: Sequence[GraphEdge]
 ) -> list[frozenset[GraphNode]]:
-    """Strongly connected parts of what can be reached, each after those that it leads to (Tarjan).
+    """Return the strongly connected parts of the reachable graph, each after those to which it
+    leads (Tarjan).
 
-    Without recursion: a definition may be thousands of states long.
+    It uses no recursion, because a definition may have thousands of states in a row.
     """
     targets: dict[GraphNode, list[GraphNode]] = {}
     for edge in edges:

@@ -1,4 +1,4 @@
-"""The states that a run can reach, and handlers that no error can reach."""
+"""The states that a run can reach, and the handlers that no error can reach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, 
 
 
 def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
-    """HF090, HF091, HF092, HF0A4. The inside of an unreachable state is not reported again."""
+    """Yield the findings HF090, HF091, HF092, HF0A4. The inside of an unreachable state is not
+    reported again.
+    """
     hidden: set[str] = set()
     for level in levels:
         if level.around is not None and level.around[0].location(level.around[1]) in hidden:
@@ -31,8 +33,8 @@ def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
 
 
 def _reached(level: MachineLevel) -> set[str]:
-    """Return the reachable states. States after an error of an undo that only runs on a stop count
-    as reachable too.
+    """Return the reachable states. If an undo runs only after a stop, the states after its errors
+    count, too.
     """
     found = {node.state for node in reachable(level, [GraphNode(level.start)])}
     ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
@@ -74,7 +76,7 @@ def _dead_ends(level: MachineLevel, reached: set[str]) -> Iterator[ProofFinding]
 
 
 def _roots(level: MachineLevel, names: Iterable[str]) -> list[str]:
-    """Return the states that no other of them leads to; in a cycle the first."""
+    """Return those states to which no other one of them leads; of a cycle the first one."""
     chosen = list(names)
     targets = {
         edge.target.state
@@ -99,8 +101,8 @@ def _open_choice(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
 
 
 def _is_exhaustive(rules: Sequence[StateJson]) -> bool:
-    """Return True when the rules are visibly exhaustive: one is always true, or is the negation of
-    another.
+    """Return True when the rules certainly cover all cases: one is always true, or is the negation
+    of another.
     """
     conditions = [_condition(rule) for rule in rules]
     if any(condition in {"true", '{"Variable":"true"}'} for condition in conditions):
@@ -133,7 +135,7 @@ def _unused_handlers(level: MachineLevel, name: str) -> Iterator[ProofFinding]:
             errors = entry["ErrorEquals"]
             if is_shadowed(errors, seen):
                 is_runtime = set(errors) == {error_names.RUNTIME}
-                why = "nobody handles States.Runtime" if is_runtime else "entries before it match"
+                why = "no handler takes States.Runtime" if is_runtime else "entries before it match"
                 yield ProofFinding(
                     "HF0A4",
                     "warning",

@@ -1,6 +1,6 @@
-"""The proofs of one machine together: its findings, and a few lines of what is proved.
+"""All proofs of one machine: its findings, and a few lines about what is proven.
 
-Everything here is sound: a line says what holds in every run, or that it is not known.
+Every line is certain: it says what is true in every run, or that it is not known.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Locate = Callable[[str, str], SourceLocation]
 
 @dataclass(frozen=True, slots=True)
 class Proofs:
-    """The result of all proofs. `findings` are the gravest first, then in the order of the
-    definition. `limits`: the limits of each state whose task has some, in words.
+    """The result of all proofs. `findings` begin with the most severe, then follow the order of the
+    definition. `limits` are those of each state's task, as text.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Proofs:
 def prove(
     name: str, document: Mapping[str, Any], facts: FactsByTask, own_event: str | None = None
 ) -> Proofs:
-    """Prove a validated document. `facts`: the known facts about tasks, by the task's name.
-    `own_event`: the event that starts the workflow.
+    """Prove a validated document. `facts` are the known facts about tasks, by name. `own_event` is
+    the event that starts the workflow.
     """
     levels = levels_of(document)
     loops = loops_of(levels)
@@ -120,7 +120,7 @@ def placed(proofs: Proofs, locate: Locate) -> list[Placed]:
 
 
 def render(proofs: Proofs, locate: Locate) -> str:
-    """A heading and a line per proof; findings are rendered apart."""
+    """Return a heading, and a line for each proof. Findings are not included."""
     lines = [proofs.name]
     for title, text in _lines(proofs, locate):
         head, *rest = text.split("\n")
@@ -146,7 +146,9 @@ def to_json(proofs: Proofs) -> dict[str, Any]:
 
 
 def _goes_on_as_new(proofs: Proofs) -> bool:
-    """Return True when the execution may begin again, so that its bounds are those of a round."""
+    """Return True when the execution may continue as new, so that its bounds are those of one
+    round.
+    """
     states = (state for level in proofs.levels for state in level.states.values())
     return any(state.get("Resource") == "holdfast:again" for state in states)
 
@@ -209,7 +211,7 @@ def _where(level: MachineLevel, state: str, locate: Locate) -> str:
 
 def _waits(waits: Sequence[BoundedWait], locate: Locate) -> str:
     if not waits:
-        return "for nobody outside"
+        return "for no caller outside"
     return "\n".join(
         f"{_where(wait.level, wait.state, locate)}: "
         + (f"bounded by {wait.bounded_by}" if wait.bounded_by else "not bounded")
@@ -302,7 +304,7 @@ def _time(proofs: Proofs) -> str:
 
 
 def _endless(proofs: Proofs) -> Iterator[str]:
-    """The states by which the time has no bound."""
+    """Yield the states because of which the time has no bound."""
     yield from (wait.state for wait in proofs.waits if not wait.bounded_by)
     yield from (loop.state for loop in proofs.loops if loop.rounds is None)
     for level in proofs.levels:

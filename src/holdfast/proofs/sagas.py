@@ -1,7 +1,8 @@
-"""Compensation: what a failure undoes, and what a retry or a failure may leave done twice or half.
+"""Compensation: what is undone after a failure, and what may be left done twice or half after a
+retry or a failure.
 
 An undo is registered by a Pass that appends `{"task": …, "arguments": …}` to a list. It belongs to
-the step whose result its arguments read, or else to the step that leads to it.
+the step whose result its arguments read, or else to the step before it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FactsByTask = Mapping[str, TaskFacts]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One registered undo: `task` undoes `step`; if that is None, one of `steps`. A state in
+    """One registered undo: `task` undoes `step` or, if that is None, one of `steps`. A state in
     `between` may fail before the registration.
     """
 
@@ -37,7 +38,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Saga:
-    """The undos of a machine and the tasks that have none, with a side effect as far as known."""
+    """The undos of a machine, and the tasks that have none and may have a side effect."""
 
     registrations: tuple[Registration, ...]
     open_steps: tuple[tuple[MachineLevel, str, str], ...]
@@ -58,7 +59,7 @@ def saga_of(levels: Sequence[MachineLevel], facts: FactsByTask) -> Saga:
 
 
 def undone_of(registrations: Iterable[Registration]) -> set[tuple[str, str]]:
-    """The steps that something takes back, by their level and name."""
+    """Return the steps that have an undo, by their level and name."""
     return {(found.level.path, step) for found in registrations for step in found.steps}
 
 
@@ -81,7 +82,7 @@ def _registrations(level: MachineLevel) -> Iterator[Registration]:
 
 
 def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str]]:
-    """Return the task that is registered, and the variables that its arguments read."""
+    """Return the task that the value registers, and the variables that its arguments read."""
     tree = tree_of(value)
     if tree is None or not is_call(tree, "append", 2):
         return None, frozenset()
@@ -97,7 +98,9 @@ def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str
 
 
 def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str]) -> Registration:
-    """Return the registration, going back from it for as long as a single path leads there."""
+    """Return the registration. Its step is searched backwards, as long as a single path leads
+    there.
+    """
     between: list[str] = []
     nearest: str | None = None
     current, seen = name, {name}
@@ -124,7 +127,7 @@ def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str
 
 
 def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
-    """Return True when every failure of the state is caught, on paths that may lead to the
+    """Return True when every failure of the state is caught, and the flow may then still reach the
     registration.
     """
     catchers = level.states[name].get("Catch", ())
@@ -135,7 +138,7 @@ def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
 
 
 def _only_before(level: MachineLevel, name: str) -> str | None:
-    """Return the one state that leads here on success; None: none, or several."""
+    """Return the only state that leads here on success; None when there is none, or several."""
     leading = {
         edge.source.state
         for edge in level.edges
@@ -145,12 +148,12 @@ def _only_before(level: MachineLevel, name: str) -> str | None:
 
 
 def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
-    """Return True for the Pass that begins a list of undo steps: steps before it are not undone."""
+    """Return True for the Pass that begins a list of undo steps. Steps before it are not undone."""
     return state["Type"] == "Pass" and [] in (state.get("Assign") or {}).values()
 
 
 def _giving(level: MachineLevel, read: frozenset[str]) -> frozenset[str]:
-    """The tasks whose results are read."""
+    """Return the tasks whose results are read."""
     return frozenset(
         name
         for name, state in level.states.items()
@@ -159,7 +162,7 @@ def _giving(level: MachineLevel, read: frozenset[str]) -> frozenset[str]:
 
 
 def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:
-    """The tasks to which ways lead from a state without another task between."""
+    """Return the next tasks that can follow a state, without another task in between."""
     found, pending, seen = set[str](), [name], set[str]()
     while pending:
         current = pending.pop()
@@ -174,10 +177,10 @@ def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:
 
 
 def occasions(level: MachineLevel) -> str:
-    """Return when undos run: on a failure only if every step of their parts passes all errors to
-    them.
+    """Return when undos run. They run after a failure only if every step in their block passes all
+    errors to them.
 
-    A step may be in several parts: the innermost takes the error first and passes it on.
+    If a step is in several blocks, the innermost one gets the error first and passes it on.
     """
     undos = level.extension.get("Undo", ())
     begins = {undo["Begin"] for undo in undos}
@@ -199,7 +202,9 @@ def occasions(level: MachineLevel) -> str:
 
 
 def find_sagas(levels: Sequence[MachineLevel], facts: FactsByTask) -> Iterator[ProofFinding]:
-    """HF0A0 … HF0A3. Unknown facts about a task give no finding."""
+    """Yield the findings HF0A0 to HF0A3. Without facts about a task there is no finding about
+    it.
+    """
     saga = saga_of(levels, facts)
     undone = undone_of(saga.registrations)
     for level, name, task in _inline_tasks(levels):

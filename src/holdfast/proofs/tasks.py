@@ -1,4 +1,4 @@
-"""The author's tasks that may run twice: their declarations, and signs in their code."""
+"""The author's tasks that may run twice: their declarations, and hints in their code."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _KEY: Final = "idempotency_key"
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """The facts about a task. `uses_key`: its function, or a helper of its module, reads the
-    idempotency key. `limits`: the limits and the batch of the task, in words.
+    """The facts about a task. `uses_key`: its function, or a helper in its module, reads the
+    idempotency key. `limits` are the limits and the batch of the task, as text.
     """
 
     name: str
@@ -52,7 +52,7 @@ def _limits_of(task: Task[..., Any]) -> tuple[str, ...]:
 
 
 def _uses_key(function: Any) -> bool:
-    """Return True when the function reads the idempotency key, itself or through functions of its
+    """Return True when the function reads the idempotency key, directly or in functions of its
     module that it names.
     """
     start = inspect.unwrap(function) if callable(function) else function
@@ -72,7 +72,7 @@ def _uses_key(function: Any) -> bool:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that the code and the functions in it load."""
+    """Yield the names that the code, and the functions inside of it, read."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

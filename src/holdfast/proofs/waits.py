@@ -1,4 +1,4 @@
-"""Waits that nothing bounds, and tasks without a timeout."""
+"""Waits without a bound, and tasks without a time-out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, 
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import MachineLevel, is_shielded_at
 
-#: The kinds of task whose end comes from outside, and may never come.
+#: The kinds of tasks whose end comes from outside, and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
     "event": "an event",
     "ask": "an answer",
@@ -19,13 +19,13 @@ _ANSWERED: Final[Mapping[str, str]] = {
     "callback": "an answer to its token",
     "activity": "a worker",
 }
-#: Kinds of task that work, and may hang.
+#: The kinds of tasks that run code, and may hang.
 _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedWait:
-    """One wait. `bounded_by`: the mechanism that ends it without an answer; "" for none."""
+    """One wait. `bounded_by` says what ends it without an answer; "" when nothing does."""
 
     level: MachineLevel
     state: str
@@ -46,7 +46,7 @@ def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> lis
 def without_timeout(
     document: Mapping[str, Any], levels: Sequence[MachineLevel]
 ) -> list[tuple[MachineLevel, str]]:
-    """Return the tasks that work, and that nothing ends if they hang."""
+    """Return the tasks that run code, and that nothing ends if they hang."""
     return [
         (level, name)
         for level, name in _tasks(levels)
@@ -81,7 +81,7 @@ def _bound(document: Mapping[str, Any], level: MachineLevel, name: str) -> str:
 
 
 def _is_raced(level: MachineLevel) -> bool:
-    """Return True when enough of the other branches end in time, and cancel this one."""
+    """Return True when enough of the other branches end in time, so that this one is cancelled."""
     if level.around is None:
         return False
     outer, name = level.around
@@ -109,8 +109,8 @@ def _help(wait: BoundedWait) -> str:
 def find_waits(
     document: Mapping[str, Any], levels: Sequence[MachineLevel], own_event: str | None
 ) -> Iterator[ProofFinding]:
-    """Yield the findings HF098 and HF099. `own_event`: the event that starts the workflow and that
-    it lives for; it may wait for the next one without a bound.
+    """Yield the findings HF098 and HF099. `own_event` is the event that starts the workflow: such a
+    workflow may wait for the next one without a bound.
     """
     for wait in waits_of(document, levels):
         if not wait.bounded_by and not _is_for(wait, own_event):

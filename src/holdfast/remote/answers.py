@@ -47,7 +47,7 @@ class Description(TypedDict):
     last_failure: NotRequired[Json]
     #: Why workers did not carry out an accepted retry of a keyed execution.
     void_retry: NotRequired[str]
-    #: The place of its object in the archive, for an execution whose records have expired.
+    #: The path of the archived execution in the archive bucket; set after its records have expired.
     archived: NotRequired[str]
     parent: NotRequired[str]
     retries: NotRequired[int]

@@ -77,7 +77,8 @@ class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
         super().__init__(
             "HF565",
             f"the request {request} has no reply after {seconds:g} s",
-            help=f"it is kept for 14 days: ask again, client.reply({request!r})",
+            help=f"it is kept for 14 days: client.reply({request!r}), or the same request with "
+            f"--id {request}",
         )
         self.request = request
 

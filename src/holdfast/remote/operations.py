@@ -142,8 +142,9 @@ def fork(
     by: str | None = None,
     changes: Mapping[str, object] = {},
 ) -> Operation[Json]:
-    """Start a copy of the execution that continues from one of its steps. `changes`: `input` of the
-    first step; `set`, variables by name.
+    """Start a copy of the execution that continues from one of its steps. `changes` may contain
+    `input` for the first step, `set` for variables by name, and `on`: "latest" lets the copy run on
+    the newest definition.
     """
     fields = {"step": step, "reason": reason, "by": by}
     return (yield from _post(f"{_path(execution)}/fork", fields, **changes))

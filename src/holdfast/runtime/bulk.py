@@ -66,7 +66,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "skip": Operation(
         ("step", "result"), ("RUNNING", *_FAILED), on_request=("ABORTED",), required=("step",)
     ),
-    "fork": Operation(("step", "input", "set"), _ALL, required=("step",)),
+    "fork": Operation(("step", "input", "set", "on"), _ALL, required=("step",)),
     "event": Operation(("name", "data"), ("RUNNING",), required=("name", "data")),
 }
 

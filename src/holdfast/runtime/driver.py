@@ -50,18 +50,18 @@ def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any
     inside the handler, which may handle it.
     """
     tasks = BegunTasks(perform, pool)
-    step: Callable[[], Effect] = lambda: next(handler)  # noqa: E731
+    # A step of a workflow has a dozen effects, so the loop makes no object for each of them.
+    resume: Callable[[Any], Effect] = handler.send
+    result: Any = None
     while True:
         try:
-            effect = step()
+            effect = resume(result)
         except StopIteration as stop:
             return stop.value
         try:
-            result = _dispatch(effect, perform, tasks)
+            resume, result = handler.send, _dispatch(effect, perform, tasks)
         except ServiceFault as fault:
-            step = _throwing(handler, fault)
-        else:
-            step = _sending(handler, result)
+            resume, result = handler.throw, fault
 
 
 def _dispatch(effect: Effect, perform: Perform, tasks: BegunTasks) -> Any:
@@ -72,11 +72,3 @@ def _dispatch(effect: Effect, perform: Perform, tasks: BegunTasks) -> Any:
             return tasks.finished(effect)
         case _:
             return perform(effect)
-
-
-def _sending(handler: Handler, result: Any) -> Callable[[], Effect]:
-    return lambda: handler.send(result)
-
-
-def _throwing(handler: Handler, fault: ServiceFault) -> Callable[[], Effect]:
-    return lambda: handler.throw(fault)

@@ -454,7 +454,7 @@ class Deadline:
 
 
 class Labels(NamedTuple):
-    """What a measurement is about; "" where a label does not apply.
+    """The labels of a measurement; "" where a label does not apply.
 
     All labels are names from code: of a workflow or a state machine, a task, an error's class, a
     kind of wait and its target, a limit, an operator's command. Values of executions are never

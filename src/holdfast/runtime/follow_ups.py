@@ -136,8 +136,9 @@ def withdraw(
 def register_uses(log: Log, found: Iterable[Fact], now_ms: int) -> Generator[Effect, Any, None]:
     """Register the waits of events that a recovery has found.
 
-    The worker that opened such a wait may have crashed before its registration, and the list of
-    kept events goes by registrations.
+    The worker that opened such a wait may have crashed before it registered the wait. The list of
+    unused events compares events with registrations, so without this call it would contain an event
+    that the execution has used.
     """
     for fact in found:
         if isinstance(fact, facts.EventReceived):

@@ -19,7 +19,9 @@ FORMAT: Final = 1
 #: The format of the start of a fork. Older code would begin the execution from its first state, so
 #: the format makes it return the message.
 FORMAT_FORK: Final = 2
-#: The format of the kinds `archive` and `remind`, which older code does not know.
+#: Format 3 has the message kinds `archive` and `remind`, and the start of a fork that continues on
+#: another definition. Older code refuses a message of this format, because it would handle it
+#: wrongly.
 FORMAT_KINDS: Final = 3
 _FORMAT_NEWEST: Final = FORMAT_KINDS
 
@@ -69,11 +71,14 @@ def start(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
     return _body(START, tenant, run, None, **fields)
 
 
-def fork(tenant: str, run: str, **fields: Any) -> dict[str, Any]:
+def fork(tenant: str, run: str, *, is_moved: bool, **fields: Any) -> dict[str, Any]:
     """Return the start message of an execution that begins as a copy of another one. `fields` are
-    those of `start`; `input` is the request of the fork.
+    those of `start`; `input` is the request of the fork. With `is_moved` the fork continues on
+    another definition. The message then has a newer format: older code would ignore the move and
+    run the old definition.
     """
-    return {**start(tenant, run, **fields), FORMAT_FIELD: FORMAT_FORK, "fork": True}
+    number = FORMAT_KINDS if is_moved else FORMAT_FORK
+    return {**start(tenant, run, **fields), FORMAT_FIELD: number, "fork": True}
 
 
 def wake_timer(tenant: str, run: str, entry: int, due_ms: int, hint: Hint | None) -> dict[str, Any]:
@@ -85,8 +90,8 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
 
 
 def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
-    """`event`: id, at, name, key of the stored event, for a worker that finds the execution
-    ended.
+    """Return the message that wakes an execution for an event. `event` is id, at, name and key of
+    the stored event: a worker that finds the execution ended lists the event as unused.
     """
     return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
 
@@ -125,7 +130,9 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
 
 
 def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
-    """A page of the rows of ended executions: those after one key, up to another."""
+    """Return the message that requests the archiving of a page: the rows of ended executions after
+    one key, up to another.
+    """
     page = sweep(shard, after, until, now_ms)
     return {**page, FORMAT_FIELD: FORMAT_KINDS, "k": ARCHIVE}
 

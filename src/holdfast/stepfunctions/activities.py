@@ -183,9 +183,9 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
                 found = yield from _take(poll, row, now_ms)
             except HoldfastError as error:
                 if is_passing(error):
-                    # The next look takes the same row with the same nonce. If the poll continued
-                    # with other rows, or answered with the fault, it would lose a task whose `s#`
-                    # item was stored after all.
+                    # The next look finds the same row and repeats the write with the same nonce. If
+                    # the poll took another row instead, the first task could be lost: its `s#` item
+                    # may have been stored although the write reported an error.
                     return None
                 if not is_damage(error):
                     raise  # The stack refuses this code's formats: no single task is damaged
@@ -213,7 +213,7 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
         entry, attempt = int(row["entry"]), int(row["attempt"])
         due_ms = int(str(row["sk"]).partition("#")[0])
     if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
-        return None  # R15: a retry that is not due yet; a first attempt is due when scheduled
+        return None  # A retry waits until its due time; a first attempt is due at once
     execution = yield from execution_of(tenant, run)
     waiting = None if execution is None else open_offer(execution, entry, attempt)
     if execution is None or waiting is None:
@@ -236,8 +236,9 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
         # (R12).
         yield from _tell(tenant, run, key, row)
         return None
-    # No other poll gets this task now. Without the wake, the log learns of it from the `s#` item:
-    # with the answer, or at a recovery. A row that is left over is refused by the `s#` item.
+    # The `s#` item is stored, so no other poll gets this task, and an error here is harmless: the
+    # log learns of the item when the worker answers, or at a recovery. A poll that finds the
+    # remaining row cannot store the item again, and skips the task.
     with suppress(ServiceFault):
         yield from _tell(tenant, run, key, row)
     token = make_token(Token(tenant, run, entry, attempt, expires_ms), poll.service.keys)

@@ -1,4 +1,6 @@
-"""The testing kit: workflows run as Python and compiled, on a virtual clock, in your world."""
+"""The testing kit: runs workflows as Python and compiled, on a virtual clock, with scripted
+results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Generated worlds: inputs and outcomes drawn from what workflows, tasks and events declare."""
+"""Generated tests: inputs and outcomes are drawn by the types that workflows, tasks and events
+declare.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from holdfast.testing.world import World
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-#: A generated run that calls more than this is given up: it loops for as long as tasks say so.
+#: A generated run with more calls is given up: it loops as long as the drawn results say so.
 _CALLS_MAX: Final = 200
 _DURATIONS: Final = (0, 1, 60, 3_600, 86_400)
 _STOPS: Final = (0, 1, 90, 4_000, 90_000)
@@ -40,11 +42,12 @@ def check_workflow(
     stops: bool = True,
     seed: int | None = None,
 ) -> Counter[str]:
-    """Runs `examples` generated worlds, both ways, and gives how they ended, by status.
+    """Run `examples` generated worlds, each in both ways, and return how many ended with each
+    status.
 
-    What `outcomes` does not say is drawn: values of the declared types, the errors of the
-    workflow's modules, time-outs, durations; with `stops` also a stop of the execution.
-    Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
+    Where `outcomes` names no outcome, it is drawn: values of the declared types, the errors of the
+    workflow's modules, time-outs, durations; with `stops` also a stop of the execution. Raises
+    Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
     """
     try:
         import hypothesis  # noqa: PLC0415
@@ -53,7 +56,8 @@ def check_workflow(
             "check_workflow needs hypothesis: pip install 'holdfast[testing]'"
         ) from None
 
-    # jsonata-python raises the recursion limit when it is imported, and hypothesis would complain.
+    # Imported first, because jsonata-python raises the recursion limit, about which hypothesis
+    # would complain.
     import jsonata.jsonata  # noqa: F401, PLC0415
     from hypothesis import strategies as st  # noqa: PLC0415
 
@@ -92,7 +96,7 @@ def check_workflow(
 
 
 class Generated(World):
-    """A world whose gaps are drawn."""
+    """A world in which outcomes that the test does not name are drawn."""
 
     def __init__(
         self,
@@ -119,7 +123,8 @@ class Generated(World):
             hypothesis.reject()
         if place.kind == "pure":
             return real
-        # No two calls end at the same moment by chance, so time orders concurrent calls.
+        # Each call has another number of milliseconds, so no two calls end at the same time by
+        # chance.
         duration = timedelta(
             seconds=self._data.draw(st.sampled_from(_DURATIONS)), milliseconds=self._drawn
         )
@@ -132,7 +137,7 @@ class Generated(World):
         return takes(duration, self._data.draw(values_of(_type_of(place))))
 
     def to_text(self, workflow: Workflow[..., Any], given: Mapping[str, JsonValue]) -> str:
-        """The world as code to paste into a test."""
+        """Return the world as code that can be pasted into a test."""
         assert self._last is not None
         lines = ["world = World(", "    {"]
         for name, answers in self._last.answers.items():
@@ -172,7 +177,9 @@ def _type_of(place: WaitingPlace) -> Any:
 
 
 def _errors_of(workflow: Workflow[..., Any]) -> list[type[BaseException]]:
-    """The errors that the workflow's modules define or import, and one that they do not name."""
+    """Return the errors that the workflow's modules define or import, and one that they do not
+    name.
+    """
     known = Failures(workflow.function).subclasses(TaskError)
     own = [cls for cls in known if not cls.__module__.startswith("holdfast.")]
     return [cls for cls in (*own, TaskError, RuntimeError) if has_plain_text(cls)]

@@ -1,8 +1,8 @@
-"""The comparison of two runs of a workflow, and their first difference.
+"""The comparison of two runs of a workflow: finds their first difference.
 
-Alike are: how they end (status, output as JSON, error name and text), when, and the calls of each
-line of control in their order, with arguments, times, time-outs and attempts. Calls of different
-branches are ordered by their times alone.
+Compared are: how and when they end (status, output as JSON, error name and text), and the calls of
+each line of control in their order, with arguments, times, time-outs and attempts. Calls of
+different branches are ordered only by their times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.testing.timeline import Call, Trace
 
 
 class Difference(AssertionError):  # noqa: N818
-    """The compiled workflow does not do what its Python does."""
+    """The compiled workflow does not do the same as its Python."""
 
 
 def difference(direct: Trace, compiled: Trace) -> str | None:
@@ -55,7 +55,7 @@ def _calls_differ(direct: list[Call], compiled: list[Call]) -> str | None:
 def _are_alike(direct: Call, compiled: Call) -> bool:
     error = compiled.arguments.get("error") if compiled.kind == "reply" else None
     if error == error_names.QUERY_EVALUATION_ERROR and direct.kind == "reply":
-        # Where an expression fails, the compiled run has one name for what Python has many.
+        # When an expression fails, the compiled run has one error name where Python has several.
         direct = replace(direct, arguments={**direct.arguments, "error": error, "cause": ""})
         compiled = replace(compiled, arguments={**compiled.arguments, "cause": ""})
     return canonical(_row(direct)) == canonical(_row(compiled))
@@ -82,8 +82,8 @@ def _shown(end: End) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return the same text for values that are equal in JSON: 1 and 1.0, but not True; keys in any
-    order.
+    """Return the same text for values that are equal in JSON: for 1 and 1.0, but not True; with
+    keys in any order.
     """
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
 

@@ -1,4 +1,4 @@
-"""The compiled run: the state machine on the core, without a runtime and without AWS."""
+"""The compiled run: the state machine runs on the core, without a runtime and without AWS."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from holdfast.testing.timeline import Over, Timeline, Trace
 #: A tick that fires one timer makes it due this much earlier, so that no other timer fires with it.
 _TICK_MS = 2
 _FOR_EVER_MS = 1 << 62
-#: The number of the place where the whole execution times out.
+#: Identifies the time-out of the whole execution.
 _WHOLE = -1
 
 
 @functools.lru_cache(maxsize=256)
 def program_of(workflow: Workflow[..., Any]) -> Program:
-    """The program for the core. Raises CompileErrors."""
+    """Return the program for the core. Raises CompileErrors."""
     return parse_definition(compile_workflow(workflow).asl)
 
 
@@ -81,7 +81,7 @@ def run_compiled(
     machines = _Machines(timeline)
     root: _Machine
     try:
-        if stop_ms is not None:  # The stop comes before other events of the same moment
+        if stop_ms is not None:  # The stop comes before other events at the same time
             timeline.begin(WaitingPlace((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
         root = machines.start(workflow, given, (), None)
         while machines.are_open:
@@ -119,7 +119,7 @@ class _Machines:
 
 
 class _Machine:
-    """One execution on the core, and its waits by entry and attempt."""
+    """One execution on the core, and its waits by entry number and attempt."""
 
     state: Execution
 
@@ -189,7 +189,7 @@ class _Machine:
             self._note_published(state, transition.events)
 
     def _note_published(self, state: Execution | None, events: Sequence[Event]) -> None:
-        """Note the values with their branches, which may have ended since."""
+        """Record published values together with their branches, which may have ended since."""
         for event in events:
             if event.type == "Published":
                 assert state is not None
@@ -205,7 +205,7 @@ class _Machine:
         self._settle()
 
     def _settle(self) -> None:
-        """Open a place for each new wait, and close the places of ended waits."""
+        """Open a place for each new wait, and close the places of waits that have ended."""
         while not self.state.is_ended:
             facts = [] if has_more(self.state) else self._of_library()
             if not facts and not has_more(self.state):
@@ -230,7 +230,9 @@ class _Machine:
                 self._start_child(key, wanted[key])
 
     def _of_library(self) -> list[Fact]:
-        """The results of the library's functions, which a direct run calls as they are."""
+        """Return the results of functions of Python's library, which the direct run really
+        calls.
+        """
         waiting = (frame.waiting for frame in self.state.frames.values())
         return [
             pure_result(attempt, task)
@@ -251,7 +253,9 @@ class _Machine:
     # -- places ------------------------------------------------------------------------------------
 
     def _wanted(self) -> dict[tuple[int, int], WaitingPlace]:
-        """The waits of the state, a block's deadline before those in the block."""
+        """Return the waits of the state. The deadline of a block comes before the waits inside
+        it.
+        """
         found: dict[tuple[int, int], WaitingPlace] = {}
 
         def want(entry: int, number: int, *make: Any) -> None:
@@ -314,7 +318,7 @@ class _Machine:
         name = _name_of(attempt)
         task = self._timeline.script.tasks.get(name)
         arguments: Any = attempt.arguments
-        # add the defaults of omitted parameters, so that both runs make the same call
+        # Add the defaults of omitted parameters, so that both runs have the same arguments.
         if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
         return WaitingPlace(
@@ -330,7 +334,9 @@ class _Machine:
         )
 
     def _elsewhere(self, path: RunPath, waiting: Attempt | Awaiting) -> WaitingPlace:
-        """A task that another process runs: it begins at once, and then it is as any other task."""
+        """Let another process take the task at once. After that the task runs as any other task
+        does.
+        """
         given: Any = waiting.arguments
         task = self._timeline.script.tasks.get(given["task"])
         arguments = given["arguments"]
@@ -370,8 +376,7 @@ class _Machine:
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
         )
 
-    # The waits that end by time alone. One of them is made due at a time, in the order of the
-    # timeline.
+    # Waits that end by time alone. Each is made due separately, in the order of the timeline.
 
     def _timer(self, path: RunPath, waits: Frame, due_ms: int) -> WaitingPlace:
         def fire(_: Over) -> None:
@@ -381,7 +386,7 @@ class _Machine:
             self._tick(self.state.with_frame(frame._replace(waiting=waiting)))
 
         left_ms = due_ms - self._timeline.now_ms
-        # Python does not sleep at all until a moment that is now, nor before it evaluates again.
+        # Python does not sleep when the time is already reached, nor before a retried state.
         if left_ms <= 0 or isinstance(waits.waiting, Delay):
             return WaitingPlace(path, fire, "silent", timeout_ms=max(left_ms, 0))
         arguments: JsonValue = {"seconds": left_ms / 1_000}
@@ -432,7 +437,7 @@ def _begun(waiting: Attempt | Awaiting) -> tuple[int, Fact]:
 
 
 def _name_of(attempt: Attempt) -> str:
-    """Return the name under which a test scripts the attempt: `aws.s3.put_object`, `http.post`."""
+    """Return the name with which a test scripts the attempt: `aws.s3.put_object`, `http.post`."""
     if attempt.kind != "service":
         return attempt.target
     if attempt.target == HTTP_TARGET:

@@ -1,4 +1,6 @@
-"""The direct run: a workflow function as plain Python, with a harness that knows virtual time."""
+"""The direct run: a workflow function runs as plain Python, with a harness that has virtual
+time.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.harness import ContinueAsNew, harness
-from holdfast.api.tasks import Retry, Task, Workflow
-from holdfast.asl.program import Retrier
-from holdfast.core.retry import delay_ms
+from holdfast.api.tasks import Polling, Retry, Task, Workflow
+from holdfast.asl.program import PollRule, Retrier
+from holdfast.core.retry import delay_ms, poll_delay_ms
 from holdfast.testing.ends import End, RunTimedOut, end_of_error
 from holdfast.testing.line import ControlLine, Group, current_line
 from holdfast.testing.lines import ControlLines
@@ -24,7 +26,7 @@ from holdfast.testing.timeline import Over, Timeline, Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)
-#: The draw for a retry's jitter, in both runs.
+#: The random number for a retry's jitter, in both runs.
 DRAWN = 0.5
 
 
@@ -34,13 +36,15 @@ def run_direct(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
-    """Evaluates the script; raises ScriptError where it does not fit."""
+    """Run the workflow with the script. Raises ScriptError when the script does not fit the
+    workflow.
+    """
     timeline = Timeline(script)
     direct = _Direct(timeline, ControlLines(timeline))
     token = harness.set(direct)
     root: _Execution
     try:
-        if stop_ms is not None:  # The stop comes before other events of the same moment
+        if stop_ms is not None:  # The stop comes before other events at the same time
             timeline.begin(
                 WaitingPlace((), lambda _: direct.abort(root), "silent", timeout_ms=stop_ms)
             )
@@ -53,7 +57,7 @@ def run_direct(
 
 
 class _Execution:
-    """A workflow that runs: its root line, and how it ended."""
+    """A running workflow: its main line, and how it ended."""
 
     def __init__(self, line: ControlLine, deadline: WaitingPlace | None) -> None:
         self.line = line
@@ -66,7 +70,7 @@ class _Execution:
 
 @dataclass
 class _Direct:
-    """`dsl.harness.Harness` over the lines of one run."""
+    """The harness (`api.harness.Harness`) for the lines of control of one run."""
 
     timeline: Timeline
     lines: ControlLines
@@ -144,7 +148,9 @@ class _Direct:
         plain = to_json(arguments)
         self.timeline.script.tasks[task.name] = task
         begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
-        for attempt in range(1, _attempts_max(task.retry) + 1):
+        attempt, failures, polls = 0, 0, 0
+        while True:
+            attempt += 1
             place = WaitingPlace(
                 path=line.path,
                 owner=None,
@@ -161,12 +167,16 @@ class _Direct:
             error = RunTimedOut("") if answer is None else answer.error
             if error is None:
                 assert answer is not None
-                return task.boundary.parse_result(answer.output, SEALS)
-            delay = _retry_delay_ms(task.retry, error, attempt)
+                if task.polling is None or answer.output is not None:
+                    return task.boundary.parse_result(answer.output, SEALS)
+                polls += 1
+                begins_ms = self.timeline.now_ms + poll_delay_ms(_rule_of(task.polling), polls)
+                continue
+            failures, polls = failures + 1, 0
+            delay = _retry_delay_ms(task.retry, error, failures)
             if delay is None:
                 raise error
             begins_ms = self.timeline.now_ms + delay
-        raise AssertionError("the last attempt has no delay")
 
     def run_workflow(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> Any:
         line = current_line.get()
@@ -223,7 +233,7 @@ class _Direct:
     def sleep_until(self, moment: datetime, /) -> None:
         if moment.tzinfo is None:
             raise ValueError(f"sleep_until({moment}) has no time zone")
-        # Round as the engine does: drop parts below a millisecond.
+        # Round as the engine does: drop parts of a millisecond.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def send(self, name: str, data: object, /, *, key: str) -> None:
@@ -258,14 +268,14 @@ class _Direct:
         self.timeline.publish(name, to_json(value), current_line.get().path)
 
     def note(self, attributes: Mapping[str, object], /) -> None:
-        """Do nothing: no run reads a search attribute. `Run.attributes` are those of the compiled
-        run.
+        """Do nothing, because no run reads a search attribute. `Run.attributes` are those of the
+        compiled run.
         """
 
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:
-            # This sleep takes no time, but it is a Wait state: a cancelled line ends here.
+            # This sleep takes no time. But it is a Wait state, so a cancelled line ends here.
             self.lines.require_open(line)
             return
         arguments: JsonValue = {"seconds": duration_ms / 1_000}
@@ -323,8 +333,9 @@ def _dumped(workflow: Workflow[..., Any], result: Any) -> JsonValue:
         raise ScriptError(f"{workflow.name} returned what does not fit: {misfit}") from None
 
 
-def _attempts_max(retry: Retry | None) -> int:
-    return 1 if retry is None else retry.max_attempts
+def _rule_of(polling: Polling) -> PollRule:
+    seconds, most = (int(one.total_seconds()) for one in (polling.every, polling.most))
+    return PollRule(seconds, polling.backoff, most)
 
 
 def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> int | None:

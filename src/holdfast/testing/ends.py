@@ -1,4 +1,4 @@
-"""The end of a run, in the form that both runs share."""
+"""The end of a run, in a form that both runs have."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 
-#: A child execution was stopped, and not by its parent.
+#: The error when a child execution was stopped, but not by its parent.
 CHILD_ABORTED: Final = "Holdfast.Aborted"
-#: The Python errors of an expression, for which a state machine has one error.
+#: The Python errors of an expression. A state machine has one error name for all of them.
 _OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
 
 
 class RunTimedOut(WaitTimeout):
-    """The engine's own time-out: its name is States.Timeout, not that of a class."""
+    """The engine's own time-out. Its error name is States.Timeout, not that of a class."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """The end of a run: `output` of a success as JSON; `error` and `cause` of a failure.
 
-    `may_be_expression`: the error may be one that an expression raised.
+    `may_be_expression`: the error may come from an expression.
     """
 
     status: EndStatus

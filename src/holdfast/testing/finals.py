@@ -1,6 +1,6 @@
-"""The test for a parked line in a `finally` body, which is never cancelled.
+"""Finds out whether a waiting line is in a `finally` body, where it is never cancelled.
 
-Python has no query for that; the line numbers of the running functions show it.
+Python has no function for that, so the line numbers of the running functions are compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final, TypeAlias
 
-#: A `finally` body that is running: the frame it runs in, and its first and last line.
+#: A running `finally` body: the frame in which it runs, and its first and last line.
 Final_: TypeAlias = tuple[int, int, int]
 
 _NOT_THE_AUTHORS: Final = (str(Path(__file__).parents[1]), contextlib.__file__)

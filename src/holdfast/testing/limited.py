@@ -1,14 +1,14 @@
 """Limits in virtual time: which attempt may begin, and when the next one may.
 
 The limits of a World are those that its tasks declare. A test may replace one by name, as an
-operator does with `holdfast limit set`. One run has one execution, so a limit is seen where
-branches of it, or its retries, meet.
+operator does with `holdfast limit set`. One run has one execution, so a limit has an effect only
+between its branches or retries.
 
     now       attempt 1 of bank      admitted: the bucket has a token
     now       attempt 2 of bank      again at +0.5 s, when the next token is due
     +0.5 s    attempt 2              admitted
 
-The worker's slower pace after `Throttled`, and circuit breakers, are not simulated here.
+The slower speed after `Throttled`, and circuit breakers, are not simulated here.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ROUNDING_MS: Final = 1e-6
 
 @dataclass(slots=True)
 class _Gate:
-    """What a limit has given out. Times are UTC milliseconds.
+    """The state of one limit. Times are UTC milliseconds.
 
     `next_ms`: when the bucket of a rate would be full again. `closed_until_ms`: nothing begins
-    before it. `holders`: the attempts that run. `queue`: those that wait for one of them to end.
+    before. `holders`: the running attempts. `queue`: attempts that wait for one of them to end.
     """
 
     limit: Limit
@@ -55,7 +55,7 @@ class _Gate:
         return 1 if most is None else max(0, most - len(self.holders))
 
     def next_of_queue(self) -> list[WaitingPlace]:
-        """Take out of the queue the attempts for which there is room."""
+        """Remove the attempts for which there is room from the queue, and return them."""
         open_places = [place for place in self.queue if not place.is_closed]
         self.queue = open_places[self._free :]
         return open_places[: self._free]
@@ -80,8 +80,8 @@ class _Gate:
 
 
 class LimitGates:
-    """The limits of one run. `replaced`: limits that a test gives in place of the declared
-    limits.
+    """The limits of one run. `replaced` are limits that a test gives in place of the declared
+    ones.
     """
 
     def __init__(self, replaced: Iterable[Limit]) -> None:
@@ -89,8 +89,8 @@ class LimitGates:
         self._gates: dict[_GateKey, _Gate] = {}
 
     def admit(self, place: WaitingPlace, now_ms: int) -> int | None:
-        """Let the attempt begin, and return `now_ms`; or return when to ask again. None: `end` of
-        another attempt returns it.
+        """Let the attempt begin, and return `now_ms`; or return when to ask again. None: the
+        attempt waits until `end` of another attempt returns it.
         """
         gates = self._gates_of(place)
         opens_ms = max((gate.opens_ms() for gate in gates), default=now_ms)
@@ -112,7 +112,7 @@ class LimitGates:
         for gate in self._gates_of(place):
             if place in gate.holders:
                 gate.holders.remove(place)
-            # Do this also for a cancelled attempt that had its turn and has not begun.
+            # This is also needed for a cancelled attempt that had its turn but has not begun.
             again += gate.next_of_queue()
         return again
 
@@ -138,7 +138,7 @@ class LimitGates:
         return [self._gate(declared, place) for declared in task.limits]
 
     def _gate(self, declared: Limit, place: WaitingPlace) -> _Gate:
-        # As on the engine, a change at run time leaves the key as the code declares it.
+        # As in the engine, a change at run time does not change the key that the code declares.
         key = "" if declared.key is None else argument_text(place.arguments, declared.key)
         limit = self._replaced.get(declared.name, declared)
         return self._gates.setdefault((declared.name, key), _Gate(limit))

@@ -1,4 +1,4 @@
-"""A line of control of a direct run: its wait, and the scope up to which it is cancelled."""
+"""A line of control of a direct run: its wait, and the block up to which it is cancelled."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: In place of a scope's number: the whole line of control, not one scope that it is in.
+#: Means the whole line of control, in place of the number of a block.
 WHOLE: Final = -1
 
 
 @dataclass(eq=False, slots=True)
 class LineScope:
-    """A `with timeout(…)` or `with shielded()` that a line is in."""
+    """A `with timeout(…)` or `with shielded()` block that a line is in."""
 
     is_shield: bool
     finals: frozenset[Final_]
@@ -31,9 +31,10 @@ class LineScope:
 
 @dataclass(eq=False)
 class Group:
-    """Branches side by side; `owner` waits for them.
+    """Concurrent branches. `owner` is the line that waits for them.
 
-    Branch n begins when all of `after[n]` are in `ended`; without `after`, when there is room.
+    Branch n begins when all branches in `after[n]` are in `ended`; without `after`, when there is
+    room.
     """
 
     owner: ControlLine
@@ -65,7 +66,7 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: The line's current wait: a place, a group of branches, or a child execution together with its
+    #: What the line waits for: a place, a group of branches, or a child execution together with its
     #: place.
     place: WaitingPlace | None = None
     over: Over | None = None
@@ -79,7 +80,9 @@ class ControlLine:
         self.baton.acquire()
 
     def due(self, frame: FrameType | None) -> int | None:
-        """The outermost scope up to which the line is cancelled at this point, or WHOLE."""
+        """Return the outermost block up to which the line is cancelled at this point, or WHOLE;
+        None if it is not.
+        """
         wanted = [WHOLE] if self.is_cancelled else []
         wanted += [number for number, scope in enumerate(self.scopes) if scope.is_expired]
         if not wanted:

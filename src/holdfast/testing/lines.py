@@ -1,7 +1,7 @@
-"""Lines of control of a direct run: threads of which exactly one runs, on virtual time.
+"""Lines of control of a direct run: threads, of which only one runs at a time, on virtual time.
 
-A line runs until it has to wait. Then it chooses the next line itself: a line that is ready, else
-the line that the next moment of the timeline wakes. So a workflow without branches never leaves the
+A line runs until it must wait. Then it chooses the next line itself: one that is ready, or else the
+one that the next event of the timeline wakes. So a workflow without branches never leaves the
 thread of the test. A line is cancelled by raising `Cancelled` where it waits.
 """
 
@@ -41,7 +41,7 @@ class ControlLines:
     # -- running -----------------------------------------------------------------------------------
 
     def run(self, root: ControlLine) -> None:
-        """Runs `root` in this thread, and every line that it starts, until all are over."""
+        """Run `root` in this thread, and every line that it starts, until all have ended."""
         self._root = root
         self._open[id(root)] = root
         self._body(root)
@@ -84,7 +84,7 @@ class ControlLines:
             line.on_end(line)
 
     def _turn(self, line: ControlLine) -> None:
-        """Block this line's thread, and let other lines run, until it is this line's turn."""
+        """Block the thread of this line, and let other lines run, until it is this line's turn."""
         while True:
             following = self._choose(line)
             if following is line:
@@ -95,7 +95,9 @@ class ControlLines:
                 return
 
     def _choose(self, current: ControlLine) -> ControlLine:
-        """The line that runs next. Only the root lets time pass: the script runs in its thread."""
+        """Return the line that runs next. Only the root moves the time, because the script must run
+        in its thread.
+        """
         assert self._root is not None
         while True:
             following = self._find_ready()
@@ -139,7 +141,9 @@ class ControlLines:
         self._resume(self._choose(line))
 
     def fail(self, error: BaseException) -> None:
-        """Ends the run: every line that is open is resumed once, to unwind without doing more."""
+        """End the run with an error. Every open line is resumed once, to leave its blocks without
+        further work.
+        """
         if self.failure is None:
             self.failure = error
 
@@ -184,7 +188,7 @@ class ControlLines:
             raise Cancelled
 
     def require_open(self, line: ControlLine) -> None:
-        """Raise Cancelled in a cancelled line, so that it begins no new work."""
+        """Raise Cancelled in a cancelled line, so that it begins no further work."""
         if self.failure is not None:
             raise Aborted
         if line.due(inspect.currentframe()) is not None:
@@ -249,7 +253,7 @@ class ControlLines:
         self._poke(line)
 
     def _poke(self, line: ControlLine) -> None:
-        """The line may have been cancelled: if it is parked where it can be, it is woken."""
+        """Wake the line if it is cancelled and waits where it can be cancelled."""
         if line.is_over or not line.is_parked or line.due(line.frame) is None:
             return
         if line.group is not None:
@@ -264,7 +268,7 @@ class ControlLines:
     # -- scopes ------------------------------------------------------------------------------------
 
     def enter(self, line: ControlLine, timeout_ms: int | None) -> LineScope:
-        """Enter a block; it is a shield when `timeout_ms` is None."""
+        """Enter a block. With `timeout_ms` None it is a shield."""
         finals = open_finals(inspect.currentframe())
         scope = LineScope(timeout_ms is None, finals)
         if timeout_ms is not None:
@@ -279,7 +283,9 @@ class ControlLines:
         return scope
 
     def leave(self, line: ControlLine, scope: LineScope) -> None:
-        """Raises BlockTimeout when the block's time is over, unless the whole line is cancelled."""
+        """Leave a block. Raises BlockTimeout when its time is over, unless the whole line is
+        cancelled.
+        """
         assert line.scopes[-1] is scope
         line.scopes.pop()
         if scope.deadline is not None:

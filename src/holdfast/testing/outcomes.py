@@ -1,7 +1,7 @@
-"""The outcome that a test scripts for a task, an event or a question.
+"""The outcomes that a test scripts for a task, an event or a question.
 
-An outcome is a value (it is returned), an exception or its class (it is raised), a function of the
-task's parameters (it is called), or one of the forms below, nested as needed.
+An outcome is a value (which is returned), an exception or its class (which is raised), a function
+of the task's parameters (which is called), or one of the forms below, which can be nested.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Outcome: TypeAlias = Any
 
 
 class ScriptError(Exception):
-    """The test's own script does not fit the calls of the workflow."""
+    """The script of the test does not fit the calls of the workflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """No result ever comes: the wait or attempt runs into its timeout, or is cancelled."""
+    """No result ever comes: the wait or attempt times out, or is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Unscripted:
-    """The defaults for everything that the script does not mention."""
+    """The default for everything that the script does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,15 @@ UNSCRIPTED: Final = Unscripted()
 
 
 def takes(duration: timedelta, outcome: Outcome = UNSCRIPTED, /) -> Takes:
-    """`outcome`, after a time that decides races, deadlines and timeouts."""
+    """Return `outcome` with a duration, which decides which branch ends first and which time-out
+    passes.
+    """
     return Takes(require_duration(duration, "takes(…)"), outcome)
 
 
 def in_turn(*outcomes: Outcome) -> InTurn:
-    """The first attempt gets the first outcome, and so on; the last one stays.
+    """Return outcomes for successive attempts: the first attempt gets the first one; the last one
+    is repeated.
 
     Attempts are counted over all calls of the task, retries included.
     """
@@ -72,7 +75,9 @@ def fails(
     after: int = 0,
     then: Outcome = UNSCRIPTED,
 ) -> InTurn:
-    """Fails `times` attempts, after `after` that do not; the others have the outcome `then`."""
+    """Return outcomes in which `times` attempts fail, after `after` that do not. The others have
+    the outcome `then`.
+    """
     if not is_error(error) or times < 0 or after < 0:
         found = f"fails({error!r:.80}, times={times}, after={after})"
         raise ScriptError(f"{found} takes an error and numbers from 0: fails(ValueError, times=2)")
@@ -80,8 +85,8 @@ def fails(
 
 
 def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
-    """Return the duration of attempt `number` (from 1) and its outcome, without the
-    wrapping forms.
+    """Return the duration of attempt `number` (from 1), and its outcome without the forms around
+    it.
     """
     match outcome:
         case Takes(duration, inner):
@@ -95,7 +100,7 @@ def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
 
 
 def require_duration(duration: timedelta, where: str) -> timedelta:
-    # Tests are not always type-checked, and a number has no unit.
+    # Tests are not always type-checked, and a number would have no unit.
     if not isinstance(duration, timedelta) or duration < timedelta():
         raise ScriptError(f"{where} takes a duration from 0, as seconds(5), and not {duration!r}")
     return duration

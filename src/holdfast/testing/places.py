@@ -1,6 +1,6 @@
-"""The places at which a run waits. The script and the timeline both read them.
+"""The places at which a run waits. The script and the timeline both use them.
 
-This module imports neither of the two. The timeline calls the script, so the script cannot import
+They are in a module of their own because the timeline imports the script: the script cannot import
 the timeline for the type of a place.
 """
 
@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 
-#: The branches around a step, outermost first; a child workflow's name where one is entered.
+#: The branches around a step, the outermost first, with the name of each child workflow that is
+#: entered.
 RunPath: TypeAlias = tuple[int | str, ...]
 CallKind: TypeAlias = Literal[
     "task",
@@ -33,8 +34,8 @@ CallKind: TypeAlias = Literal[
 class WaitingPlace:
     """One wait of a run. `owner` is the part of the run that continues when it ends.
 
-    `silent` places (deadlines, the end of a run's time) are not calls. `subject` is the task, or
-    the type of an event's payload or an answer. `key` is the same for all attempts of a call.
+    A `silent` place (a deadline, the time-out of a run) is no call. `subject` is the task, or the
+    type of an event's payload or an answer. `key` is the same for all attempts of a call.
     """
 
     path: RunPath

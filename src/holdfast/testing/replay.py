@@ -1,15 +1,15 @@
-"""A recorded history against today's code: would this code have done the same?
+"""Replays a recorded history with today's code: would this code have done the same?
 
-The history says what came from outside: results, events, answers, timers, stops. `replay` gives
-that to the workflow as it is compiled now, in the recorded order, and compares after each of them
-what both wait for:
+The history contains what came from outside: results, events, answers, timers, stops. `replay` gives
+these to the workflow as it is compiled now, in the recorded order. After each of them it compares
+what the two executions wait for:
 
     recorded     reserve ─ charge ─ ship        the fold of the recorded events
     today        reserve ─ charge ─ gift ─ …    the core, with the recorded results
                                     ▲
                                     the first step that differs
 
-Pure functions are part of the code, so today's are called. Everything else is taken from the
+Pure functions are part of the code, so today's ones are called. Everything else comes from the
 history: no task runs.
 """
 
@@ -55,14 +55,14 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import RunPath
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
-#: A history, a line of an export, or the path of a file that holds one of them.
+#: A history, a line of an export, or the path of a file with one of them.
 Recorded: TypeAlias = History | Mapping[str, Any] | str | Path
 
-#: Members of the details that a history gives as JSON text.
+#: Fields of the details that a history has as JSON text.
 _TEXTS: Final = ("input", "output", "parameters")
-#: A tick fires what was due so long ago, as a worker does.
+#: Like a worker, a tick fires only what was due this long ago.
 _EARLY_MS: Final = 2 * CLOCK_ERROR_MS
-#: A timer is set by the clock of the worker that decides, which is a little after the event.
+#: A timer is set by the clock of the worker that decides, which is a little later than the event.
 _TIMER_SLACK_MS: Final = 2_000
 _FOR_EVER_MS: Final = 1 << 62
 _SHOWN_CHARACTERS: Final = 200
@@ -70,8 +70,8 @@ _SHOWN_CHARACTERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A history that today's code follows. `steps` are the calls that were compared, by name;
-    `status` is that of the recorded execution.
+    """The result for a history that today's code follows. `steps` are the names of the compared
+    calls; `status` is that of the recorded execution.
     """
 
     steps: list[str]
@@ -79,10 +79,10 @@ class Replayed:
 
 
 def replay(workflow: Workflow[..., Any], history: Recorded, /) -> Replayed:
-    """Replay a history that `Client.history` or `holdfast history --json` gave, a line of
-    `holdfast export`, or the JSON file of one of them.
+    """Replay a history from `Client.history` or `holdfast history --json`, a line of `holdfast
+    export`, or the JSON file of one of them.
 
-    Raises Difference, which names the first step that today's code would do otherwise, and
+    Raises Difference, which names the first step that today's code would do differently. Raises
     ScriptError for a history that cannot be replayed.
     """
     events = [_event(shown) for shown in _read(history)]
@@ -131,7 +131,7 @@ def _value(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One open wait of a line of control. `due_ms`: of a timer."""
+    """One open wait of a line of control. `due_ms` is that of a timer."""
 
     kind: str
     name: str
@@ -154,7 +154,9 @@ class _Call:
 
 
 def _calls(state: Execution) -> dict[RunPath, _Call]:
-    """Return the open calls by their lines. Pure functions run in both, and are no calls."""
+    """Return the open calls by their lines. Pure functions run in both executions and do not
+    count.
+    """
     if state.is_ended:
         return {}
     found = {}
@@ -179,7 +181,7 @@ def _call(frame: Frame) -> _Call | None:
         case Awaiting(kind="ask") as waiting:
             return _Call("ask", waiting.text("title"), waiting.arguments, 1, frame.position)
         case Awaiting() as waiting:
-            # A called workflow waits in two forms: before and after its start.
+            # A called workflow has two forms of wait: before and after its start.
             kind, _, name = (waiting.target or f"{waiting.kind}:").rpartition(":")
             return _Call(kind, name, waiting.arguments, waiting.attempt, frame.position)
         case Timer(_, due_ms):
@@ -195,7 +197,9 @@ def _call(frame: Frame) -> _Call | None:
 
 @dataclass
 class _Replay:
-    """`recorded` is the fold of the events so far, `state` the execution of today's code."""
+    """One replay. `recorded` is the fold of the events so far, `state` the execution of today's
+    code.
+    """
 
     workflow: Workflow[..., Any]
     recorded: Execution | None = None
@@ -256,7 +260,7 @@ class _Replay:
     # -- what came from outside --------------------------------------------------------------------
 
     def _is_from_outside(self, event: Event) -> bool:
-        """Return True for an event that the core does not derive from its state."""
+        """Return True for an event that the core cannot compute from its state."""
         waiting = None if (place := self._place(event)) is None else place.waiting
         if event.type in _RESULTS:
             return isinstance(waiting, Attempt | Awaiting) and waiting.kind != "pure"
@@ -271,7 +275,7 @@ class _Replay:
         return self.recorded.frames.get(event.holdfast.get("frame", ROOT))
 
     def _frame(self, event: Event) -> Frame | None:
-        """Return today's frame on the line of the event."""
+        """Return the frame of today's execution on the line of the event."""
         place, state = self._place(event), self.state
         if place is None or state is None or self.recorded is None:
             return None
@@ -429,9 +433,10 @@ def _ended(state: Execution) -> str:
     return f"the end: {state.status} {state.error or ''}".rstrip()
 
 
-#: Results of calls. Those of pure functions are not from outside.
+#: The events with results of calls. Results of pure functions do not come from outside.
 _RESULTS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "TaskSubmitted"})
-#: Other events that come from outside. Before each both executions must wait for the same.
+#: Other events that come from outside. Before each of them both executions must wait for the same
+#: things.
 _OUTSIDE: Final = frozenset(
     {"ExecutionStarted", "ExecutionTimedOut", "ExecutionAborted", "ExecutionRedriven"}
     | {"DeadlinePassed", "Stopping", "StepSkipped", "ContinuedAsNew"}
@@ -439,8 +444,8 @@ _OUTSIDE: Final = frozenset(
 
 
 def _ends_delay(event: Event, waiting: object) -> bool:
-    """Return True for the first event after the delay of a retried state. Such a delay has no event
-    of its own.
+    """Return True for the first event after the delay of a retried state. The end of such a delay
+    has no event of its own.
     """
     is_step = event.id > 0 and not event.type.endswith("Aborted")
     return isinstance(waiting, Delay) and is_step and event.type not in TERMINAL_EVENTS

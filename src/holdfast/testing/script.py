@@ -40,7 +40,7 @@ from holdfast.testing.secrecy import SEALS, to_json
 
 
 class Diverged(Exception):  # noqa: N818
-    """The second run made a call that the first one did not make."""
+    """The second run made a call that the first run did not make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class ScriptedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event, or a person's answer, that comes at a time. `key` None: for every wait."""
+    """An event, or a person's answer, that is sent at a time. With `key` None it fits every
+    wait.
+    """
 
     kind: str
     name: str
@@ -83,7 +85,7 @@ class Script:
     """The outcomes of a test, by the name of a task or event, or the title of a question.
 
     Every outcome is computed once, in the direct run. The compiled run (`is_replay`) gets the same
-    outcomes, so functions are called once per attempt and drawn values are equal.
+    outcomes, so functions are called once per attempt, and drawn values are equal in both runs.
     `others` is the outcome of every other call; `draw` may compute it.
     """
 
@@ -93,9 +95,10 @@ class Script:
     started_ms: int
     workflow: str
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
-    #: Limits in place of those that tasks declare under the same names.
+    #: Limits that replace those which tasks declare with the same names.
     limits: Sequence[Limit] = ()
-    #: The tasks and events of the direct run; a compiled run finds them by name.
+    #: The tasks and events of the direct run, by name. The compiled run, which has only names,
+    #: looks them up.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)
     is_replay: bool = False
@@ -104,7 +107,7 @@ class Script:
 
     @property
     def answers(self) -> dict[str, list[ScriptedAnswer]]:
-        """The computed outcomes, by name, in the order of attempts."""
+        """Return the computed outcomes, by name, in the order of attempts."""
         found: dict[str, list[ScriptedAnswer]] = {}
         for (name, _), answer in sorted(self._known.items()):
             found.setdefault(name, []).append(answer)
@@ -116,7 +119,9 @@ class Script:
 
     @property
     def unused(self) -> list[str]:
-        """Unused outcomes: often a name or a key that is spelled in two ways."""
+        """Return the outcomes that were not used, often because a name or a key is spelled in two
+        ways.
+        """
         asked = {name for name, _ in self._known}
         sent = [
             str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
@@ -124,7 +129,7 @@ class Script:
         return [*(name for name in self.outcomes if name not in asked), *sent]
 
     def task_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
-        """The outcome of the `number`th attempt of this task in the run."""
+        """Return the outcome of the `number`-th attempt of this task in the run."""
         key = (place.name, number)
         if key not in self._known:
             self._require_first(place, number)
@@ -227,8 +232,8 @@ class Script:
     # Waits.
 
     def wait_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer | None:
-        """Return the scripted outcome; None when the script does not name it, so a sent event or
-        answer counts.
+        """Return the scripted outcome; None when the script does not name it, so that a sent event
+        or answer counts.
         """
         found = self._known.get((place.name, number))
         if found is not None or self.is_replay:
@@ -253,14 +258,14 @@ class Script:
             outcome = outcome(**_as_object(place.arguments))
         if is_error(outcome):
             raise ScriptError(
-                f"{place.kind} {place.name} is scripted to raise {outcome!r}; nobody raises in a "
+                f"{place.kind} {place.name} is scripted to raise {outcome!r}; no code raises in a "
                 "wait: script `never` to let it time out"
             )
         return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))
 
     def sent_answer(self, number: int, value: Any, place: WaitingPlace) -> ScriptedAnswer:
-        """Return the answer for a sent event or answer. `number`: its position among all that are
-        sent in the run.
+        """Return the answer for an event or answer that was sent. `number` is its position among
+        all that are sent in the run.
         """
         if number not in self._sent_answers:
             self._require_first(place, 1)
@@ -271,7 +276,9 @@ class Script:
 
 @contextlib.contextmanager
 def _without_harness() -> Iterator[None]:
-    """A task that calls another task calls a function, as it does on the engine."""
+    """Call without the harness: as in the engine, a task that calls another task calls only its
+    function.
+    """
     token = harness.set(None)
     try:
         yield
@@ -292,7 +299,7 @@ def _made(error: type[BaseException]) -> BaseException:
 def _require_callable_with(
     function: Callable[..., Any], place: WaitingPlace, values: Mapping[str, Any]
 ) -> None:
-    with contextlib.suppress(ValueError):  # a function written in C may have no signature
+    with contextlib.suppress(ValueError):  # A function written in C may have no signature
         try:
             inspect.signature(function).bind(**values)
         except TypeError as error:

@@ -1,4 +1,4 @@
-"""Secrets in a test: sealed as on a laptop, so that both runs see the same text."""
+"""Secrets in a test: encrypted as in a local stack, so that both runs have the same text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STARS: Final = "**********"
 
 
 def to_json(value: object) -> Any:
-    """The JSON of a value that the test or the workflow made."""
+    """Return the JSON of a value from the test or the workflow."""
     plain = to_jsonable_python(value)
     if not _has_stars(plain):
         return plain

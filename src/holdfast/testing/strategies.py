@@ -1,4 +1,4 @@
-"""Values of a type, drawn by hypothesis: of what crosses the border of a workflow as JSON."""
+"""Values of a type, drawn by hypothesis, for data that enters or leaves a workflow as JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 #: Letters in which encodings, cases and escapes differ; `{%` begins an expression in ASL.
 _LETTERS: Final = "ab09 _-.,:{%}\"'\\/$äßÉ✓😀"
-#: Products of two stay exact in a JSON number.
+#: The product of two such numbers is still exact as a JSON number.
 _INTEGER_MAX: Final = 100_000
 _ITEMS_MAX: Final = 3
 
 
 def values_of(annotation: Any) -> SearchStrategy[Any]:
-    """Values that pydantic accepts for `annotation`; `Any` is a scalar."""
+    """Return a strategy for values that pydantic accepts for `annotation`; for `Any` a text, number
+    or boolean.
+    """
     from hypothesis import strategies as st  # noqa: PLC0415
 
     scalar = _scalar(annotation)
@@ -111,12 +113,14 @@ def _of_class(annotation: Any) -> SearchStrategy[Any]:
 
 
 def _drawing(annotation: Any) -> Any:
-    """Deferred: a model may hold itself."""
+    """Return the strategy later, when it is used: a model may contain itself."""
     return lambda: values_of(annotation)
 
 
 def _valid(drawn: SearchStrategy[Any], annotation: Any) -> SearchStrategy[Any]:
-    """The value after pydantic; a refused value (a bound, a validator) is drawn again."""
+    """Return a strategy for the value as pydantic converts it. A refused value (a bound, a
+    validator) is drawn again.
+    """
     from hypothesis import strategies as st  # noqa: PLC0415
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""Virtual time: what a run waits for, in the order in which it comes.
+"""Virtual time: the ends of a run's waits, in the order in which they happen.
 
-Both runs of a workflow keep their time here, so nothing that happens at a moment can be ordered
-differently in one of them: things that come at the same millisecond come in the order in which they
-were begun, and those begun together in the order of their branches.
+Both runs of a workflow use this class, so simultaneous events have the same order in both: events
+at the same millisecond happen in the order in which their waits began, and for waits that began
+together in the order of their branches.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer, Sent
 
-#: A run with more calls than this follows a script that never ends.
+#: A run with more calls follows a script that never ends.
 CALLS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One attempt of a task, one wait, one sleep or one published value, as it began.
+    """One attempt of a task, one wait, one sleep or one published value, when it began.
 
-    `at` is in seconds since the start, `timeout` in seconds; `path` is "" outside of branches,
-    "0.1" in branch 1 of the branches that branch 0 opened.
+    `at` is in seconds since the start, `timeout` in seconds. `path` is "" outside of branches;
+    "0.1" is branch 1 of the branches that branch 0 opened.
     """
 
     kind: CallKind
     name: str
-    #: JSON; Any, so that a test may look into it without casts.
+    #: JSON. The type is Any, so that a test can read it without casts.
     arguments: Any
     at: float
     path: str = ""
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The record of one run. `end` None: the run could not follow the other run, and `why` has the
+    """The record of one run. With `end` None it could not follow the other run, and `why` has the
     reason.
     """
 
@@ -66,7 +66,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A place's end: `answer` None is a timeout, or the end of a sleep."""
+    """The end of a place. `answer` is None for a time-out, or the end of a sleep."""
 
     place: WaitingPlace
     answer: ScriptedAnswer | None
@@ -93,7 +93,7 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
-        #: The events and answers that the test sends, and then those of the workflow itself.
+        #: The events and answers that the test sends, followed by those of the workflow itself.
         self._sent = [*script.sent]
         self._limits = LimitGates(script.limits)
         for number, sent in enumerate(script.sent):
@@ -149,7 +149,7 @@ class Timeline:
             self._push(self.now_ms, _Entry(waiting, is_beginning=True))
 
     def _is_throttled(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> bool:
-        """Return True when the attempt waits for its limits again, under the same number."""
+        """Return True when the attempt waits for its limits again, with the same number."""
         error = None if answer is None else answer.error
         if error is None or not self._limits.throttle(place, error, self.now_ms):
             return False
@@ -188,7 +188,7 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                pass  # `finish` reports the child's end
+                pass  # `finish` reports the end of the child
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
@@ -231,7 +231,7 @@ class Timeline:
         )
 
     def publish(self, name: str, value: JsonValue, path: RunPath) -> None:
-        """Take note of a published value. It is a call without an end."""
+        """Record a published value. It is a call without an end."""
         self._note(WaitingPlace(path, None, "publish", name, value))
 
     def _answer(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
@@ -261,7 +261,7 @@ class Timeline:
             self._push(self.now_ms + place.timeout_ms, _Entry(place))
 
     def _send(self, place: WaitingPlace) -> None:
-        """Send an event as the workflow does. A wait of the same run may take it."""
+        """Send an event as the workflow does. A wait of the same run may receive it."""
         given: Any = place.arguments
         number = len(self._sent)
         self._sent.append(Sent("event", place.name, given["data"], given["key"], None, self.now_ms))
@@ -286,7 +286,7 @@ class Timeline:
         )
 
     def stuck(self) -> ScriptError:
-        """Return the error for a run that has not ended and in which nothing more will happen."""
+        """Return the error for a run that has not ended and in which nothing more can happen."""
         waits = "; ".join(
             f"{place.kind} {place.name} {place.arguments!r}" for place in self.open_waits
         )

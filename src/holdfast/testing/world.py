@@ -1,4 +1,4 @@
-"""A world for a workflow: the outcomes of its tasks, the answers, and the passing of time."""
+"""A world for a workflow: the outcomes of its tasks, the answers of people, and the time."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ STARTED: Final = datetime(2026, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 
 @dataclass(frozen=True)
 class Run(Generic[R]):
-    """The result of both runs. `error` and `cause` describe a failure; `ended` since the start."""
+    """The result of both runs. `error` and `cause` describe a failure; `ended` is the time since
+    the start.
+    """
 
     end: End
     calls: list[Call]
     ended: timedelta
     result: Any
-    #: Where an expression fails, the compiled run has one name for what Python has many.
+    #: When an expression fails, the compiled run has one error name where Python has several.
     compiled_error: str | None
     #: Scripted outcomes and sent events that the run did not use.
     unused: list[str]
@@ -50,7 +52,7 @@ class Run(Generic[R]):
 
     @property
     def output(self) -> R:
-        """The workflow's return value, as Python."""
+        """Return the result of the workflow, as Python."""
         if self.end.status != "SUCCEEDED":
             error = ": ".join(part for part in (self.error, self.cause) if part)
             unused = f"\nScripted, and not asked for: {', '.join(self.unused)}"
@@ -71,18 +73,20 @@ class Run(Generic[R]):
 
     @property
     def steps(self) -> list[str]:
-        """The names of all tasks, child workflows, events and questions, as they began."""
+        """Return the names of all tasks, child workflows, events and questions, in the order of
+        their beginnings.
+        """
         return [call.name for call in self.calls if call.kind not in _UNNAMED]
 
     @property
     def published(self) -> dict[str, Any]:
-        """The newest value that the workflow published, as JSON, by its name."""
+        """Return the newest value that the workflow has published under each name, as JSON."""
         return {call.name: call.arguments for call in self.calls if call.kind == "publish"}
 
     @property
     def replies(self) -> dict[str, dict[str, Any]]:
-        """The reply to each request, by the id of the request: its `value` as JSON, or its `error`
-        and `cause`.
+        """Return the reply to each request, by the id of the request: its `value` as JSON, or its
+        `error` and `cause`.
         """
         found = [dict(call.arguments) for call in self.calls if call.kind == "reply"]
         return {reply.pop("request"): reply for reply in found}
@@ -94,12 +98,13 @@ class Run(Generic[R]):
 
 
 class World:
-    """The scripted surroundings of a run. `outcomes` by Task, or by text: the name of an event, the
-    title of a question.
+    """The scripted environment of a run. `outcomes` are by Task, or by text: the name of an event,
+    or the title of a question.
 
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
-    virtual clock. Tasks keep their declared limits; `limits` replaces those of the same names.
+    virtual clock at the start. Tasks keep their declared limits; `limits` replaces those with the
+    same names.
     """
 
     def __init__(
@@ -118,14 +123,14 @@ class World:
         self._stop: timedelta | None = None
 
     def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
-        """Send an event `at` this time after the start. `key` None: any key that the workflow waits
-        for.
+        """Send an event at the time `at` after the start. With `key` None it fits any key that the
+        workflow waits for.
         """
         moment = self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
 
     def request(self, name: str, data: Any, *, key: str | None = None, at: timedelta) -> str:
-        """Send a request `at` this time after the start, and return its id: `run.replies` has the
+        """Send a request at the time `at` after the start, and return its id: `run.replies` has the
         reply.
         """
         request_id = f"request-{len(self._sent) + 1}"
@@ -137,7 +142,7 @@ class World:
     def answer(
         self, title: str, answer: Any, *, assignee: str | None = None, at: timedelta
     ) -> None:
-        """A person answers the question of this title, `at` a time after the start."""
+        """Let a person answer the question with this title, at the time `at` after the start."""
         moment = self._moment(at, "answer(at=…)")
         self._sent.append(Sent("ask", title, answer, None, assignee, moment))
 
@@ -145,7 +150,7 @@ class World:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
 
     def stop(self, *, at: timedelta) -> None:
-        """Stop the execution `at` this time after the start, as an operator does."""
+        """Stop the execution at the time `at` after the start, as an operator does."""
         self._stop = require_duration(at, "stop(at=…)")
 
     def run(self, workflow: Workflow[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Run[R]:
@@ -168,7 +173,7 @@ class World:
         try:
             direct = run_direct(workflow, normal, script, stop_ms)
         except ScriptError as error:
-            # The mistake is in the test; the frames of the kit would only hide it.
+            # The mistake is in the test, so the frames of the kit would not help.
             raise error.with_traceback(None) from None
         script.is_replay = True
         compiled = run_compiled(workflow, normal, script, stop_ms)
@@ -180,7 +185,7 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        # Hide secrets as reports do: a test cannot know the sealed form of a secret.
+        # Hide secrets as reports do, because a test cannot know the encrypted form of a secret.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
         return Run(

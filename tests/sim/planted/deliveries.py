@@ -37,7 +37,7 @@ STAMPED = Scenario(
 )
 HANDED_ON = Scenario(
     "handed on",
-    "the second task does not fit into the invocation of the first, and kills whoever runs it",
+    "the second task does not fit into the invocation of the first, and kills each of its workers",
     {
         "main": machine(
             {
@@ -62,7 +62,7 @@ SHORT = Scenario(
 
 MONTH = Scenario(
     "a month",
-    "it waits, and somebody stops it",
+    "it waits, and an operator stops it",
     {"main": machine({"nap": {"Type": "Wait", "Seconds": 30 * 86_400, "End": True}})},
     stops=True,
 )
@@ -157,7 +157,7 @@ PLANTED = (
         {"killed after": 0.1},
     ),
     Planted(
-        "who finds that a twin has opened it does not look for a stop",
+        "a worker that finds that a twin has opened it does not look for a stop",
         _leave_the_stop_to_the_twin,
         frozenset({"I9", "I17"}),
         MONTH,

@@ -154,7 +154,7 @@ PLANTED = (
         {"answered early": 0.8},
     ),
     Planted(
-        "who repeats an answer is refused once it has ended the wait",
+        "a repeated answer is refused once it has ended the wait",
         _refuse_who_repeats_an_answer,
         _I7,
         QUESTIONS,
@@ -184,9 +184,9 @@ PLANTED = (
         seed=539,
     ),
     Planted("an early event is refused", _refuse_early_events, _I7, PAID_TWICE, {}),
-    Planted("who waits cannot be seen", _show_nothing_of_who_waits, _I7, QUESTIONS, {}),
+    Planted("the waits cannot be seen", _show_nothing_of_who_waits, _I7, QUESTIONS, {}),
     Planted(
-        "a stop of what has not begun is refused",
+        "a stop of an execution that has not begun is refused",
         _refuse_stops_of_what_has_not_begun,
         frozenset({"I9"}),
         STOPPED,
@@ -194,7 +194,7 @@ PLANTED = (
         {"stop_percent": 100},
     ),
     Planted(
-        "who starts again is refused",
+        "a repeated start is refused",
         _refuse_who_starts_again,
         frozenset({"I12"}),
         STARTED,

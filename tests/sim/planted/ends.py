@@ -84,7 +84,7 @@ TWO_PARTS = Scenario(
 )
 FAILS = Scenario(
     "a step that fails",
-    "it is undone, and somebody stops it meanwhile",
+    "it is undone, and an operator stops it meanwhile",
     {
         "main": machine(
             {
@@ -127,7 +127,7 @@ SLOW_STEPS = Scenario(
 )
 SLOW_UNDO = Scenario(
     "a slow undo",
-    "whoever asks again, or does not want to wait, comes while it runs",
+    "a second stop, and a stop that does not wait, come while it runs",
     {
         "main": machine(
             {
@@ -292,7 +292,7 @@ REDRIVEN = Scenario(
 )
 UNDONE_REDRIVEN = Scenario(
     "redriven after its undo",
-    "it is stopped, what it did is taken back, and somebody drives it on",
+    "it is stopped, its steps are undone, and an operator redrives it",
     {"main": TWO_PARTS.machines["main"]},
     stops=True,
 )
@@ -729,7 +729,7 @@ PLANTED = (
     Planted("results stand as they came", _number_by_completion, _I11, ITEMS, {}),
     Planted("one more runs at once", _one_more_at_once, _I11, ITEMS, {}),
     Planted("any number of items runs at once", _any_number_at_once, _I11, ITEMS, {}),
-    Planted("who has to unwind is dropped", _drop_who_has_to_unwind, _I10, LOSERS, {}),
+    Planted("a lane that has to unwind is dropped", _drop_who_has_to_unwind, _I10, LOSERS, {}),
     Planted("a quorum counts failures", _count_failures, _I11, QUORUM, {}),
     Planted("one more failure is tolerated", _tolerate_one_more, _I11, TOLERATED, {}),
     Planted("a block's time is forgotten behind a shield", _ignore_lateness, _I9, LATE, {}),

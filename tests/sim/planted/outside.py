@@ -51,7 +51,7 @@ PAID_TWICE = Scenario(
 )
 EARLY = Scenario(
     "paid early",
-    "the event is there before anybody waits for it, and they wait for long",
+    "the event is there before an execution waits for it, and the waits are long",
     {
         "main": machine(
             {"slow": call("slow", "wait"), "wait": wait_for("paid")},
@@ -136,7 +136,7 @@ STARTED = Scenario(
 )
 STOPPED = Scenario(
     "stopped at once",
-    "whoever started it stops it",
+    "the caller that started it stops it",
     {
         "main": machine(
             {"a": call("one", "nap"), "nap": {"Type": "Wait", "Seconds": 4_000, "End": True}}
@@ -483,11 +483,9 @@ PLANTED = (
         QUESTIONS,
         {"contradicted": 0.5, **FAULTS},
     ),
+    Planted("an answer is for any wait", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}),
     Planted(
-        "an answer is for whoever waits", _answer_whoever_waits, frozenset({"I7"}), QUESTIONS, {}
-    ),
-    Planted(
-        "a stop of what has not begun is dropped",
+        "a stop of an execution that has not begun is dropped",
         _drop_stops_of_what_has_not_begun,
         frozenset({"I9"}),
         STOPPED,

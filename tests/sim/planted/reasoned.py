@@ -71,7 +71,7 @@ STOPPED = Scenario(
 )
 DEADLY = Scenario(
     "a task that kills",
-    "whoever runs the first task dies of it",
+    "each worker that runs the first task dies of it",
     {"main": machine({"a": call("one")})},
     tasks={"one": (AttemptOutcome(error="SIGKILL"),)},
 )
@@ -394,7 +394,7 @@ PLANTED = (
         tapes=[_outlived(other, third) for other, third in product(range(6, 10), range(8, 18))],
     ),
     Planted(
-        "who was overtaken acknowledges",
+        "an overtaken worker acknowledges",
         _acknowledge_though_overtaken,
         LATE,
         TRIED_LATER,
@@ -402,7 +402,7 @@ PLANTED = (
         tapes=_pairs("frozen before", "killed after", _AGAIN),
     ),
     Planted(
-        "beside a twin nobody is watched",
+        "beside a twin no execution is watched",
         _watch_nobody_closely,
         frozenset({"I4", "I17"}),
         TASK_OF_AN_EVENT,

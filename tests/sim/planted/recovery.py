@@ -67,13 +67,13 @@ LONG_TASKS = Scenario(
 )
 POISON = Scenario(
     "poison",
-    "whoever runs it dies",
+    "each worker that runs it dies",
     {"main": machine({"nap": {"Type": "Wait", "Seconds": 10, "Next": "it"}, "it": call("it")})},
     tasks={"it": (AttemptOutcome(error="SIGKILL"),)},
 )
 STOPPED = Scenario(
     "stopped",
-    "somebody stops a long wait",
+    "an operator stops a long wait",
     {
         "main": machine(
             {
@@ -312,7 +312,7 @@ PLANTED = (
     ),
     Planted("the sweeper sees no mail", _see_no_mail, _STUCK, PAID, {"vanished": 0.5}),
     Planted("the sweeper sees no children", _see_no_children, _STUCK, CHILD, {"vanished": 0.5}),
-    Planted("nobody is watched", _forget_the_watch, _STUCK, SLOW, {"vanished": 0.1}),
+    Planted("no execution is watched", _forget_the_watch, _STUCK, SLOW, {"vanished": 0.1}),
     Planted(
         "a start among the dead letters is dropped",
         _drop_starts,
@@ -363,14 +363,14 @@ PLANTED = (
         {"delivered again": 0.3, "duplicated": 0.2},
     ),
     Planted(
-        "who comes again sees to no place that his record does not name",
+        "a redelivery sees to no place that its record does not name",
         _see_to_named_places,
         _STUCK | {"I4"},
         CORPUS["distributed one by one"],
         {"killed after": 0.1},
     ),
     Planted(
-        "who runs a retry at length never claims it",
+        "a worker that runs a long retry never claims it",
         _never_claim_late,
         frozenset({"I20"}),
         CORPUS["retried at length"],

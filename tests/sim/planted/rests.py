@@ -102,7 +102,7 @@ PLANTED = (
         NAP,
         _LOST,
     ),
-    Planted("nobody knows of a delay", _forget_delays, frozenset({"I16", "I17"}), DELAYED, _LOST),
+    Planted("no row tells of a delay", _forget_delays, frozenset({"I16", "I17"}), DELAYED, _LOST),
     Planted(
         "what lanes wait for is not shown", _show_no_lanes, frozenset({"I16"}), ASKED_TWICE, {}
     ),

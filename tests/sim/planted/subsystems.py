@@ -30,7 +30,7 @@ JOBS = CORPUS["jobs"]
 ACTIVITY = CORPUS["activity"]
 SLOW_ACTIVITY = Scenario(
     "a slow activity",
-    "whoever has taken its task is at it for an hour",
+    "the worker that has taken its task runs it for an hour",
     {
         "main": machine(
             {
@@ -172,7 +172,7 @@ def never_renew(patch: Patch) -> None:
 
 PLANTED = (
     Planted(
-        "nobody counts how the items of a distributed Map have ended",
+        "the ends of the items of a distributed Map are not counted",
         count_no_notices,
         frozenset({"I17"}),
         DISTRIBUTED,
@@ -200,7 +200,7 @@ PLANTED = (
         rates={},
     ),
     Planted(
-        "nobody asks whether a job has ended",
+        "the engine does not ask whether a job has ended",
         never_ask_for_jobs,
         frozenset({"I17"}),
         JOBS,
@@ -214,14 +214,14 @@ PLANTED = (
         rates={},
     ),
     Planted(
-        "whose wake says that a job is to be asked for leaves it to the sweeper",
+        "a worker woken to ask for a job leaves it to the sweeper",
         leave_questions_to_the_sweeper,
         frozenset({"I18"}),
         JOBS,
         rates={},
     ),
     Planted(
-        "the task of an activity is offered to nobody",
+        "the task of an activity is offered to no worker",
         offer_no_activity,
         frozenset({"I16"}),
         _without_time_out(ACTIVITY, "weigh"),
@@ -249,7 +249,7 @@ PLANTED = (
         rates={},
     ),
     Planted(
-        "nobody is told that somebody has taken the task of an activity",
+        "the execution is not told that a worker has taken the task of an activity",
         tell_nobody_who_has_taken_it,
         frozenset({"I17"}),
         SLOW_ACTIVITY,
@@ -263,7 +263,7 @@ PLANTED = (
         rates={"old": 0.5},
     ),
     Planted(
-        "who finds its own record tells the bus nothing",
+        "a worker that finds its own record tells the bus nothing",
         tell_the_bus_once,
         frozenset({"I4"}),
         DISTRIBUTED,

@@ -18,7 +18,7 @@ from holdfast.runtime.effects import Clock, Message, Send
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import attempts, decision_inputs, external_facts, loop, recovery
 from tests.builders import ask, call, machine, wait_for
-from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 
 DAY_SECONDS = 86_400
 
@@ -85,7 +85,7 @@ def _beating(answer: AttemptOutcome, seconds: int, heartbeat_seconds: int) -> Sc
     }
     return Scenario(
         "beating",
-        "who holds the token tells that they are alive",
+        "the holder of the token sends heartbeats",
         {"main": machine({"held": held, "late": _DONE})},
         answers={"held": answer},
     )
@@ -220,6 +220,16 @@ def _forget_when_a_retry_is_due(patch: Patch) -> None:
     applied(patch, "TaskScheduled", change)
 
 
+def _forget_when_a_poll_is_due(patch: Patch) -> None:
+    def change(real: Apply) -> Apply:
+        def unmet(state: Execution, event: Event) -> Execution:
+            return real(state, event._replace(holdfast={**event.holdfast, "due": event.at_ms}))
+
+        return unmet
+
+    applied(patch, "ConditionUnmet", change)
+
+
 def _clock(patch: Patch, told_by: Callable[[loop.Processing], Callable[[int], int]]) -> None:
     """Change the time that a delivery reads."""
     real = loop.Processing.run
@@ -347,10 +357,17 @@ PLANTED = (
         _AT_ONCE,
     ),
     Planted(
-        "nobody knows when a retry is due",
+        "no row says when a retry is due",
         _forget_when_a_retry_is_due,
         frozenset({"I5", "I6"}),
         RETRIED,
+        {},
+    ),
+    Planted(
+        "nobody knows when the next poll is due",
+        _forget_when_a_poll_is_due,
+        frozenset({"I5", "I6"}),
+        CORPUS["polled until a value"],
         {},
     ),
     Planted(

@@ -85,7 +85,7 @@ def test_an_approved_version_is_released_in_phases_a_day_each() -> None:
         ),
     ],
 )
-def test_what_the_store_would_refuse_is_said_before_anything_is_uploaded(
+def test_a_refusal_of_the_store_is_foretold_before_anything_is_uploaded(
     change: dict[str, Any], reason: str
 ) -> None:
     run = a_world().run(submit_app, RELEASE.model_copy(update=change))
@@ -93,7 +93,7 @@ def test_what_the_store_would_refuse_is_said_before_anything_is_uploaded(
     assert sorted(run.steps) == ["check_screenshots", "check_texts"]
 
 
-def test_what_is_no_archive_is_refused() -> None:
+def test_a_file_that_is_no_archive_is_refused() -> None:
     run = a_world().run(submit_app, RELEASE.model_copy(update={"build": "tides.zip"}))
     assert run.output == Outcome(
         version="2.0", status="refused", reason="tides.zip is not an archive of an app"

@@ -229,7 +229,7 @@ def test_a_migration_that_is_under_way_is_finished_before_a_stop_takes_it_back()
     assert run.steps[-3:] == ["migrate_database", "migrate_back", "release_deploy_lock"]
 
 
-def test_what_is_not_over_after_26_hours_is_rolled_back() -> None:
+def test_a_deployment_that_runs_after_26_hours_is_rolled_back() -> None:
     busy = fails(LockTaken("busy"), times=19, then=real)
     world = World({take_deploy_lock: busy, shift_traffic: takes(minutes(4), None)}, others=real)
     world.send("build.finished", BUILT, key="build-c0ffee", at=minutes(59))

@@ -60,7 +60,7 @@ def told(run: Run[Outcome]) -> list[Any]:
     return [call.arguments["text"] for call in run.calls_of(tell)]
 
 
-def test_who_does_everything_in_time_starts_on_the_day() -> None:
+def test_a_newcomer_who_does_everything_in_time_starts_on_the_day() -> None:
     run = a_world().run(onboard, GRACE)
     assert run.output == Outcome(
         person_id="p1", status="started", laptop="X1", buddies=["ada", "edsger"]
@@ -121,7 +121,7 @@ def test_a_laptop_that_is_not_there_three_days_before_is_replaced_from_the_shelf
     assert [call.at for call in run.calls_of("lend_laptop")] == [days(27).total_seconds()]
 
 
-def test_who_starts_at_once_gets_a_laptop_from_the_shelf_at_once() -> None:
+def test_a_newcomer_who_starts_at_once_gets_a_laptop_from_the_shelf_at_once() -> None:
     soon = GRACE.model_copy(update={"starts_at": STARTED + days(4)})
     run = a_world("buddies").run(onboard, soon)
     assert [call.at for call in run.calls_of("lend_laptop")] == [days(2).total_seconds()]
@@ -204,7 +204,7 @@ def test_a_stop_takes_back_the_same() -> None:
     assert run.steps[-3:] == TAKEN_BACK
 
 
-def test_what_is_never_over_is_taken_back_after_half_a_year() -> None:
+def test_an_endless_onboarding_is_undone_after_half_a_year() -> None:
     distant = GRACE.model_copy(update={"starts_at": STARTED + days(400)})
     run = a_world().run(onboard, distant)
     assert (run.status, run.ended) == ("TIMED_OUT", days(180))

@@ -93,7 +93,7 @@ def test_a_plain_order_is_reserved_charged_packed_and_shipped() -> None:
         (order_of().model_copy(update={"lines": []}), "non_positive_total"),
     ],
 )
-def test_what_cannot_be_sold_is_refused_with_its_reason_before_anything_is_done(
+def test_an_order_that_cannot_be_sold_is_refused_with_its_reason_before_anything_is_done(
     order: Order, reason: str
 ) -> None:
     run = run_order(order)

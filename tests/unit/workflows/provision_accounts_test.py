@@ -65,7 +65,7 @@ def test_an_account_that_cannot_be_closed_does_not_keep_the_others_open() -> Non
     assert closed == {"mail", "directory"}
 
 
-def test_who_stops_it_finds_nothing_open() -> None:
+def test_a_stopped_provisioning_leaves_nothing_open() -> None:
     world = World({open_account: takes(minutes(1), real)})
     world.stop(at=minutes(1.5))
     run = world.run(provision_accounts, GRACE, SYSTEMS)

@@ -71,7 +71,7 @@ def test_a_build_is_replaced_without_a_review(state: SubmissionState) -> None:
 
 
 @pytest.mark.parametrize("state", QUEUED)
-def test_what_is_in_the_queue_is_taken_out_first(state: SubmissionState) -> None:
+def test_a_submission_in_the_queue_is_taken_out_first(state: SubmissionState) -> None:
     run = a_world(state, Approved()).run(update_submission, UPDATE)
     assert run.output.status == "approved"
     assert run.steps[:4] == ["read_submission_state", "withdraw", *REPLACED[:2]]
@@ -90,7 +90,7 @@ def test_a_new_build_may_be_rejected(review: Any, reason: str) -> None:
     assert run.ended == days(3)
 
 
-def test_what_is_no_archive_is_refused() -> None:
+def test_a_file_that_is_no_archive_is_refused() -> None:
     run = a_world().run(update_submission, UPDATE.model_copy(update={"archive": "tides.zip"}))
     assert run.output.status == "refused"
     assert run.steps == ["read_submission_state", "upload_build"]
@@ -113,7 +113,7 @@ def test_a_review_that_does_not_come_is_not_waited_for_for_ever() -> None:
         (SubmissionState.WITHDRAWN, "over", ""),
     ],
 )
-def test_what_is_over_is_said_and_left_alone(
+def test_a_finished_submission_is_reported_and_left_alone(
     update: Update, state: SubmissionState, status: str, reason: str
 ) -> None:
     run = a_world(state).run(update_submission, update)
@@ -122,7 +122,7 @@ def test_what_is_over_is_said_and_left_alone(
 
 
 @pytest.mark.parametrize("update", [UPDATE, WITHDRAWAL])
-def test_what_is_released_meanwhile_is_said_too(update: Update) -> None:
+def test_a_release_in_the_meantime_is_reported_too(update: Update) -> None:
     outcomes = {withdraw: SubmissionState.RELEASED}
     run = a_world(SubmissionState.APPROVED, outcomes=outcomes).run(update_submission, update)
     assert run.output.status == "too_late"

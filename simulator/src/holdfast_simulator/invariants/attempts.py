@@ -49,6 +49,7 @@ class _Line:
     attempt: int = 0
     is_open: bool = False
     is_submitted: bool = False
+    polls: int = 0
     claim: _Claim | None = None
     takeovers: int = 0
 
@@ -118,6 +119,8 @@ class _Walk:
             line.claim, line.takeovers = _claim_of(event), 0
         elif event.type == "RetryDelayed":
             yield from self._retried(line, event)
+        elif event.type == "ConditionUnmet":
+            yield from self._polled(line, event)
         elif event.type == "Claimed":
             yield from self._claimed(line, event)
         elif event.type == "TaskUnknown":
@@ -144,6 +147,7 @@ class _Walk:
         if retrier is not None:
             yield from self._retried(line, event)
         line.entry, line.attempt, line.is_open, line.is_submitted = entry, attempt, True, False
+        line.polls = 0
         line.claim, line.takeovers = _claim_of(event), 0
 
     def _retried(self, line: _Line, event: Event) -> Iterator[str]:
@@ -163,6 +167,27 @@ class _Walk:
         least_ms = 0 if retrier.has_full_jitter else most_ms
         if not least_ms <= delay_ms <= most_ms:
             yield f"retry {used + 1} rests {delay_ms} ms instead of {least_ms} to {most_ms}"
+
+    def _polled(self, line: _Line, event: Event) -> Iterator[str]:
+        """A poll without a value: the next one is another attempt, after the interval."""
+        if not line.is_open:
+            yield "no attempt is open"
+        own, polls = event.holdfast, line.polls + 1
+        if own["polls"] != polls or own["attempt"] != line.attempt + 1:
+            yield f"counts {own['polls']} polls instead of {polls}"
+        ran = self._runs.get((self._history.run, line.entry, line.attempt))
+        if self._evidence is not None and ran is None:
+            yield f"poll {line.entry}.{line.attempt} has no value and never ran"
+        state = None if self._program is None else self._program.states.get(line.state)
+        if isinstance(state, TaskState):
+            rule = state.poll
+            if rule is None:
+                yield f"{line.state!r} is not polled"
+            else:
+                wanted = min(rule.seconds * rule.backoff ** (polls - 1), rule.seconds_max)
+                if own["due"] - event.at_ms != int(wanted * 1_000):
+                    yield f"poll {polls} is followed by one after {own['due'] - event.at_ms} ms"
+        line.attempt, line.polls, line.claim, line.takeovers = line.attempt + 1, polls, None, 0
 
     # -- claims ------------------------------------------------------------------------------------
 
@@ -203,7 +228,7 @@ class _Walk:
         place = (self._history.run, line.entry, line.attempt)
         ran = self._runs.get(place)
         if ran is None:
-            if event.type in _SUCCEEDED and resource.startswith(("task:", "pure:")):
+            if event.type in _SUCCEEDED and resource.startswith(("task:", "pure:", "poll:")):
                 yield f"attempt {line.entry}.{line.attempt} succeeded and never ran"
             return
         outcome = self._evidence.scenario.outcome(ran.name, ran.attempt)

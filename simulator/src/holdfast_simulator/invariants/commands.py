@@ -101,6 +101,9 @@ def _attempts_of(history: StoredHistory) -> _Asked:
             if event.type in _SCHEDULED or event.type in _MAP_RUN:
                 place = (event.holdfast["entry"], event.holdfast["attempt"])
                 found[place] = (record.sequence, _arguments(event))
+            elif event.type == "ConditionUnmet":
+                entry, attempt = event.holdfast["entry"], event.holdfast["attempt"]
+                found[entry, attempt] = (record.sequence, found[entry, attempt - 1][1])
     return found
 
 
@@ -218,4 +221,4 @@ def forgotten(evidence: Evidence, history: StoredHistory, before_ms: int) -> Ite
     still = set(_keys_of(history.tenant, history.state))
     for key in _keys_of(history.tenant, older[-1]):
         if key in still and key not in evidence.dispatches.first_ms:
-            yield f"{history.run}: nobody has ever carried out {key}"
+            yield f"{history.run}: {key} was never carried out"

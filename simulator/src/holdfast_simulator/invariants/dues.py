@@ -1,7 +1,8 @@
 """Every moment that an execution waited for, read from its history: its setter, its time.
 
-The time of an event is that of the clock of whoever decided it; less the error of that clock it is
-true. A wait of so many seconds counts from the decision that began it, by the clock of that host.
+The time of an event is that of the clock of the worker that decided it: the true time is that time
+less the error of the clock. A wait of some seconds counts from the decision that began it, by the
+clock of that host.
 """
 
 from __future__ import annotations
@@ -336,7 +337,9 @@ class _Walk:
             if kind.endswith("TimedOut"):
                 self._come((frame, "time-out", 0), event)
                 if task is not None and task.is_offered:
-                    self.dues.problems.append(f"{self._run}: nobody has begun what timed out")
+                    self.dues.problems.append(
+                        f"{self._run}: an attempt timed out that had not begun"
+                    )
             self._forget(frame, event)
         elif task is None:
             if kind in _OF_OPEN_TASKS:
@@ -351,6 +354,13 @@ class _Walk:
             self._await(frame, event, task, event.at_ms)
             if task.is_job:
                 self._ask(frame, event, task, event.at_ms + _FIRST_QUESTION_MS)
+        elif kind == "ConditionUnmet":
+            for what in ("begin", "retry"):
+                self._come((frame, what, 0), event)
+            self._give_up((frame, "time-out", 0), event)
+            task.ticket, task.since_ms = (task.ticket[0], task.ticket[1] + 1), own["due"]
+            self._set(event, frame, "retry", own["due"], ticket=task.ticket)
+            self._await(frame, event, task, own["due"])
         elif kind == "Polled":
             self._come((frame, "question", 0), event)
             self._ask(frame, event, task, own["due"])
@@ -424,6 +434,7 @@ _FIRST_QUESTION_MS: Final = 1_000
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")
 _OF_OPEN_TASKS: Final = frozenset(
     {"TaskSubmitted", "ActivityStarted", "HeartbeatSeen", "Polled", "TaskUnknown", "Claimed"}
+    | {"ConditionUnmet"}
 )
 
 

@@ -100,7 +100,7 @@ class _Ends:
 
     def _controlled(self, event: Event, control: str) -> Iterator[str]:
         if (self.inbox, keys.control(control)) not in self.mail:
-            yield f"{event.type} by {control}, which nobody has asked for"
+            yield f"{event.type} by {control}, without a command"
         # A skip of a step of an ended execution continues it first, with the same request.
         is_second = event.type == "StepSkipped" and control == self.last_control
         if control <= self.last_control and not is_second:
@@ -111,7 +111,7 @@ class _Ends:
         if event.holdfast["stopping"]["status"] == "TIMED_OUT":
             yield from self._in_time(event)
         if _is_asked_for(self.stopping):
-            yield f"it is stopped, and somebody has stopped it before: {self.stopping}"
+            yield f"it is stopped, and was stopped before: {self.stopping}"
         self.stopping = event.holdfast["stopping"]
 
     def _ended(self, event: Event) -> Iterator[str]:
@@ -123,7 +123,7 @@ class _Ends:
             if not is_as_said and "control" not in event.holdfast:
                 yield f"{event.type}, and it was stopping: {self.stopping}"
         elif is_stopped and "control" not in event.holdfast:
-            yield "it is aborted, and nobody has stopped it"
+            yield "it is aborted without a stop"
         elif event.type == "ExecutionTimedOut":
             yield from self._in_time(event)
 
@@ -356,7 +356,7 @@ class _Deserted(HistoryLines):
     def _told(self, child: tuple[int, int], event: Event) -> Iterator[str]:
         since_ms = max(self.since_ms.pop(child, event.at_ms), self.faults_end_ms)
         if event.at_ms > since_ms + self.late_ms:
-            yield f"nobody waits for child {child} since {since_ms}: it is told at {event.at_ms}"
+            yield f"no parent waits for child {child} since {since_ms}: it is told at {event.at_ms}"
 
 
 def _left_running(case: Case) -> Iterator[str]:

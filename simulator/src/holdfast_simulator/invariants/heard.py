@@ -26,7 +26,7 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
         is_void |= item.get("kind") == inbox.SKIP and not _is_open(state, item)
         is_void |= item.get("kind") == inbox.MIGRATE and not _is_where_it_was(state, item)
         if key.removeprefix(keys.CONTROL_PREFIX) > state.last_control and not is_void:
-            yield f"{history.run}: nobody has heard {key}"
+            yield f"{history.run}: no execution has read {key}"
     for frame in state.frames.values():
         wait = frame.waiting
         if isinstance(wait, ChildExecutions):
@@ -35,26 +35,26 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
             ):
                 notice = str(item["sk"])
                 if int(notice.rpartition("#")[2]) in wait.open_lanes:
-                    yield f"{history.run}: nobody has heard the notice {notice}"
+                    yield f"{history.run}: the notice {notice} was not read"
         if not isinstance(wait, Awaiting):
             continue
         taken, answer = (key(wait.entry, wait.attempt) for key in (keys.taken, keys.answer))
         for item in _old(evidence, partition, taken, before_ms):
             is_its = item["sk"] == taken and not wait.is_begun
             if is_its and _shown_ms(evidence, history, wait) < before_ms:
-                yield f"{history.run}: nobody has heard that somebody has taken {taken}"
+                yield f"{history.run}: the execution has not read that a worker has taken {taken}"
         partition = keys.event(tenant, wait.event_name, wait.event_key)
         for item in _old(evidence, partition, answer, before_ms):
             # The message may be older than the record of its wait, which has only just begun.
             if item["sk"] == answer and _shown_ms(evidence, history, wait) < before_ms:
-                yield f"{history.run}: nobody has heard the answer {answer}"
+                yield f"{history.run}: the answer {answer} was not read"
         for item in _old(evidence, partition, keys.EVENT_PREFIX, before_ms):
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
             # The event may be much older than its wait, which has only just begun.
             is_its = wait.kind == "event" and inbox.is_for(item, history.run)
             if is_its and is_open and wait.since_ms < before_ms:
-                yield f"{history.run}: nobody has heard the event {event_id}"
+                yield f"{history.run}: the event {event_id} was not read"
 
 
 def _is_open(state: Execution, skip: Item) -> bool:

@@ -84,10 +84,10 @@ def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
             child = ends.get((pk, sk))
             is_given = any(says(item, request) for request in given.get((pk, sk), ()))
             if not is_given and (child is None or not _tells(item, child)):
-                yield f"{pk} {sk}: an answer that nobody gave: {item}"
+                yield f"{pk} {sk}: an answer without a caller: {item}"
         is_event = kind == ["ev"] and sk.startswith(keys.EVENT_PREFIX)
         if is_event and sk.removeprefix(keys.EVENT_PREFIX) not in brought:
-            yield f"{pk} {sk}: an event that nobody brought"
+            yield f"{pk} {sk}: an event without a caller"
 
 
 def _tells(item: Item, child: StoredHistory) -> bool:
@@ -138,7 +138,7 @@ def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
         for (pk, sk), at_ms in case.schedule.stored.items()
     )
     if not is_listed and not was_waited_for:
-        yield f"event {detail['id']} was accepted: nobody waits for it, and no list has it"
+        yield f"event {detail['id']} was accepted: no execution waits for it, and no list has it"
 
 
 @dataclass

@@ -52,7 +52,7 @@ class _Joins(HistoryLines):
             entry, lane = place_of(frame)
             opening = self.openings.get(entry)
             if opening is None or opening.how is not None:
-                how = "nobody has opened" if opening is None else f"is closed: {opening.how}"
+                how = "was not opened" if opening is None else f"is closed: {opening.how}"
                 yield f"{event.type} in {frame}, whose state {how}"
             elif opening.has_ended(lane):
                 yield f"{event.type} in {frame}, which has ended"

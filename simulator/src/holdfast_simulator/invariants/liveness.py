@@ -217,7 +217,8 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
     sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
     hours = (history.records[-1].at_ms - min(began_ms, sent_ms)) // _HOUR_MS + 1
     asking = {event.holdfast.get("frame") for event in history.events if event.type == "Polled"}
-    events = sum(bool(event.id) or event.type == "HeartbeatSeen" for event in history.events)
+    seen = ("HeartbeatSeen", "ConditionUnmet")
+    events = sum(bool(event.id) or event.type in seen for event in history.events)
     events += len(asking) * _QUESTIONS_PER_HOUR * hours
     happened = events + evidence.put_back
     rows = len(evidence.dispatches.rows[history.run])
@@ -288,7 +289,7 @@ def _in_company(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
 
 _WHILE_HE_LOOKS_MS: Final = 60_000
 #: An attempt, one of a distributed Map included; and a function that was not known.
-_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown")
+_BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown", "ConditionUnmet")
 
 
 def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
@@ -299,8 +300,8 @@ def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
     for history in case.histories:
         for event in history.events if history.run == run else ():
             own = event.holdfast
-            is_its = event.type.endswith("Scheduled") and [own["entry"], own["attempt"]] == ticket
-            if is_its:
+            is_attempt = event.type.endswith(("Scheduled", "ConditionUnmet"))
+            if is_attempt and [own["entry"], own["attempt"]] == ticket:
                 due_ms: int = own.get("due", event.at_ms)
                 return max(event.at_ms, due_ms - SQS_DELAY_SECONDS_MAX * 1_000)
     return -1

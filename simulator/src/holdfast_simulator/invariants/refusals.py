@@ -1,7 +1,7 @@
 """I7, I9, I12: each refusal has a reason in the stored data.
 
 A door looks at some moment between a request and its answer, and what it may refuse for stays so
-once it is so: it has to be so by the answer. Any other refusal is a door that loses what somebody
+once it is so: it has to be so by the answer. Any other refusal is a door that loses what a caller
 brought, and who is refused does not come again.
 """
 

@@ -33,7 +33,7 @@ def _of(history: StoredHistory, mail: Any) -> Iterator[str]:
         if event.type == "StepSkipped":
             asked = mail.get((inbox, keys.control(event.holdfast["control"])))
             if asked is None:
-                yield f"{history.run}: a step was skipped, and nobody has asked for it"
+                yield f"{history.run}: a step was skipped without a command"
             elif (asked["frame"], asked["entered"]) != (frame, visits.get(frame)):
                 yield f"{history.run}: another visit of a step was skipped than was asked for"
             elif not _is_result(event, asked):

@@ -15,7 +15,7 @@ _NOTHING: Final = "nothing"
 #: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
     {"Opened", "Stopping", "ChildrenStopped", "Cancelled"}
-    | {"Paused", "Resumed", "PriorityChanged", "Migrated"}
+    | {"Paused", "Resumed", "PriorityChanged", "Migrated", "ExecutionForked"}
 )
 #: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
@@ -85,17 +85,42 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
             *_FAILED,
         },
         # Attempts.
-        "scheduled": {"StepSkipped", "started", "succeeded", "Claimed", "TaskUnknown", *_FAILED},
-        "Claimed": {
+        "scheduled": {
             "StepSkipped",
             "started",
             "succeeded",
             "Claimed",
             "TaskUnknown",
+            "ConditionUnmet",
+            *_FAILED,
+        },
+        "ConditionUnmet": {
+            "StepSkipped",
+            "started",
+            "succeeded",
+            "Claimed",
+            "TaskUnknown",
+            "ConditionUnmet",
+            *_FAILED,
+        },
+        "Claimed": {
+            "StepSkipped",
+            "started",
+            "succeeded",
+            "Claimed",
+            "ConditionUnmet",
+            "TaskUnknown",
             *_CLAIMED_OF_A_MAP,
             *_FAILED,
         },
-        "TaskUnknown": {"StepSkipped", "started", "succeeded", "Claimed", *_FAILED},
+        "TaskUnknown": {
+            "StepSkipped",
+            "started",
+            "succeeded",
+            "Claimed",
+            "ConditionUnmet",
+            *_FAILED,
+        },
         "ContinuedAsNew": {"entered"},
         "started": {
             "ContinuedAsNew",

@@ -105,7 +105,7 @@ class _Undos(HistoryLines):
     def _undo_started(self, line: HistoryLine, event: Event) -> Iterator[str]:
         number = event.holdfast["undo"]
         if line.cancelled is None:
-            yield f"undo {number} begins at {line.position!r}, which nobody has cancelled"
+            yield f"undo {number} begins at {line.position!r}, which was not cancelled"
             return
         yield from self._is_through(line)
         self.undoing[line.id] = number

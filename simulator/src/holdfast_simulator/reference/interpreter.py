@@ -207,11 +207,20 @@ class _Interpreter(MapRuns):
         while True:
             try:
                 result = self._result(line, state, attempt)
+                if result is None and self._is_polled(line, state):
+                    attempt += 1
+                    continue
                 return self._left(line, state, result, result=result)
             except StateFailure as failure:
                 if not self._is_retried(line, state, failure):
                     return self._caught(line, state, failure)
                 attempt = attempt + 1 if failure.is_attempt else 1
+
+    def _is_polled(self, line: ReferenceLine, state: TaskState | ParallelState | MapState) -> bool:
+        """Return True when null means that the task is called again. A skip's null is a result."""
+        if not isinstance(state, TaskState) or state.poll is None:
+            return False
+        return self.ruling is None or not line.visit.endings[line.endings - 1].is_skipped
 
     def _is_retried(
         self,

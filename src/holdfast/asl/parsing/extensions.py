@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.program import BlockDeadline, ChoiceState, Quorum, State, UndoRule
+from holdfast.asl.program import BlockDeadline, ChoiceState, PollRule, Quorum, State, UndoRule
 from holdfast.asl.template import Template, compile_template
 
 Extensions: TypeAlias = tuple[
@@ -39,6 +39,13 @@ def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:
 
 def read_publish(state: StateJson, where: str) -> Template | None:
     return _template(state.get("Holdfast", {}), "Publish", where)
+
+
+def read_poll(state: StateJson) -> PollRule | None:
+    rule = state.get("Holdfast", {}).get("Poll")
+    if rule is None:
+        return None
+    return PollRule(rule["Seconds"], rule["Backoff"], rule["SecondsMax"])
 
 
 def read_note(state: StateJson, where: str) -> Template | None:

@@ -59,6 +59,7 @@ from holdfast.asl.parsing.extensions import (
     read_after,
     read_extensions,
     read_note,
+    read_poll,
     read_publish,
     read_quorum,
 )
@@ -281,6 +282,7 @@ def _task(name: str, state: StateJson, read: StateFields, where: str) -> TaskSta
         heartbeat_seconds=read.value("HeartbeatSeconds"),
         retry=_retriers(state),
         catch=_catchers(state, read, where),
+        poll=read_poll(state),
     )
 
 

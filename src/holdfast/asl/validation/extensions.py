@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from holdfast.asl.program import ATTRIBUTE_KINDS
+from holdfast.asl.resources import is_polled
 from holdfast.asl.validation import paths, values
 from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
 
@@ -93,6 +94,26 @@ def _noted(scope: RuleScope, value: Any, location: str) -> None:
 PASS: Final = ObjectShape(
     {"Publish": FieldRule(_published, "JSONata"), "Note": FieldRule(_noted, "JSONata")}
 )
+
+
+_POLL: Final = ObjectShape(
+    {
+        "Seconds": FieldRule(values.integer(1)),
+        "Backoff": FieldRule(values.number(1)),
+        "SecondsMax": FieldRule(values.integer(1)),
+    },
+    required=("Seconds", "Backoff", "SecondsMax"),
+)
+TASK: Final = ObjectShape({"Poll": FieldRule(_POLL.check)}, required=("Poll",))
+
+
+def check_poll(scope: RuleScope, state: dict[str, Any], location: str) -> None:
+    """Check that each polled task has a rule for its next call, and that no other task has one."""
+    resource = state.get("Resource")
+    is_called_again = isinstance(resource, str) and is_polled(resource)
+    if is_called_again != ("Holdfast" in state):
+        message = "Expected 'Holdfast' with 'Poll' for a resource that is polled, and for no other"
+        scope.refuse(location, message)
 
 
 def check_lanes(scope: RuleScope, state: dict[str, Any], location: str) -> None:

@@ -34,7 +34,7 @@ class DefinitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """What a rule needs to know: the language and the type of the machine, and the fields of
+    """The context of a rule: the language and the type of the machine, and the fields of
     `$states`.
     """
 

@@ -141,6 +141,7 @@ _TASK: Final = ObjectShape(
         "TimeoutSecondsPath": _REFERENCE,
         "HeartbeatSeconds": FieldRule(values.integer(1, jsonata=True)),
         "HeartbeatSecondsPath": _REFERENCE,
+        "Holdfast": FieldRule(extensions.TASK.check),
     },
     required=("Resource",),
     one_of=_ENDS,
@@ -283,6 +284,7 @@ def check_state(scope: RuleScope, state: Any, location: str) -> None:
     shape.check_values(inside, state, location)
     if shape is _TASK:
         tasks.check_task(inside, state, location)
+        extensions.check_poll(inside, state, location)
     if shape is _PARALLEL or shape is _MAP:
         extensions.check_lanes(inside, state, location)
     return None

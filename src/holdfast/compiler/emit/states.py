@@ -12,7 +12,7 @@ from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
-from holdfast.asl.resources import CONTAINER, POOL
+from holdfast.asl.resources import CONTAINER, POLL, POOL
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.emit.containers import batch_request, fargate_request
@@ -42,7 +42,7 @@ _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 @dataclass(slots=True)
 class MachineParts:
-    """What all branches of one machine have in common, and the data for its map."""
+    """The values that all branches of one machine share, and the data for its source map."""
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
@@ -86,6 +86,15 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
         state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = [_retrier(machine, task.retry)]
+    if task.polling is not None:
+        polling = task.polling
+        state["Holdfast"] = {
+            "Poll": {
+                "Seconds": int(polling.every.total_seconds()),
+                "Backoff": polling.backoff,
+                "SecondsMax": int(polling.most.total_seconds()),
+            }
+        }
     match task.runs_on:
         case Worker():
             return _elsewhere(task, state, POOL_HEARTBEAT_SECONDS)
@@ -156,6 +165,8 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
                     return f"holdfast:{CONTAINER}ecs:runTask.waitForTaskToken"
                 case BatchJob():
                     return f"holdfast:{CONTAINER}batch:submitJob.waitForTaskToken"
+            if task.polling is not None:
+                return f"{POLL}{task.name}"
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 

@@ -96,7 +96,9 @@ def compare(
 def _as_numbers(
     operator: ast.cmpop, left: TypedQuery, right: TypedQuery
 ) -> tuple[TypedQuery, TypedQuery]:
-    """Python compares a bool with a number, and orders bools, as the numbers that they are."""
+    """Return bools as numbers where Python uses them as numbers: in an order, and beside a number.
+    JSONata would fail there.
+    """
     left, right = beside(operator, left, right.type), beside(operator, right, left.type)
     numbers = as_number(left), as_number(right)
     is_equality = isinstance(operator, ast.Eq | ast.NotEq)
@@ -286,5 +288,6 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
         return _refused_equality(unit, node, item.type, element)
     if all(is_scalar(type_) for type_ in (item.type, element)):
         return TypedQuery(Binary("in", item.query, of.query), BOOL)
-    # JSONata's `in` compares only scalars, and never null.
+    # JSONata's `in` finds only texts, numbers and bools, so the compiled code compares the items
+    # one by one.
     return TypedQuery(hold(item.query, lambda held: is_any(held, of.query), "_wanted"), BOOL)

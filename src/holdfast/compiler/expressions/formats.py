@@ -1,4 +1,6 @@
-"""`"%s of %d" % (n, total)` and `"{} of {}".format(n, total)`: the f-string that they stand for."""
+"""Compiles `"%s of %d" % (n, total)` and `"{} of {}".format(n, total)` by way of an f-string with
+the same result.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _PERCENT: Final = re.compile("%[sd%]")
 
 
 def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
-    """The text of `"…" % values`; None for a form that an f-string does not have."""
+    """Return the text of `"…" % values`; None for a form that no f-string can express."""
     if not isinstance(node.left, ast.Constant) or not isinstance(node.left.value, str):
         return None
     text = node.left.value
@@ -43,12 +45,12 @@ def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
 
 
 def _is_tuple(type_: object) -> bool:
-    """Return True for a value whose parts `%` would take one by one."""
+    """Return True for a tuple: `%` uses each of its parts as a value of its own."""
     return isinstance(type_, TupleOf) or (isinstance(type_, ListOf) and type_.is_tuple)
 
 
 def lower_format(lowering: Lowering, node: ast.Call) -> TypedQuery | None:
-    """The text of `"…".format(…)`; None for a form that an f-string does not have."""
+    """Return the text of `"…".format(…)`; None for a form that no f-string can express."""
     match node.func:
         case ast.Attribute(value=ast.Constant(value=str(text)), attr="format"):
             pass
@@ -70,10 +72,10 @@ def _parts(text: str, given: Mapping[str, ast.expr]) -> list[ast.expr] | None:
     try:
         pieces = list(Formatter().parse(text))
     except ValueError:
-        return None  # a brace alone
+        return None  # a brace without its partner: Python refuses the text
     names = [name for _, name, _, _ in pieces if name is not None]
     if "" in names and any(name.isdigit() for name in names):
-        return None  # Python does not number some of them
+        return None  # Python refuses a text that mixes `{}` and `{0}`
     numbers = map(str, count())
     for before, name, spec, conversion in pieces:
         parts.append(ast.Constant(before))

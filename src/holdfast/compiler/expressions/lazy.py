@@ -50,7 +50,7 @@ def refuse_lazy(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 def refuse_generator(expressions: Expressions, node: ast.GeneratorExp) -> TypedQuery:
     written = expressions.unit.text(node).removeprefix("(").removesuffix(")")
-    message = "a generator gives its items once, and late: when somebody asks for them"
+    message = "a generator gives its items once, and late: when they are asked for"
     return expressions.unit.refused(node, "HF002", message, f"[{written}]")
 
 

@@ -118,7 +118,9 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        return TypedQuery(left.query, NEVER, fails_of(left, right))  # of an empty list
+        # An item of an empty list: the query of the other side would have a value.
+        query = left.query if left.type == NEVER else right.query
+        return TypedQuery(query, NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)
@@ -135,7 +137,7 @@ _NUMERIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
 
 
 def as_number(value: TypedQuery) -> TypedQuery:
-    """The number that a bool is in Python; any other value as it is."""
+    """Return a bool as the number that it is in Python, and any other value unchanged."""
     members = members_of(value.type)
     if BOOL not in members or not all(member in (BOOL, INT, FLOAT) for member in members):
         return value

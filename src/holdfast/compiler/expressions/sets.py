@@ -67,7 +67,9 @@ def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
 
 
 def without_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
-    """The items of iterating over `node` as a list, for a use that ignores the order."""
+    """Return the items of `node` as a list. The caller must not depend on their order, because the
+    order of a set is undefined.
+    """
     _allow(expressions, node)
     return expressions.iterable(node)
 

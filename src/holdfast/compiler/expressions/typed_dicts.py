@@ -1,4 +1,6 @@
-"""A `TypedDict`: made by its name or as a dict display, and read by its keys."""
+"""Compiles values of a `TypedDict`: `Item(sku="a")`, a dict display with that annotation, and reads
+of its keys.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from holdfast.errors import nearest
 
 
 def construct_typed_dict(lowering: Lowering, node: ast.Call, type_: TypedDictOf) -> TypedQuery:
-    """Lower `Item(sku="a", qty=1)`: Python checks nothing, so the compiler does."""
+    """Lower `Item(sku="a", qty=1)`. The compiler checks the types, because Python does not: a wrong
+    value would fail at a later step.
+    """
     rows = [(str(word.arg), word.value) for word in node.keywords if word.arg is not None]
     if node.args or len(rows) < len(node.keywords):
         name = describe(type_)
@@ -34,7 +38,9 @@ def construct_typed_dict(lowering: Lowering, node: ast.Call, type_: TypedDictOf)
 
 
 def displayed(lowering: Lowering, node: ast.Dict, type_: TypedDictOf) -> Type:
-    """The type of `{"sku": "a", "qty": 1}` for a name that is annotated with a `TypedDict`."""
+    """Return the type of `{"sku": "a", "qty": 1}` that is assigned to a name with a `TypedDict` as
+    its annotation.
+    """
     rows = []
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
@@ -66,7 +72,9 @@ def _are_fields(
 def is_value_for(
     lowering: Lowering, node: ast.expr, type_: TypedDictOf, key: str, found: Type
 ) -> bool:
-    """Return True when a value of type `found` fits the key; refuse it otherwise."""
+    """Return True when a value of type `found` may be stored at the key. Refuse the value
+    otherwise.
+    """
     wanted = type_.fields().get(key)
     if wanted is None:
         _refuse_field(lowering, node, type_, key, found)

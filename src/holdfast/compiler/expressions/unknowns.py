@@ -1,4 +1,6 @@
-"""Values of unknown type: what the run shows of the JSON of an `Any`, as Python would use it."""
+"""Operators on a value of the type `Any`: the compiled code reads the type from the JSON at run
+time, and computes as Python would.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _HELD: Final = "_any"
 
 
 def number_of(flag: QueryTree) -> QueryTree:
-    """The number that a bool is in Python."""
+    """Return the number that Python uses for a bool: 1 or 0."""
     return Conditional(flag, Constant(1), Constant(0))
 
 
@@ -38,8 +40,9 @@ def _is(value: QueryTree, kind: str) -> QueryTree:
 
 
 def beside(operator: ast.cmpop, value: TypedQuery, other: Type) -> TypedQuery:
-    """A value of unknown type where it is compared with a value of the type `other`: a bool counts
-    as a number, and what has no order fails with Python's error.
+    """Return `value`, if its type is unknown, in the form that can be compared with the type
+    `other`. A bool counts as a number. For an order, a value of another type fails with Python's
+    TypeError.
     """
     if value.type != UNKNOWN:
         return value
@@ -67,7 +70,9 @@ def _number(held: QueryTree, *, is_strict: bool) -> QueryTree:
 
 
 def truth_of_any(query: QueryTree) -> QueryTree:
-    """The truth of any JSON value, as Python has it: JSONata's own differs for lists."""
+    """Return the truth of any JSON value, by Python's rule. JSONata's rule differs for lists: there
+    `[0]` is false.
+    """
 
     def build(held: QueryTree) -> QueryTree:
         size = Binary(">", FunctionCall("count", (held,)), Constant(0))

@@ -202,7 +202,7 @@ def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:
     author can mark the parameter as an input.
     """
     message = (
-        f"nobody fills `{name}` of {step.task.name}(): `{name}` is a step, and "
+        f"nothing fills `{name}` of {step.task.name}(): `{name}` is a step, and "
         f"`{step.id}` does not depend on it"
     )
     wanted = signature_of(step.task.function).parameters[name]

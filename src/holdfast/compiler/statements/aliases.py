@@ -20,7 +20,7 @@ CHANGES: Final = frozenset(
 )
 #: Methods that change it and give a value.
 TAKES: Final = frozenset({"pop", "setdefault"})
-#: Methods that keep nothing of their arguments but the items.
+#: Methods that do not store their arguments: no second name refers to an argument after the call.
 _HARMLESS_METHODS: Final = frozenset(
     [
         "count",

@@ -200,8 +200,9 @@ def _replaced(
 
 
 def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
-    """Return the value of `name` when nothing else can refer to it; None when the change was
-    refused.
+    """Return the value of `name` when no other name can refer to it. None when the change was
+    refused: it would show under the other name in Python, but not in the compiled code, which
+    copies.
     """
     unit, environment = statements.unit, statements.flow.environment
     assert environment is not None
@@ -225,8 +226,9 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
         kinds = {ListOf: "list", SetOf: "set"}
         copy = kinds.get(type(current.type), "dict")
-        # A branch that captures a name counts as a second holder of its value for ever, so
-        # assigning the copy to the same name would be refused again.
+        # The compiler always counts the branch that captures the name as a second holder of the
+        # value. So an assignment of the copy to the same name would be refused again, and the help
+        # names another.
         is_captured = unit.captured is not None and name in unit.captured
         own = f"own_{name}" if is_captured else name
         unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 _METHODS: Final = ("add", "append", "extend")
-#: Functions that read a list, or copy it, and keep nothing of it.
+#: Functions whose result does not contain the list itself: a later change of the list does not show
+#: in the result.
 _READERS: Final = frozenset(
     {"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 )

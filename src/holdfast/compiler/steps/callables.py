@@ -28,7 +28,7 @@ class Obstacle:
     help: str
 
 
-#: The longest time-out of a task that the engine's own worker runs.
+#: The longest time-out of a task that runs in the worker itself; the compiler refuses longer ones.
 _inline_seconds_max: ContextVar[int] = ContextVar(
     "inline_seconds_max", default=limits.INLINE_TIMEOUT_SECONDS_MAX
 )
@@ -36,7 +36,9 @@ _inline_seconds_max: ContextVar[int] = ContextVar(
 
 @contextmanager
 def for_this_machine() -> Iterator[None]:
-    """Compile for a worker on this machine, which runs longer than a Lambda function."""
+    """Compile for a worker process on this machine: it may run longer than a Lambda function, so
+    tasks may have longer time-outs.
+    """
     before = _inline_seconds_max.set(limits.LOCAL_TIMEOUT_SECONDS_MAX)
     try:
         yield

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from holdfast.api import surface
 from holdfast.api.library import task_of
+from holdfast.api.polling import polled
 from holdfast.api.surface import Retry, Task, Workflow
 from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -35,6 +36,10 @@ _STEPS: Final = frozenset(
         ),
     )
 )
+#: The result for a step that the compiler has refused already, so that callers add no second
+#: message for the same call.
+REFUSED_STEP: Final = object()
+_CONDITION: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
 
 
@@ -42,14 +47,16 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
     """Return the task, workflow or function of the language that `node` calls; None for any other
     node.
 
-    `charge.options(timeout=…)(…)` gives the task with these options. Wrong options are refused.
+    `charge.options(timeout=…)(…)` gives the task with these options, and
+    `wait_for_condition(check, …)(…)` the polled task. Wrong options are refused.
     """
     if not isinstance(node, ast.Call):
         return None
     match node.func:
-        case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
-            task = find_outside(unit, scope, base)
-            return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
+        case ast.Call(func=ast.Attribute(attr="options")) as options:
+            return _task_in(unit, scope, options)
+        case ast.Call(func=maker) as wait if is_condition(unit, scope, maker):
+            return _polled(unit, scope, wait)
         case function:
             found = find_outside(unit, scope, function)
     is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
@@ -66,6 +73,37 @@ def find_outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
     if isinstance(root, ast.Name) and scope.is_local(root.id):
         return NOTHING
     return unit.outside(node)
+
+
+def is_condition(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> bool:
+    return find_outside(unit, scope, node) is surface.wait_for_condition
+
+
+def _polled(unit: Unit, scope: VariableScopeNames, node: ast.Call) -> Any:
+    """Return the task of `wait_for_condition(check, every=…)`, or REFUSED_STEP."""
+    settings = {str(word.arg): _setting(unit, scope, word.value) for word in node.keywords}
+    named = node.args[0] if len(node.args) == 1 else None
+    task: Any = None if named is None else _task_in(unit, scope, named)
+    is_known = settings.keys() <= {"every", "backoff", "most"} and "every" in settings
+    if not isinstance(task, Task) or not is_known or NOTHING in settings.values():
+        message = "wait_for_condition() takes a task, and constants: every=, backoff=, most="
+        unit.refuse(node, "HF370", message, _CONDITION)
+        return REFUSED_STEP
+    try:
+        return polled(task, settings["every"], settings.get("backoff", 1.0), settings.get("most"))
+    except WorkflowError as error:
+        unit.refuse(node, error.code, error.message, error.help)
+        return REFUSED_STEP
+
+
+def _task_in(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
+    """Return the task that the expression names, with or without `.options(…)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
+            task = find_outside(unit, scope, base)
+            return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
+        case _:
+            return find_outside(unit, scope, node)
 
 
 def _with_options(

@@ -17,7 +17,7 @@ from holdfast.compiler.signatures import match_call, signature_of
 from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
-from holdfast.compiler.steps.durable import find_outside
+from holdfast.compiler.steps.durable import REFUSED_STEP, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
@@ -32,7 +32,14 @@ from holdfast.compiler.steps.waits import (
     lower_stop,
     lower_wait_for_event,
 )
-from holdfast.compiler.types.types import NONE, Type, is_refused
+from holdfast.compiler.types.types import (
+    NONE,
+    UNKNOWN,
+    Type,
+    is_refused,
+    may_be_none,
+    without_none,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +78,14 @@ class Steps:
             return None
 
     def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
+        if function is REFUSED_STEP:
+            raise StepRefused
         if isinstance(function, ServiceCall):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, result_type(function)
         if isinstance(function, Task):
             action = TaskAction(function, self._arguments(node, function, 0))
-            return action, signature_of(function.function).result
+            return action, self._result_of(node, function)
         if isinstance(function, Workflow):
             given = self._arguments(node, function, 0)
             return lower_child_call(self.expressions, node, function, given)
@@ -152,6 +161,21 @@ class Steps:
             raise StepRefused
         items = tuple((name, lowered[name].query) for name in found)
         return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
+
+    def _result_of(self, node: ast.Call, task: Task[..., Any]) -> Type:
+        """Return the type of the task's result. For a polled task this excludes None, because the
+        engine calls it again until it returns a value.
+        """
+        result = signature_of(task.function).result
+        if task.polling is None:
+            return result
+        if result == UNKNOWN:
+            return result
+        if not may_be_none(result):
+            message = f"`{task.name}` never returns None, so there is no condition to wait for"
+            help_ = f"{task.function.__name__}(…), or let it return None until there is a result"
+            raise refuse(self.expressions, node, "HF371", message, help_)
+        return without_none(result)
 
     def _require_callable(self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any]) -> None:
         """Refuse a task or workflow that cannot be a step. The refusal points to this call."""

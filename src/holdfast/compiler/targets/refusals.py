@@ -170,13 +170,18 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
             yield states
 
 
-#: The fields of a Parallel or Map that AWS lacks, with the message and the help.
+#: The fields of states that do not exist in AWS Step Functions, with the message and the help for
+#: the author.
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),
     "After": (
         "branches cannot wait for each other on Step Functions",
         "parallel(…)  # what does not depend on the others; what does, on the lines after it",
+    ),
+    "Poll": (
+        "Step Functions calls no task again until it has a value",
+        "while (found := check(order)) is None: sleep(minutes(5))",
     ),
 }
 

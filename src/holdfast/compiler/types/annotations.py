@@ -185,7 +185,8 @@ def _from_typed_dict(cls: Any) -> Type:
     try:
         hints = typing.get_type_hints(cls)
     except NameError:
-        return Opaque(cls.__name__)  # a name under TYPE_CHECKING
+        # a name that is imported only for type checkers does not exist here
+        return Opaque(cls.__name__)
 
     @cache
     def fields() -> Mapping[str, Type]:

@@ -317,15 +317,17 @@ def may_be_list(type_: Type) -> bool:
 
 
 def is_list(type_: Type) -> bool | None:
-    """Return True or False; None when only the run shows it."""
+    """Return True when every value of the type is a list, False when none is, None when both can
+    occur.
+    """
     if isinstance(type_, ListOf | SetOf | TupleOf):
         return True
     return None if may_be_list(type_) else False
 
 
 def element_of(type_: Type) -> Type | None:
-    """The type of the items, or None for a type other than a list. A set has no order to go
-    through.
+    """Return the type of the items of a list; None for any other type. A set is excluded, because
+    its order is undefined.
     """
     match type_:
         case ListOf(element):

@@ -54,7 +54,7 @@ def kind_of(event: Event) -> tuple[TaskKind, str]:
 def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
     """Split the resource "task:ship" into its kind `task` and its target `ship`."""
     match resource.partition(":"):
-        case "task", ":", target:
+        case "task" | "poll", ":", target:
             return "task", target
         case "pure", ":", target:
             return "pure", target
@@ -163,6 +163,25 @@ def _polled(state: Execution, event: Event) -> Execution:
     assert isinstance(frame.waiting, Awaiting)
     waiting = replace(frame.waiting, poll_due_ms=own["due"], polls=own["polls"])
     return moved(state, frame, event, waiting=waiting)
+
+
+def _condition_unmet(state: Execution, event: Event) -> Execution:
+    """Make the next poll an attempt that waits for its time and has no lease yet."""
+    frame, own = frame_of_event(state, event), event.holdfast
+    polled = frame.waiting
+    assert isinstance(polled, Attempt)
+    waiting = replace(
+        polled,
+        attempt=own["attempt"],
+        due_ms=own["due"],
+        claim=None,
+        takeovers=0,
+        is_unknown=False,
+        queued=None,
+        polls=own["polls"],
+        polled_ms=event.at_ms,
+    )
+    return moved(state, frame, event, waiting=waiting, error=None)
 
 
 def _activity_started(state: Execution, event: Event) -> Execution:
@@ -285,6 +304,7 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     },
     "TaskSubmitted": _task_submitted,
     "Polled": _polled,
+    "ConditionUnmet": _condition_unmet,
     "ActivityStarted": _activity_started,
     "Claimed": _claimed,
     "TaskUnknown": _task_unknown,

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -38,8 +38,8 @@ _logger: Final = logging.getLogger(__name__)
 
 class SqliteCloud:
     def __init__(self, path: Path, clock: Callable[[], int], *, archives: bool = False) -> None:
-        """`clock` is the machine's; the clock of the file may be ahead of it. `archives`: the stack
-        has an archive.
+        """Open the file. `clock` is the machine's clock; the time in the file may be ahead of it.
+        `archives`: the stack has an archive.
         """
         self._archives = archives
         self.database = Database(path)
@@ -129,12 +129,12 @@ class SqliteCloud:
         except ServiceFault as fault:
             self._log(fault)
 
-    def next_message_ms(self, queue: str) -> int | None:
+    def next_message_ms(self, queues: Sequence[str]) -> list[int | None]:
         try:
-            return self.queues.next_visible_ms(queue)
+            return self.queues.next_visible_ms(queues)
         except ServiceFault as fault:
             self._pause_after(fault)
-            return None
+            return [None] * len(queues)
 
     def least_sort_keys(self, table: str, partition_prefix: str) -> list[str]:
         """Return the least sort key of each partition whose key begins with the prefix."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,11 +84,13 @@ class SqliteQueues:
         self._database.write(lambda writer: writer.executemany(statement, rows))
         self._tell()
 
-    def next_visible_ms(self, queue: str) -> int | None:
-        """Return the time at which the earliest message can be received."""
-        statement = "SELECT min(visible_ms) FROM messages WHERE queue = ?"
-        found = self._database.read(lambda reader: reader.execute(statement, (queue,)).fetchone())
-        return None if found[0] is None else int(found[0])
+    def next_visible_ms(self, names: Sequence[str]) -> list[int | None]:
+        """Return for each queue the time at which its earliest message can be received. One
+        statement asks for all: the pump asks fifty times a second.
+        """
+        earliest = "(SELECT min(visible_ms) FROM messages WHERE queue = ?)"
+        statement = f"SELECT {', '.join([earliest] * len(names))}"
+        return list(self._database.read(lambda reader: reader.execute(statement, names).fetchone()))
 
     def depth(self, queue: str) -> int:
         statement = "SELECT count(*) FROM messages WHERE queue = ?"

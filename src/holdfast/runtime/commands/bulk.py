@@ -163,8 +163,9 @@ def _fields(name: str, operation: Operation, request: Mapping[str, Any]) -> dict
 
 
 def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[Effect, Any, Any]:
-    """Return the version that all executions move to. The newest one is named by its hash: during a
-    deployment workers know different newest versions. Raises RequestError HF204, HF501.
+    """Return the version that all executions move to. "Latest" is replaced by a hash: during a
+    deployment two workers have different newest versions, and would move executions to different
+    ones. Raises RequestError HF204, HF501.
     """
     # Imported here because most bulk operations need none of these modules, which read whole
     # definitions: each module that is imported makes the start of a Lambda function slower.

@@ -20,6 +20,7 @@ from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import reason_and_author
+from holdfast.runtime.commands.graphs import find_workflow
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
 from holdfast.runtime.storage import keys, tables
@@ -32,11 +33,12 @@ _SHOWN_MAX: Final = 20
 def fork(
     known: Lookup, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """Start a fork. `request`: step, input?, set? (an object: variables by name), reason, by?.
+    """Start a fork. `request`: step, input?, set? (an object: variables by name), on? ("latest":
+    the fork continues on the newest definition), reason, by?.
 
     Return `execution`, `fork_of`, `step`, and `not_taken_back`: the tasks that have run in the
     origin since it entered the step, its child executions, and the events it has used since.
-    Raises RequestError HF210, HF211, HF216, HF217, HF234.
+    Raises RequestError HF210, HF211, HF216, HF217, HF234, HF412, HF413.
     """
     words = reason_and_author(request)
     log = yield from known.require_log(tenant, identifier)
@@ -57,6 +59,8 @@ def fork(
     assert place is not None
     begun = forking.base(events[: place + 1])
     given = yield from _overrides(known, tenant, begun, request)
+    if request.get("on") is not None:
+        given |= yield from _move(known, tenant, _with_set(begun, given["set"]), request["on"])
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
     run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
@@ -94,7 +98,7 @@ def _send(
     )
     stowed = yield from inbox.stow(tenant, run, request, START_INPUT_BYTES_MAX)
     fields = {"workflow": origin.workflow, "definition": origin.definition, "t0": now_ms}
-    body = messages.fork(tenant, run, **fields, input=stowed)
+    body = messages.fork(tenant, run, is_moved="move" in request, **fields, input=stowed)
     yield from pending_starts.guard(body, None)
     yield Send((Message(body),), "starts")
     return run
@@ -139,6 +143,49 @@ def _overrides(
         )
     data = known.types.normalise_input(tenant, begun.workflow, request["input"])
     return {**given, "input": data}
+
+
+def _move(
+    known: Lookup, tenant: str, begun: Execution, wanted: Any
+) -> Generator[Effect, Any, dict[str, Json]]:
+    """Return the fields of the move to the newest definition; {} when the fork has that definition
+    already.
+
+    The proof is the one of a migration, for a step that runs from its beginning: the earlier steps,
+    the variables and the undo steps must be those that the new definition needs. Raises
+    RequestError HF412 with each obligation that does not hold, HF413.
+    """
+    # Imported here because most forks keep their definition: each module that is imported makes the
+    # start of a Lambda function slower.
+    from holdfast.migration.positions import position_of_fork  # noqa: PLC0415
+    from holdfast.runtime.commands.migrate import LATEST, migration_of, with_computed  # noqa: PLC0415
+
+    if wanted != LATEST:
+        raise RequestError("HF413", f"`on` is {wanted!r:.80}, expected latest", help="--on latest")
+    target = (yield from find_workflow(known, tenant, begun.workflow)).definition
+    if target.hash == begun.definition:
+        return {}
+    old = yield from known.programs.fetch(tenant, begun.definition)
+    migration = migration_of(old, target)
+    verdict = migration.judge(position_of_fork(begun, migration.old))
+    if verdict.plan is None:
+        reasons = "; ".join(map(str, verdict.obstacles))
+        raise RequestError(
+            "HF412",
+            f"a fork of execution {begun.run} may not continue on {target.hash[:12]}: {reasons}",
+            status=409,
+            help="fork at a step before the change, or leave out `--on latest`",
+        )
+    plan = with_computed(known, tenant, begun, migration, verdict.plan)
+    yield from known.programs.store(tenant, target)
+    return {"move": {"from": old.hash, "to": target.hash, "plan": plan}}
+
+
+def _with_set(begun: Execution, changed: Any) -> Execution:
+    """Return the state with the variables of the request, from which others may be computed."""
+    (frame,) = begun.frames.values()
+    moved = frame._replace(variables={**frame.variables, **changed})
+    return begun._replace(frames={frame.id: moved})
 
 
 def _require_forms(shapes: Mapping[str, Any], changed: Mapping[str, Json]) -> None:

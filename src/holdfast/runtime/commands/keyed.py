@@ -312,7 +312,8 @@ def continue_with_key(known: Lookup, tenant: str, state: Execution) -> NoResult:
     From that record on the execution is open for any time, so its rows lose their TTL.
     """
     yield from _hold(known, tenant, state, is_stored=True)
-    # The end has set a TTL, and the next end needs the key too.
+    # The end of the execution has set a TTL on its row. Without this update TTL would delete the
+    # row, and the next end would not find the key that it must release.
     partition, there = keys.inbox(tenant, state.run), Condition("key", "present")
     yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, remove=("ttl",), where=(there,))
 

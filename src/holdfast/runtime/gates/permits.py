@@ -87,7 +87,7 @@ class Permits:
     held: dict[Ticket, list[Held]] = field(default_factory=dict)
     granted: dict[Ticket, Held] = field(default_factory=dict)
     is_logged: bool = False
-    #: `WorkerConfig.attempt_seconds_max`.
+    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
     seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:

@@ -58,15 +58,15 @@ Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 class Symptom(StrEnum):
     """The symptoms other than overdue times, which are in `core.diagnosis.OverdueReason`."""
 
-    CONTROL_UNSEEN = "a stop or a redrive is stored and nobody has carried it out"
-    EVENT_UNAPPLIED = "the event that it waits for is stored and nobody has applied it"
-    ANSWER_UNAPPLIED = "the answer that it waits for is stored and nobody has applied it"
-    NOTICE_UNAPPLIED = "a child has told its end and nobody has counted it"
+    CONTROL_UNSEEN = "a stop or a redrive is stored and no worker has carried it out"
+    EVENT_UNAPPLIED = "the event that it waits for is stored and no worker has applied it"
+    ANSWER_UNAPPLIED = "the answer that it waits for is stored and no worker has applied it"
+    NOTICE_UNAPPLIED = "a child has told its end and no worker has counted it"
     CHILD_UNTOLD = "it has ended and has not told the execution that waits for it"
     CHILD_MISSING = "its child was asked for and has not begun"
     UNKNOWN_FUNCTION = "no worker knows the function that it calls"
     NOT_WATCHED = "the sweeper does not look after it: its watch row is missing"
-    CHILD_UNSTOPPED = "nobody waits for its child any more, and nobody has stopped that one"
+    CHILD_UNSTOPPED = "no wait for its child is left, and no worker has stopped that child"
     LIST_STALE = "it has ended and is still listed as RUNNING"
     NOT_BEGUN = "it was accepted and has not begun"
     QUEUE_UNSERVED = "it waits for a limit whose queue no tick serves"
@@ -193,8 +193,7 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
     why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
     advice, message = error.help, error.message
     if isinstance(error, ServiceFault):
-        # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not
-        # see.
+        # Do not show AWS's text of a refusal to the caller: it names roles and tables.
         message = "a service that this stack works with does not give it"
         advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
     advice = advice or "restore it from a backup of the table; nothing writes to its log"

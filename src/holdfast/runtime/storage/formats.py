@@ -93,11 +93,12 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "AttemptQueued": 2,
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
+    "ConditionUnmet": 2,
 }
 
 
 #: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
-_NEWER_TASKS: Final = ("send", "start:", "again", "bulk:", "reply", "stop")
+_NEWER_TASKS: Final = ("poll:", "send", "start:", "again", "bulk:", "reply", "stop")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:

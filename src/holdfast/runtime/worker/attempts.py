@@ -78,8 +78,8 @@ def ticket_of(attempt: Attempt) -> Ticket:
 
 
 def run_seconds(timeout_seconds: int | None, seconds_max: int) -> int:
-    """Return the longest run of an attempt in seconds. A Lambda invocation ends after a fixed time,
-    even when the task's time-out is longer: `seconds_max` is `WorkerConfig.attempt_seconds_max`.
+    """Return the longest run of an attempt in seconds: its time-out, or `seconds_max` if that is
+    shorter. A Lambda invocation ends after a fixed time, whatever the time-out of the task.
     """
     return min(timeout_seconds or CLAIM_SECONDS_DEFAULT, seconds_max)
 
@@ -273,8 +273,9 @@ class Attempts:
           with its own definition, and record 0 decides between them.
         * The task calls a workflow. If the worker crashed and the execution was stopped before the
           next delivery, no log would name the child, and it would run on.
-        * The task is a command, such as sending an event. What it stores is named after its entry
-          number, which only the log makes certain.
+        * The task is a command, such as sending an event. The worker stores the command under its
+          entry number, and without the log another delivery could use that number for a different
+          step.
         """
         if state.parent is not None and state.origin is None:
             return False
@@ -303,7 +304,8 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            # An action of an AWS service. If the name is unknown, its call reports that
+            # This is an action of an AWS service: the worker itself calls it, and an unknown name
+            # fails in that call
             return True
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 

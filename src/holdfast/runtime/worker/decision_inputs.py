@@ -106,7 +106,7 @@ class DecisionInputsFactory:
     errand: Delivery
     log: Log
     keys: Callable[[], SigningKeys]
-    #: `WorkerConfig.attempt_seconds_max`.
+    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
     seconds_max: int
     draws: int = 0
 

@@ -7,15 +7,18 @@ from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core.events import Event
-from holdfast.core.facts import Forked, Started
+from holdfast.core.facts import Forked, ForkMove, Started
 from holdfast.core.forking import begin_of
 from holdfast.errors import HoldfastBug
 from holdfast.runtime.effects import Effect
+from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.histories import read_records
 from holdfast.runtime.storage.log import Log
 
 
-def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Forked]:
+def read(
+    log: Log, programs: Programs, started: Started, request: Json
+) -> Generator[Effect, Any, Forked]:
     """Return the fork as a fact. The log of the origin only grows, so each delivery of the start
     message copies the same history.
     """
@@ -23,6 +26,12 @@ def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Fo
     of: Any = request["of"]
     records = yield from read_records(log.tenant, of["run"], log.formats)
     events = [event for record in records for event in record.events]
+    move = None
+    if "move" in request:
+        asked: Any = request["move"]
+        yield from programs.fetch(log.tenant, asked["to"])
+        program = programs.program(asked["to"])
+        move = ForkMove(asked["from"], asked["to"], asked["plan"], program)
     return Forked(
         started,
         _until(events, of["event"]),
@@ -31,6 +40,7 @@ def read(log: Log, started: Started, request: Json) -> Generator[Effect, Any, Fo
         request["set"],
         str(request["reason"]),
         str(request["by"]),
+        move,
     )
 
 
