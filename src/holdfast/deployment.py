@@ -96,7 +96,7 @@ class Deployment:
 
     @property
     def secrets(self) -> dict[str, tuple[str, ...]]:
-        """The values of each workflow that are secrets or contain one."""
+        """Return, by workflow, the names of the values that are secrets or contain one."""
         found = self.definitions.items()
         return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
@@ -115,7 +115,7 @@ class Deployment:
 
     @cached_property
     def limits(self) -> LimitBook:
-        """The limits of the deployment's tasks."""
+        """Return the limits of the deployment's tasks."""
         of_task, of_workflow = map(_uses_of, self.registry.limits())
         found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
         batches = {name: batch for name, batch in found.items() if batch is not None}
@@ -123,7 +123,7 @@ class Deployment:
 
     @property
     def schedules(self) -> dict[str, Plan]:
-        """The schedules that the code declares, by the names of their workflows."""
+        """Return the schedules that the code declares, by the names of their workflows."""
         found = self.registry.workflows.items()
         return {
             name: _plan_of(name, one.schedule) for name, one in found if one.schedule is not None

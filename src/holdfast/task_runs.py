@@ -64,7 +64,9 @@ def packages_of(tasks: Iterable[Task[..., Any]]) -> frozenset[str]:
 
 
 def context_of(effect: RunTask) -> TaskContext:
-    """Return the context of an attempt. Every attempt of one step has the same idempotency key."""
+    """Return the context of an attempt. Every attempt of one step has the same idempotency key, so
+    a service that receives the key again can ignore the second call.
+    """
     return TaskContext(
         execution=effect.run,
         name=effect.run_name,

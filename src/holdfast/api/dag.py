@@ -100,8 +100,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
-        # Workflow's own constructor is not called: it reads annotations, which may name objects
-        # that the module defines only later.
+        # This does not call Workflow's own constructor: it reads annotations, and these may name
+        # objects that the module defines only later.
         GraphModel.__init__(self, name, steps, timeout, written)
         self.__module__ = written.module
         self.function = _Function(self)
@@ -142,7 +142,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     @cached_property
     def plan(self) -> Plan:
         """Return the order of the steps. Raises CompileErrors with all refusals."""
-        # Imported here: a module that only defines a graph does not need the compiler.
+        # Imported here: a module that only defines a graph does not need the compiler, whose import
+        # takes time.
         from holdfast.compiler.graphs.checks import check_dag  # noqa: PLC0415
         from holdfast.compiler.graphs.plan import arrange  # noqa: PLC0415
 

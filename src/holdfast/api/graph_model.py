@@ -93,7 +93,8 @@ class GraphModel:
         self.name = name
         self.timeout = timeout
         found = tuple(steps)
-        # Accept any object here: the check of the graph refuses what is no step
+        # Accept any object here: `check_dag` refuses objects other than steps, and its message
+        # names the place
         self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
         self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
         self.written = written

@@ -125,7 +125,9 @@ def sealed_again(value: Any, seals: Seals) -> Any:
 
 
 def _mixed(tenant: str, data: bytes) -> bytes:
-    """Mix the bytes; a second call with the result restores them."""
+    """XOR the bytes with a mask that depends on the tenant. A second call restores them, and a call
+    for another tenant does not. This hides values from a reader by chance; it is not encryption.
+    """
     mask = _digest(tenant.encode())
     return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
 

@@ -91,7 +91,8 @@ class AwsService:
         if action.startswith("_"):
             raise AttributeError(action)
         made = AwsCall(self._name, action)
-        # Store it: the compiler compares tasks by identity.
+        # Store it, so that the next access returns the same object: the compiler compares tasks by
+        # identity.
         setattr(self, action, made)
         return made
 

@@ -104,9 +104,10 @@ class TaskContext:
 
     @property
     def cancelled(self) -> bool:
-        """True when the engine no longer waits for this attempt: its execution was stopped or went
-        on without it, or its time is up. A long task looks now and then, and returns. Only a
-        worker of a pool and a container learn of it.
+        """Return True when the engine no longer waits for this attempt: the execution was stopped
+        or has continued without it, or the attempt's time-out has passed. A long task should read
+        this regularly and return when it is True. It is always False outside of a pool's worker and
+        a container.
         """
         return self.is_over()
 
@@ -121,7 +122,7 @@ class TaskContext:
 
     @property
     def traceparent(self) -> str:
-        """The header of W3C Trace Context, for the calls of this attempt."""
+        """Return the header of W3C Trace Context, for the requests that this attempt sends."""
         from holdfast.trace_ids import attempt_span, traceparent  # noqa: PLC0415
 
         return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
@@ -172,8 +173,8 @@ _pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 def heartbeat() -> None:
     """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
-    Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
-    retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
+    Raises HeartbeatMissed when the attempt is over: the last heartbeat is too long ago, so a retry
+    may already run; or, on a worker of a pool, the engine no longer waits for the attempt. In any
     other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()

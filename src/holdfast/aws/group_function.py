@@ -32,7 +32,8 @@ def group_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def _runs_attempt() -> RunsAttempt:
     from holdfast.aws.telemetry import log_to_cloudwatch  # noqa: PLC0415
 
-    # Before the author's modules: a Powertools Logger in them looks for handlers as it is made.
+    # This comes before the import of the author's modules: a Powertools Logger in them looks for
+    # log handlers when it is created.
     log_to_cloudwatch(os.environ)
     modules = os.environ[resources.ENV_MODULES].split(",")
     return runs_attempt(Registry.from_modules(modules))

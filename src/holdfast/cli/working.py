@@ -61,7 +61,8 @@ def work(arguments: argparse.Namespace) -> int:
 
     def drain(*_: Any) -> None:
         if worker.draining.is_set():
-            # A second signal: the heartbeats end with the process, and the attempts are retried.
+            # A second signal ends the process at once. The heartbeats of its attempts stop, so the
+            # engine retries them elsewhere.
             os._exit(NEGATIVE)
         tell("no more polls; the tasks in hand are finished. A second signal ends at once")
         worker.draining.set()

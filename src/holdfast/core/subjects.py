@@ -136,7 +136,8 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            # The frame continues at once, or its lanes wait: each of them has a frame of its own
+            # No subject: the frame continues at once, or it waits for its lanes, and each lane has
+            # a frame with a subject of its own
             return None
         case _:
             assert_never(waiting)

@@ -176,8 +176,8 @@ class PoolWorker:
         try:
             return self.client.perform(pools.poll(self.pool, self.name, self.tasks))
         except HoldfastError as error:
-            # A wrong address or a missing right is seen on the terminal; the machine's network may
-            # come back.
+            # Continue after this error: the network may come back. The person sees a wrong address
+            # or a missing right on the terminal.
             self.say(f"the poll failed: {error}")
             return None
 
@@ -187,7 +187,8 @@ class PoolWorker:
         try:
             effect = read_attempt(handed.attempt).effect
         except HoldfastError as error:
-            # Its heartbeat lapses, and a worker of another version gets the next attempt.
+            # This worker's code cannot run the attempt. It sends no heartbeats for it, so the
+            # attempt times out, and a worker with other code gets the next one.
             self.say(f"an attempt cannot be run: {error}")
             return
         pulse, answered = Pulse(), threading.Event()

@@ -42,12 +42,14 @@ class Place:
 
     @property
     def owner(self) -> str | None:
-        """The state in whose branch this one is."""
+        """Return the name of the state that contains the branch of this one; None at the top
+        level.
+        """
         return None if self.level.around is None else self.level.around[1]
 
     @property
     def branch(self) -> int:
-        """The number of the branch in which this state is."""
+        """Return the number of the branch in which this state is."""
         if self.level.around is None:
             return 0
         outer, name = self.level.around
@@ -71,7 +73,7 @@ class Version:
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        """The author's hints for the version before this one: `renamed`, `tasks`,
+        """Return the author's hints for the previous version: `renamed`, `tasks`,
         `assumed_done`.
         """
         found: Mapping[str, Any] = self.source_map.get("migration", {})
@@ -83,7 +85,7 @@ class Version:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Every variable that some state assigns."""
+        """Return every variable that some state assigns."""
         return frozenset().union(*(level.assigned() for level in self.levels))
 
     # -- steps -------------------------------------------------------------------------------------

@@ -332,7 +332,9 @@ class _Machine:
         )
 
     def _in_pool(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
-        """A task of a pool: a worker takes it at once, and then it is as any other task."""
+        """Let a worker of the pool take the task at once. After that the task runs as any other
+        task does.
+        """
         given: Any = awaiting.arguments
         task = self._timeline.script.tasks.get(given["task"])
         arguments = given["arguments"]

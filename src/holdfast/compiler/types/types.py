@@ -326,8 +326,8 @@ def is_list(type_: Type) -> bool | None:
 
 
 def element_of(type_: Type) -> Type | None:
-    """The type of the items, or None for a type other than a list. A set has no order to go
-    through.
+    """Return the type of the items of a list; None for any other type. A set is excluded, because
+    its order is undefined.
     """
     match type_:
         case ListOf(element):

@@ -103,7 +103,7 @@ class Payload:
 
     @property
     def type_name(self) -> str | None:
-        """The type without its modules; None when no type is declared."""
+        """Return the type's name without its module; None when no type is declared."""
         return None if self.reference is None else _MODULE.sub("", self.reference)
 
 

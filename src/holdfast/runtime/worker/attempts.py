@@ -304,7 +304,8 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            # An action of an AWS service. If the name is unknown, its call reports that
+            # This is an action of an AWS service: the worker itself calls it, and an unknown name
+            # fails in that call
             return True
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
