@@ -54,7 +54,7 @@ def check_workflow(
         import hypothesis  # noqa: PLC0415
     except ModuleNotFoundError:
         raise ScriptError(
-            "check_workflow needs hypothesis: pip install 'holdfast[testing]'"
+            "check_workflow needs hypothesis: pip install hypothesis"
         ) from None
 
     # Imported first, because jsonata-python raises the recursion limit, about which hypothesis
