@@ -141,6 +141,8 @@ class CoreRun:
             return self._child(waiting)
         if isinstance(waiting, Awaiting):
             return self._of_wait(state, waiting, draw)
+        if name in ("send", "reply") or name.startswith("start:"):
+            return Succeeded(*ticket, f"run {waiting.entry}" if name.startswith("start:") else None)
         if waiting.kind == "pure":
             return _called(waiting, self._task(name))
         if waiting.timeout_seconds is not None and next(draw) % 100 < 5:
@@ -220,6 +222,8 @@ def _value(reference: str, draw: Iterator[int]) -> Any:
             return bool(next(draw) % 2)
         case "tests.differential.shop:Answer":
             return {"yes": next(draw) % 5 > 0, "note": f"e{next(draw) % 9}"}
+        case "tests.differential.shop:Line":
+            return INPUTS["line"][next(draw) % len(INPUTS["line"])]
         case "list[tests.differential.shop:Line]":
             return INPUTS["lines"][next(draw) % len(INPUTS["lines"])]
         case _:

@@ -504,7 +504,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: A series of polls continues across these events of the same step.
+#: After these events of the same step a series of polls continues; after any other event it ends.
 _BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
 
 

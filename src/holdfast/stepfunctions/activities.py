@@ -202,7 +202,7 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
     return None
 
 
-#: The task of the row stays for a worker that knows its function.
+#: The result for a row whose task this worker does not have. The row stays for another worker.
 _NOT_FOR_THIS_POLL: Final = "not for this poll"
 
 

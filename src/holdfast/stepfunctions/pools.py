@@ -55,7 +55,7 @@ from holdfast.stepfunctions.activities import Poll, Taken, look
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
-#: A worker names its tasks in each poll.
+#: The most tasks that a worker may name in one poll.
 TASKS_MAX: Final = 500
 WORKER_CHARACTERS_MAX: Final = 80
 
@@ -166,14 +166,16 @@ def answer(service: Service, pool: str, request: Mapping[str, Any], _: bytes) ->
     match result:
         case TaskSucceeded(output):
             given["output"] = json_text(output)
-            # As a task in the engine's own worker: the limit of Step Functions is not Holdfast's.
+            # Remove the limit of Step Functions for the size of a result: a task of a pool is a
+            # task of Holdfast.
             unbounded = replace(service, payload_bytes_max=None)
             return (yield from _told(tasks.send_task_success, unbounded, given))
         case TaskFailed(error=name, cause=cause):
             failed = {**given, "error": name or "", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case TaskThrottled(cause=cause):
-            # Only an attempt of the engine can wait for its turn.
+            # Only an attempt in the engine's own worker can wait at a limit. For a worker of a pool
+            # this result is a failure.
             failed = {**given, "error": "Throttled", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case _:
@@ -230,7 +232,7 @@ def _malformed(problem: str) -> RequestError:
     return RequestError("HF432", f"a worker of a pool sent: {problem}")
 
 
-#: By the last part of the route. Each gets 16 random bytes.
+#: The functions of the routes of a pool, by the last part of the path. Each gets 16 random bytes.
 ACTIONS: Final[Mapping[str, Callable[[Service, str, Mapping[str, Any], bytes], JsonResult]]] = {
     "announce": announce,
     "poll": poll,

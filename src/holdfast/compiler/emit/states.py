@@ -54,7 +54,7 @@ class MachineParts:
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    #: For each part with an undo: how it is undone when the execution is stopped in it, innermost
+    #: For each part of the code with an undo: the undo steps for a stop in this part, innermost
     #: first.
     undos: list[dict[str, Any]] = field(default_factory=list)
     #: Sets of states that a cancellation does not interrupt.
