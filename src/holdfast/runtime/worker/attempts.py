@@ -485,7 +485,8 @@ class Attempts:
         return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
-#: Stands for an attempt that has timed out. `advance` ignores its late result.
+#: Replaces the record of an attempt that has timed out: the core ignores the late result of this
+#: attempt.
 _OVER = Begun(0, is_answered_later=False)
 
 
