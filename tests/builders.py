@@ -76,6 +76,9 @@ class AnyTypes:
     def normalise_result(self, tenant: str, name: str, value: Any, is_workflow: bool) -> Any:
         return value
 
+    def convert(self, tenant: str, function: str, values: Mapping[str, Any]) -> Any:
+        return dict(values)
+
 
 class Shop:
     """One world with one workflow, `flow`, and its front door."""

@@ -7,6 +7,7 @@ from files next to the modules.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api import payloads
-from holdfast.api.boundary import Misfit, normalise_payload, schema_of
+from holdfast.api.boundary import Boundary, Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
 from holdfast.api.registry import DeclaredLimits, Registry
 from holdfast.api.runs_on import Lambda
@@ -95,7 +96,7 @@ class Deployment:
 
     @property
     def secrets(self) -> dict[str, tuple[str, ...]]:
-        """The values of each workflow that are secrets or contain one."""
+        """Return, by workflow, the names of the values that are secrets or contain one."""
         found = self.definitions.items()
         return {name: tuple(one.source_map.get("secrets", ())) for name, one in found}
 
@@ -114,7 +115,7 @@ class Deployment:
 
     @cached_property
     def limits(self) -> LimitBook:
-        """The limits of the deployment's tasks."""
+        """Return the limits of the deployment's tasks."""
         of_task, of_workflow = map(_uses_of, self.registry.limits())
         found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
         batches = {name: batch for name, batch in found.items() if batch is not None}
@@ -122,7 +123,7 @@ class Deployment:
 
     @property
     def schedules(self) -> dict[str, Plan]:
-        """The schedules that the code declares, by the names of their workflows."""
+        """Return the schedules that the code declares, by the names of their workflows."""
         found = self.registry.workflows.items()
         return {
             name: _plan_of(name, one.schedule) for name, one in found if one.schedule is not None
@@ -212,6 +213,22 @@ class Deployment:
                     "HF211",
                     f"the {what} does not fit {payloads.display(reference)}: {misfit}",
                 ) from None
+
+    def convert(self, tenant: str, function: str, values: Mapping[str, Json]) -> Json:
+        del tenant  # a migration function neither reads nor gives a secret
+        module, _, name = function.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+            boundary = Boundary(found)
+            return boundary.dump_result(found(**boundary.parse_arguments(values)))
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            # Only the kind is shown: the text may hold values of the execution.
+            raise RequestError(
+                "HF373",
+                f"the migration function {function} failed: {type(error).__name__}",
+                status=409,
+                help="the execution stays on its version; mend the function, and deploy it",
+            ) from None
 
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
         functions = self.registry.workflows if is_workflow else self.registry.tasks

@@ -12,7 +12,8 @@ VALUE_BYTES_MAX: Final = 64_000_000
 #: KMS Encrypt accepts no more in one call
 SECRET_BYTES_MAX: Final = 4_096
 EVENT_BYTES_MAX: Final = 900_000
-# the size of an input or output in a larger response; Lambda's response has at most 6 MB
+# An answer leaves out an input or output above this size when the answer would become too large:
+# Lambda's response has at most 6 MB
 SHOWN_BYTES_MAX: Final = 1_000_000
 # the size of one page of a history, as it is sent: Lambda's response has at most 6 MB
 PAGE_BYTES_MAX: Final = 4_000_000
@@ -69,6 +70,8 @@ READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
 #: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
 POOL_HEARTBEAT_SECONDS: Final = 60
+#: The same for a container of ECS, which is fetched and started within this time.
+CONTAINER_HEARTBEAT_SECONDS: Final = 300
 CLAIM_GRACE_MS: Final = 5_000
 # an attempt of a retry that runs this long after its due time takes a lease; it must be less than
 # OVERDUE_SECONDS, or the sweeper would report the attempt as overdue
@@ -80,7 +83,8 @@ LOCAL_TIMEOUT_SECONDS_MAX: Final = 24 * 3_600
 # crash, and an entry in the list of executions. Shorter executions save these two writes.
 FIRST_HOLD_MS: Final = 5_000
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
-# commits in a row that another worker's record refuses; each is followed by a load of the log
+# After this many commits in a row that failed because another worker had written first, the worker
+# gives up. After each of them it loads the log again
 RACES_MAX: Final = 9
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
 # the next take-over after this many runs alone in its batch, so that a crash affects no other
@@ -109,7 +113,7 @@ CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
 STATE_SECONDS_MAX: Final = 99_999_999  # Step Functions: Seconds, TimeoutSeconds, HeartbeatSeconds
 EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
-# refused writes of one heartbeat in a row, before the heartbeat is refused
+# After this many conflicts with other writes in a row, a heartbeat is refused
 HEARTBEAT_RACES_MAX: Final = 9
 POLL_SECONDS_MAX: Final = 60  # our choice: the longest time between two polls of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
@@ -132,7 +136,7 @@ LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query o
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # rows of a page; the sweeper itself processes one page in each shard
-# further pages of a shard, which workers process; the rest follows a minute later
+# The sweeper sends so many further pages of a shard to workers; the rest follows a minute later
 SWEEP_PAGES_MAX: Final = 60
 OPEN_COUNT_MINUTES: Final = 5  # the sweeper counts open executions for the dashboard so often
 OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
@@ -167,13 +171,13 @@ SCHEDULE_BURST_MAX: Final = (
     20  # starts of one schedule in a minute, when it makes up for past times
 )
 SCHEDULE_OPEN_MAX: Final = 100  # executions that a schedule follows to their end
-# a nominal time waits this long for code that has its workflow
+# A schedule waits this long after a nominal time for code that has its workflow
 SCHEDULE_UNKNOWN_MS: Final = 3_600_000
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
 WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600  # after the end; longer than a worker can be suspended
-# as long as the log of an execution that ends late
+# As long as the log of an execution can be needed: search rows must not expire before it
 SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS
 # A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
 # deletes the record.

@@ -70,7 +70,7 @@ class Parameter:
 
     @cached_property
     def fields(self) -> Mapping[str, Parameter]:
-        """The fields of an object, with the names of Step Functions."""
+        """Return the fields of an object, with the names of Step Functions."""
         return {sdk_field(name): Parameter(one) for name, one in self.shape.members.items()}
 
     @property
@@ -79,7 +79,7 @@ class Parameter:
 
     @property
     def element(self) -> Parameter:
-        """The type of the items of a list, or of the values of a map."""
+        """Return the type of the items of a list, or of the values of a map."""
         return Parameter(self.shape.member if self.kind == "list" else self.shape.value)
 
 

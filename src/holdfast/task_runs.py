@@ -27,7 +27,7 @@ from holdfast.api.tasks import (
     running_task,
 )
 from holdfast.api.throttling import retry_after
-from holdfast.api.tracebacks import error_name, error_text, secrets_near, traceback_of
+from holdfast.api.tracebacks import error_name, secrets_near, traceback_of
 from holdfast.asl import error_names
 from holdfast.errors import RequestError, VaultFault
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
@@ -64,7 +64,9 @@ def packages_of(tasks: Iterable[Task[..., Any]]) -> frozenset[str]:
 
 
 def context_of(effect: RunTask) -> TaskContext:
-    """Return the context of an attempt. Every attempt of one step has the same idempotency key."""
+    """Return the context of an attempt. Every attempt of one step has the same idempotency key, so
+    a service that receives the key again can ignore the second call.
+    """
     return TaskContext(
         execution=effect.run,
         name=effect.run_name,
@@ -127,12 +129,14 @@ def run_attempt(
 def _failure(
     error: BaseException, task: Task[..., Any], seals: Seals, packages: frozenset[str]
 ) -> TaskFailed | TaskThrottled:
+    from holdfast.api.error_fields import cause_of_error  # noqa: PLC0415 - most attempts succeed
+
     secrets = secrets_near(error)
 
     def shown(text: str) -> str:
         return printable(seals.scrubbed(text, secrets))
 
-    cause = shown(error_text(error))[:CAUSE_CHARACTERS_MAX]
+    cause = cause_of_error(error, shown)
     frames = traceback_of(error, packages)
     traceback = None if frames is None else shown(frames)
     pause = retry_after(error, task.limits, datetime.now(UTC))
@@ -156,9 +160,11 @@ def _outcome(found: Any, name: str, seals: Seals) -> dict[str, Any]:
         except (RequestError, ValueError) as error:
             return {"error": InvalidResult.__name__, "cause": str(error)[:CAUSE_CHARACTERS_MAX]}
         return {"output": found}
+    from holdfast.api.error_fields import cause_of_error  # noqa: PLC0415 - as in `_failure`
+
     return {
         "error": printable(error_name(found))[:ERROR_CHARACTERS_MAX],
-        "cause": printable(seals.scrubbed(error_text(found)))[:CAUSE_CHARACTERS_MAX],
+        "cause": cause_of_error(found, lambda text: printable(seals.scrubbed(text))),
     }
 
 

@@ -128,6 +128,24 @@ _CHANGES: Final = (
 #: What is left of a set for the statements after it.
 _SORTED: Final = {"set[int]": "list[int]", "set[str]": "list[str]"}
 
+#: Calls that raise errors with fields, and handlers that read them.
+_RAISING: Final = (
+    "echo(<int>)",
+    "flaky(<int>)",
+    "part(<int.>)",
+    'raise Marked("a little")',
+    "raise Marked(f'{{<str!>}} {{<int!>}}')",
+    "parallel(lambda: echo(<int.>), lambda: flaky(1))",
+)
+_HANDLERS: Final = (
+    ("Coded", "f'{{{e}.code}} {{{e}.line.qty}} {{{e}}}'"),
+    ("Coded", "str(sum({e}.sizes))"),
+    ("Marked", "f'{{{e}.level + 1}} {{{e}.place}}'"),
+    ("(Marked, Other)", "str({e})"),
+    ("Problem", "f'{{{e}}}'"),
+    ("TaskError", "f'{{{e}}}'"),
+)
+
 
 class ChangeStatements(Drawing):
     """A list, dict or set of its own, and several changes of it."""
@@ -148,6 +166,18 @@ class ChangeStatements(Drawing):
             kind, left = "int", f"len({name})"
         rows.append(self._assigned("int", number))
         return [*rows, self._assigned(_SORTED.get(kind, kind), left)], True
+
+    def _fields(self, _depth: int) -> tuple[Rows, bool]:
+        """Handlers that read the fields of an error."""
+        name, text = self.expressions.new_name(), self.expressions.new_name()
+        call = self._drawn(self.choices.pick(_RAISING), name, text, text)
+        first = self.choices.below(len(_HANDLERS))
+        rows: Rows = [f'{text} = ""', "try:", f"    echo({self.e('int', 0)})", f"    {call}"]
+        drawn = dict(_HANDLERS[first : first + 1 + self.choices.below(3)])
+        for caught, value in drawn.items():
+            self.counts[f"field {caught} {value}"] += 1
+            rows += [f"except {caught} as {name}:", f"    {text} = {value.format(e=name)}"]
+        return [*rows, self._assigned("str", text)], True
 
     def _drawn(self, pattern: str, name: str, number: str, other: str) -> str:
         text = pattern.format(x=name, v=number, w=other)

@@ -20,8 +20,8 @@ from tests.differential.runs import compare, failure, source_of
 #: Parts of random programs are foolish (`[] [0]`); Python warns about some of them.
 pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
 _STATEMENTS = (
-    "assign branches change child compensate each for graph helper if leave match mutate race"
-    " publish receive scope send start step task tool try wait while"
+    "assign branches change child compensate each fields for graph helper if leave match mutate"
+    " publish race receive scope send start step task tool try wait while"
 )
 
 

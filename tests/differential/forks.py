@@ -234,7 +234,7 @@ def _value(reference: str, draw: Iterator[int]) -> Any:
         case "tests.differential.shop:Answer":
             return {"yes": next(draw) % 5 > 0, "note": f"e{next(draw) % 9}"}
         case "tests.differential.shop:Line":
-            return {"sku": f"s{next(draw) % 5}", "qty": next(draw) % 5, "tags": []}
+            return INPUTS["line"][next(draw) % len(INPUTS["line"])]
         case "tests.differential.shop:Card | tests.differential.shop:Transfer":
             card = {"kind": "card", "digits": "4242"}
             return [card, {"kind": "transfer", "iban": "DE1", "cents": 0}][next(draw) % 2]

@@ -82,7 +82,7 @@ _RESULTS: dict[str, list[Any]] = {
     "order_of": INPUTS["order"],
     "patience": ["PT1S", "PT0S", "PT2M", "-PT5S", "P1D"],
 }
-_ERRORS = (shop.Small, shop.Problem, shop.Other, RuntimeError)
+_ERRORS = (shop.Small, shop.Problem, shop.Other, RuntimeError, shop.Coded, shop.Marked)
 _SECONDS = (0, 0, 1, 1, 1, 20, 20, 200, 4_000, 90_000)
 _CALLS_MAX = 400
 

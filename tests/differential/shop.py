@@ -55,12 +55,14 @@ __all__ = [
     "BaseModel",
     "BlockTimeout",
     "Card",
+    "Coded",
     "Colour",
     "CompensationFailed",
     "Decimal",
     "Level",
     "Line",
     "Literal",
+    "Marked",
     "Order",
     "Other",
     "Problem",
@@ -185,6 +187,28 @@ class Small(Problem): ...
 
 
 class Other(TaskError): ...  # noqa: N818
+
+
+class Coded(Problem):
+    """Has fields: a text, a model, a field that is not always there."""
+
+    code: str
+    line: Line
+    sizes: list[int]
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f'"{text}" {{ä}}')
+        self.code = text
+        self.line = Line(sku=text, qty=len(text))
+        if not text.endswith("3"):
+            self.sizes = [len(text)]
+
+
+class Marked(Problem):
+    """Has fields with defaults, and is raised by workflows, too."""
+
+    level: int = 2
+    place: str | None = None
 
 
 # The outcomes of tasks are drawn: their bodies never run.

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_cdk import App, Stack
 
 from holdfast import resources
+from holdfast.errors import HoldfastError
+from holdfast.infra import Holdfast
 from tests.infra.template import LAYER_ARN, Template, as_list, construct_name, target_of
 
 # One of xdist's workers takes them all: a second one would only wait for the synthesis.
@@ -263,3 +266,9 @@ def test_a_topic_gets_a_readable_line_for_each_question_of_its_own_stack(shop: T
     assert worker["Environment"]["Variables"][resources.ENV_QUESTION_EVENTS] == "on"
     assert worker["Environment"]["Variables"][resources.ENV_STACK] == "Shop-Flows"
     assert "OtherQuestionsRule" not in shop.properties("AWS::Events::Rule")
+
+
+def test_alarms_are_no_switch() -> None:
+    stack = Stack(App(), "Shop")
+    with pytest.raises(HoldfastError, match="`alarms` is False; expected an SNS topic"):
+        Holdfast(stack, "Flows", modules=("shop.order",), alarms=False)  # type: ignore[arg-type]

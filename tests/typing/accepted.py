@@ -27,6 +27,7 @@ from holdfast import (
     from_step,
     heartbeat,
     hours,
+    migrates,
     minutes,
     note,
     parallel,
@@ -336,6 +337,15 @@ def conditions(o: str) -> None:
     reveal_type(wait_for_condition(arrived, every=minutes(5))(o))  # -> Payment
     wait = wait_for_condition(arrived, every=minutes(5), backoff=2.0, most=hours(6))
     reveal_type(wait(o, tries=2))  # -> Payment
+
+
+@migrates(child)
+def sizes(order_id: str) -> list[int]:
+    return [len(order_id)]
+
+
+def computed(o: str) -> None:
+    reveal_type(sizes(o))  # -> list[int]
 
 
 async def awaited(client: AsyncClient, o: str) -> None:

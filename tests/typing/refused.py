@@ -13,6 +13,7 @@ from holdfast import (
     dag,
     each,
     first,
+    migrates,
     minutes,
     parallel,
     send,
@@ -129,6 +130,9 @@ def conditions(o: str) -> None:
     wait_for_condition(arrived, every=minutes(5))(5)  # refused
     wait_for_condition(arrived, every=minutes(5))(o).idd  # refused
     wait_for_condition(charge, every=minutes(5))  # refused
+
+
+migrates("loan")  # refused
 
 
 async def awaited(client: AsyncClient, o: str) -> None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, field_validator
 
-from holdfast import task, task_context, workflow
+from holdfast import TaskError, task, task_context, workflow
 
 
 class Order(BaseModel):
@@ -37,6 +37,14 @@ class Order(BaseModel):
     @classmethod
     def known(cls, value: str) -> str:
         return {"o1": value}[value]
+
+
+class Coded(TaskError):
+    code: str
+
+    def __init__(self, code):
+        super().__init__("coded")
+        self.code = code
 
 
 class Unprintable(Exception):
@@ -54,6 +62,8 @@ def charge(order: Order) -> str:
 def fail(kind: str) -> str:
     if kind == "unprintable":
         raise Unprintable
+    if kind == "coded":
+        raise Coded("51")
     if kind == "long":
         raise ValueError("x" * 99_999)
     raise LookupError(kind)
@@ -136,6 +146,12 @@ def test_whatever_user_code_raises_is_the_error_of_its_attempt(deployment: Deplo
         CAUSE_CHARACTERS_MAX,
         True,
     )
+
+
+def test_the_fields_of_an_error_are_in_its_cause(deployment: Deployment) -> None:
+    failed = run(deployment, "fail", {"kind": "coded"})
+    assert isinstance(failed, TaskFailed)
+    assert failed.cause == '{"message":"coded","fields":{"code":"51"}}'
 
 
 @pytest.mark.parametrize("kind", ["surrogate", "deep", "large"])

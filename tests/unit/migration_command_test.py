@@ -77,7 +77,7 @@ def test_migrate_moves_those_that_may_and_undo_takes_them_back(
     assert run("migrate", "flow", "--dry-run") == 0
     assert "0 may move, 2 stay on their version, 1 has it already" in capsys.readouterr().out
     assert run("migrate", "flow", "--undo", "--reason", "not yet") == 0
-    assert capsys.readouterr().out.startswith("1 executions were asked to move, 2 stay")
+    assert capsys.readouterr().out.startswith("1 execution was asked to move, 2 stay")
     settle(shop)
     assert {state.definition for state in map(shop.state, asked["asked"])} == {shop.old.hash}
 

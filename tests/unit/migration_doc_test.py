@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/migrate.md"
 
 
 def test_the_loans_of_the_page_get_the_new_check(tmp_path: Path) -> None:
-    (page,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    page, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     before = (
         page.replace(', renamed={"answer": "decision"}', "")
         .replace("decision", "answer")
@@ -33,3 +33,14 @@ def test_the_loans_of_the_page_get_the_new_check(tmp_path: Path) -> None:
     assert shop.scheduled(run, "compliance_check") == 1
     assert shop.describe(run)["status"] == "SUCCEEDED"
     assert check(shop.world) == []
+
+
+def test_the_parts_of_the_page_are_computed_for_older_loans(tmp_path: Path) -> None:
+    _, page = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    older = page.partition("@migrates")[0].replace("list[int]", "int")
+    older = older.replace("    parts = [cents // 2, cents - cents // 2]\n", "")
+    old = compiled(tmp_path, older.replace("transfer(loan, parts)", "transfer(loan, cents)"), "")
+    shop = TwoVersions(old, compiled(tmp_path, page, header=""), work)
+    run = shop.begun({"loan": "k1", "cents": 5})
+    shop.deploy()
+    assert shop.reasons(run) == []

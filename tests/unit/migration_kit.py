@@ -29,8 +29,8 @@ HEADER = """
 from pydantic import BaseModel
 
 from holdfast import (
-    Retry, TaskError, ask, compensating, each, first, hours, minutes, parallel, pure, role, seconds,
-    sleep, task, timeout, wait_for_condition, wait_for_event, workflow,
+    Retry, TaskError, ask, compensating, each, first, hours, migrates, minutes, parallel, pure,
+    role, seconds, sleep, task, timeout, wait_for_condition, wait_for_event, workflow,
 )
 
 @task(retry=Retry(max_attempts=9, interval=minutes(10), jitter=False))
@@ -96,11 +96,11 @@ class TwoVersions(Shop):
         settle(self, seconds)
         return run
 
-    def deploy(self, version: Definition | None = None) -> None:
-        newest = {"flow": version or self.new}
-        self.front = Front(self.programs, newest, AnyTypes(), KEYS)
+    def deploy(self, version: Definition | None = None, types: AnyTypes | None = None) -> None:
+        newest, known = {"flow": version or self.new}, types or AnyTypes()
+        self.front = Front(self.programs, newest, known, KEYS)
         setting = self.world.setting
-        self.world.setting = replace(setting, workflows=Workflows(newest, AnyTypes()))
+        self.world.setting = replace(setting, workflows=Workflows(newest, known))
 
     def migrate(self, run: str, **more: Any) -> Any:
         request = {**WHY, **more}

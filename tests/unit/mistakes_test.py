@@ -53,12 +53,13 @@ def started(command: Command, workflow: str, name: str, **given: str) -> str:
         ["schedule", "create", "s", "aprove", "--every", "6h"],
         ["migrate", "aprove", "--dry-run"],
         ["bulk", "stop", "--workflow", "aprove", "--reason", "why"],
+        ["pause", "--workflow", "aprove", "--reason", "why"],
     ],
     ids=lambda words: words[0],
 )
 def test_the_workflow_that_was_meant_is_named(words: list[str], command: Command) -> None:
     code, _, said = command(*words)
-    assert code == 1
+    assert code == (2 if words[0] == "pause" else 1)
     assert "there is no workflow" in said
     assert "did you mean approve? known: approve, deliver, total" in said
 
@@ -96,8 +97,11 @@ def test_a_wait_for_a_request_is_shown_as_one_and_found_by_it(command: Command) 
 
 def test_a_request_that_is_rejected_is_a_negative_answer(command: Command) -> None:
     started(command, "total", "t-1", key="k")
-    code, _, said = command("request", "total", "--key", "k", "--data", "0")
+    request = ["request", "total", "--key", "k", "--data"]
+    code, _, said = command(*request, "0")
     assert (code, "error[HF564]" in said) == (1, True)
+    code, _, said = command(*request, '"x"')
+    assert (code, "the request 'total' does not fit int" in said) == (2, True)
 
 
 def test_versions_in_use_are_named_to_a_hash_that_is_none(
@@ -126,6 +130,14 @@ def test_a_second_answer_is_told_by_whom_the_first_came(command: Command) -> Non
     code, _, said = command(*answer, "false", "--by", "bob")
     assert code == 1
     assert "error[HF232]: another answer was given before by ada at 2027-01-15T08:00" in said
+
+
+def test_a_file_that_is_not_there_is_named_without_a_number(command: Command) -> None:
+    report = ["deploy-check", "--report", "gone.json", mistake_flows.__name__]
+    for words in (["register", "gone.json"], report):
+        code, _, said = command(*words)
+        assert code == 2
+        assert "gone.json cannot be read: No such file or directory" in said
 
 
 def test_words_that_are_no_json_are_answered_with_examples(command: Command) -> None:

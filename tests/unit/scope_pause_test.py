@@ -99,8 +99,16 @@ def test_a_new_execution_of_a_paused_workflow_says_who_holds_it() -> None:
         ({"paused": True, **WHY}, "HF226", "expected: exactly one of them"),
         ({**PAUSE, "all": True}, "HF226", "expected: exactly one of them"),
         ({"all": "yes", "paused": True, **WHY}, "HF226", "expected: true"),
-        ({**PAUSE, "task": "chrage"}, "HF226", "expected: one that is deployed: task0, task1"),
-        ({"workflow": "x", "paused": True, **WHY}, "HF226", "expected: one that is deployed: flow"),
+        (
+            {**PAUSE, "task": "chrage"},
+            "HF226",
+            "expected: one that is deployed; known: task0, task1",
+        ),
+        (
+            {"workflow": "x", "paused": True, **WHY},
+            "HF226",
+            "expected: one that is deployed; known: flow",
+        ),
         ({**PAUSE, "paused": "yes"}, "HF226", "expected: true to pause, false to resume"),
         ({**PAUSE, "until": "2027-01-15T08:00"}, "HF226", "expected: a later time with its zone"),
         ({**PAUSE, "until": "2026-01-15T08:00:00Z"}, "HF226", "expected: a later time"),

@@ -154,6 +154,10 @@ class AnyTypes:
         del tenant, name, is_workflow
         return value
 
+    def convert(self, tenant: str, function: str, values: Mapping[str, Any]) -> Any:
+        del tenant, function
+        return dict(values)
+
 
 def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) -> dict[str, Any]:
     """The tasks in a row; each gets the execution's input."""

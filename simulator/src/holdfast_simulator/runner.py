@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -82,6 +82,10 @@ class AnyTypes:
     def normalise_result(self, tenant: str, name: str, value: Json, is_workflow: bool) -> Json:
         del tenant, name, is_workflow
         return value
+
+    def convert(self, tenant: str, function: str, values: Mapping[str, Json]) -> Json:
+        del tenant, function
+        return dict(values)
 
 
 class Deployed:

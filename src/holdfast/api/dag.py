@@ -100,8 +100,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
-        # Workflow's own constructor is not called: it reads annotations, which may name objects
-        # that the module defines only later.
+        # This does not call Workflow's own constructor: it reads annotations, and these may name
+        # objects that the module defines only later.
         GraphModel.__init__(self, name, steps, timeout, written)
         self.__module__ = written.module
         self.function = _Function(self)
@@ -142,7 +142,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     @cached_property
     def plan(self) -> Plan:
         """Return the order of the steps. Raises CompileErrors with all refusals."""
-        # Imported here: a module that only defines a graph does not need the compiler.
+        # Imported here: a module that only defines a graph does not need the compiler, whose import
+        # takes time.
         from holdfast.compiler.graphs.checks import check_dag  # noqa: PLC0415
         from holdfast.compiler.graphs.plan import arrange  # noqa: PLC0415
 
@@ -229,7 +230,7 @@ class _Run:
 
     def _call(self, number: int) -> None:
         one, sources = self.graph.steps[number], self.graph.sources[number]
-        self.results[one.id] = one.task(**self._values(one, sources))
+        self.results[one.id] = _called(one.task, self._values(one, sources))
         for compensation in self.graph.compensations_of(number):
             self.undo(compensation.task, **self._values(compensation, sources_of(compensation)))
 
@@ -237,7 +238,7 @@ class _Run:
         return {name: self._value(one, name, tree) for name, tree in sources.items()}
 
     def _value(self, one: Step, name: str, tree: Any) -> Any:
-        if not references_in(tree):
+        if not references_in(tree) and not one.task.is_service:
             return one.task.boundary.parse_argument(name, tree)
         return filled(tree, self._read)
 
@@ -247,3 +248,10 @@ class _Run:
                 return self.results[id_]
             case FromInput(field):
                 return self.given[field]
+
+
+def _called(task: Task[..., Any], values: dict[str, Any]) -> Any:
+    if task.is_service:
+        service: Any = task
+        return service.perform(values)
+    return task(**values)

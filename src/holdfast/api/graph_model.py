@@ -93,7 +93,8 @@ class GraphModel:
         self.name = name
         self.timeout = timeout
         found = tuple(steps)
-        # Accept any object here: the check of the graph refuses what is no step
+        # Accept any object here: `check_dag` refuses objects other than steps, and its message
+        # names the place
         self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
         self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
         self.written = written
@@ -129,6 +130,8 @@ def sources_of(one: Step) -> Mapping[str, Any]:
     """
     if not isinstance(one.task, Task):
         return {}
+    if one.task.is_service:
+        return one.arguments
     found: dict[str, Any] = {}
     for name in parameters_of(one.task):
         by_name = FromStep(name) if name in one.depends_on else FromInput(name)

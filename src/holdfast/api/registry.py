@@ -171,7 +171,8 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            # The action of a service has no function here: the engine calls the service.
+            # Skip an action of a service: the engine calls the service, so no function belongs to
+            # it.
             if isinstance(value, kind) and not isinstance(value, ServiceCall):
                 found.append(value)
     return found

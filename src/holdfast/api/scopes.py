@@ -56,7 +56,9 @@ def _undo(steps: list[_Step], *, stops: bool) -> CompensationFailed | None:
             function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - the other steps must still run
             name = getattr(function, "name", function.__name__)
-            failed = CompensationFailed(f"undo of {name} failed: {error}")
+            from holdfast.api.error_fields import cause_of_error  # noqa: PLC0415 - only then
+
+            failed = CompensationFailed(f"undo of {name} failed: {cause_of_error(error)}")
             if stops:
                 break
     return failed

@@ -17,7 +17,8 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: Instead of a key's name, in a new secret from a process that has no key (`HandedVault`).
+#: Stands in place of the key's name in a secret that a process without a key has created
+#: (`HandedVault`). The process that receives the secret encrypts it with a key.
 _HANDED: Final = "handed"
 #: Shorter secrets are not removed from texts, because such texts occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
@@ -125,7 +126,9 @@ def sealed_again(value: Any, seals: Seals) -> Any:
 
 
 def _mixed(tenant: str, data: bytes) -> bytes:
-    """Mix the bytes; a second call with the result restores them."""
+    """XOR the bytes with a mask that depends on the tenant. A second call restores them, and a call
+    for another tenant does not. This hides values from a reader by chance; it is not encryption.
+    """
     mask = _digest(tenant.encode())
     return bytes(byte ^ mask[place % len(mask)] for place, byte in enumerate(data))
 

@@ -52,6 +52,8 @@ class ServiceCall(Task[..., dict[str, Any]]):
     uses.
     """
 
+    is_service = True
+
     def __init__(self, name: str) -> None:
         super().__init__(_call, name=name)
         self.boundary = _AnyArguments(_call)
@@ -91,7 +93,8 @@ class AwsService:
         if action.startswith("_"):
             raise AttributeError(action)
         made = AwsCall(self._name, action)
-        # Store it: the compiler compares tasks by identity.
+        # Store it, so that the next access returns the same object: the compiler compares tasks by
+        # identity.
         setattr(self, action, made)
         return made
 

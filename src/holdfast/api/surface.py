@@ -7,6 +7,7 @@ reverse order. Time and other people are missing in such a run, so a `harness` m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
@@ -64,6 +65,7 @@ __all__ = [
     "harness",
     "heartbeat",
     "hours",
+    "migrates",
     "minutes",
     "note",
     "parallel",
@@ -88,6 +90,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 
 
@@ -138,6 +141,24 @@ def wait_for_event(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
     )
     return arrived
+
+
+def migrates(workflow: Workflow[..., Any], /) -> Callable[[F], F]:
+    """Compute a variable that executions of an older version lack, when they move to this one.
+
+        @migrates(loan)
+        def months(history: list[int]) -> int:
+            return len(history)
+
+    The function has the name of the variable. Its parameters have the names of variables of the
+    older version. It is pure: no task, no I/O. Stands below the workflow, in its module.
+    """
+
+    def register(function: F) -> F:
+        workflow.conversions = {**workflow.conversions, function.__name__: function}
+        return function
+
+    return register
 
 
 def wait_for_condition(

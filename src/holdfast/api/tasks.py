@@ -28,7 +28,7 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Lambda, RunsOn, Worker, require_plain, stand_in
+from holdfast.api.runs_on import Container, Lambda, RunsOn, Worker, require_plain, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -104,9 +104,10 @@ class TaskContext:
 
     @property
     def cancelled(self) -> bool:
-        """True when the engine no longer waits for this attempt: its execution was stopped or went
-        on without it, or its time is up. A long task looks now and then, and returns. Only a
-        worker of a pool and a container learn of it.
+        """Return True when the engine no longer waits for this attempt: the execution was stopped
+        or has continued without it, or the attempt's time-out has passed. A long task should read
+        this regularly and return when it is True. It is always False outside of a pool's worker and
+        a container.
         """
         return self.is_over()
 
@@ -121,7 +122,7 @@ class TaskContext:
 
     @property
     def traceparent(self) -> str:
-        """The header of W3C Trace Context, for the calls of this attempt."""
+        """Return the header of W3C Trace Context, for the requests that this attempt sends."""
         from holdfast.trace_ids import attempt_span, traceparent  # noqa: PLC0415
 
         return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
@@ -172,8 +173,8 @@ _pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 def heartbeat() -> None:
     """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
 
-    Raises HeartbeatMissed when the attempt is over: the last sign of life is too long ago, so its
-    retry may already wait; or, on a worker of a pool, the engine no longer waits for it. In any
+    Raises HeartbeatMissed when the attempt is over: the last heartbeat is too long ago, so a retry
+    may already run; or, on a worker of a pool, the engine no longer waits for the attempt. In any
     other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()
@@ -273,6 +274,8 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
+    #: It calls a service instead of a function: it has any arguments, by name.
+    is_service = False
     #: The task is called until it returns a value; set by `wait_for_condition`.
     polling: Polling | None = None
 
@@ -436,6 +439,8 @@ class Workflow(_Declared[P, R]):
     # Hints for executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
+    #: The functions that compute variables for executions of older versions; see `migrates`.
+    conversions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
     search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
 
@@ -554,7 +559,7 @@ def task(
 @overload
 def task(
     *,
-    runs_on: Worker,
+    runs_on: Worker | Container,
     name: str | None = None,
     retry: Retry | None = None,
     timeout: timedelta | None = None,
@@ -595,8 +600,8 @@ def task(
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
-    `runs_on`: an existing Lambda function, whose declaration has types and no code; or a pool of
-    workers.
+    `runs_on`: an existing Lambda function, whose declaration has types and no code; a pool of
+    workers, or containers.
     `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(

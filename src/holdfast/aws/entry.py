@@ -127,7 +127,8 @@ def make_host(keys: SigningKeys) -> Host:
 def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
     if not deployment.groups:
         return deployment.run_task
-    # Most deployments have no group, and a module on the way of a cold start costs time.
+    # Imported here because most deployments have no group: each module that is imported makes the
+    # start of a Lambda function slower.
     from holdfast.aws.group_tasks import GroupTasks, lambda_call  # noqa: PLC0415
 
     call = lambda_call(clients, os.environ.get(resources.ENV_GROUP_FUNCTIONS, ""))

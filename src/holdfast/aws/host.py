@@ -251,8 +251,8 @@ class Host:
             try:
                 self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
             except ServiceFault as error:
-                # The limit of this message stays as it was: after it, nothing is written for it
-                # (R9).
+                # The deadline of this message is not extended. After it another worker may receive
+                # the message, so this one writes nothing more for it (R9).
                 holds.let_go(message_id)
                 self.log_fault("a message was not hidden", error, message_id=message_id)
             else:
@@ -320,7 +320,8 @@ class Host:
             for refused in self.perform(sweep(shard, owner, self.setting.formats)):
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except Exception as error:  # noqa: BLE001
-            # Continue with the other shards: one damaged row must not prevent their sweep.
+            # Continue with the other shards: otherwise one damaged row would prevent their sweep,
+            # too.
             self._refuse("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:

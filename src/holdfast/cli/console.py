@@ -25,6 +25,12 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
+def unreadable(file: Path, error: Exception) -> RequestError:
+    """Return HF282 for a file that a command was given."""
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return RequestError("HF282", f"{file} cannot be read: {why}", help="name another file")
+
+
 def json_argument(text: str, option: str) -> Any:
     """Return the JSON value of the text; of the file for `@FILE`; of stdin for `-`. Raises
     RequestError HF282.

@@ -120,7 +120,7 @@ def _serve_here(arguments: argparse.Namespace) -> int:
             while not served.ended.wait(SIGNAL_SECONDS) and not reload.is_orphaned():
                 pass
         except KeyboardInterrupt:
-            """The signal only asks for the end"""
+            """Ctrl-C only ends the wait. The statements below stop the server"""
         finally:
             project.withdraw(announced, root)
             is_bug = served.ended.is_set()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, listed_count, rate
-from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, print_json
+from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, print_json, unreadable
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError, known_names
 from holdfast.local import project
@@ -244,7 +244,7 @@ def _reports(arguments: argparse.Namespace) -> dict[str, Any]:
         try:
             found: dict[str, Any] = json.loads(arguments.report.read_text())
         except (OSError, ValueError) as error:
-            raise RequestError("HF282", f"{arguments.report}: {error}") from None
+            raise unreadable(arguments.report, error) from None
         return found
     client = client_of(arguments)
     names = sorted(row["workflow"] for row in client.workflows() if "version" not in row)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.console import say
+from holdfast.cli.console import say, unreadable
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError
 
@@ -30,7 +30,7 @@ def register(arguments: argparse.Namespace) -> int:
     try:
         text = arguments.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError("HF282", f"{arguments.file}: {error}") from None
+        raise unreadable(arguments.file, error) from None
     told = client_of(arguments).register(text)
     named = f"{told['workflow']} version {told['version']} ({told['definition'][:12]})"
     sentence = f"registered {named}" if told["registered"] else f"{named} is registered already"

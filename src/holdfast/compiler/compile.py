@@ -62,6 +62,7 @@ from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.checks import ReportProblem, check, statements_of
 from holdfast.compiler.context import Environment, TypedQuery, Unit
+from holdfast.compiler.conversions import conversions_of
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.emit.assembler import resolved
 from holdfast.compiler.emit.emit import emit_block
@@ -457,10 +458,18 @@ def _emit(
         answers={name: reference_of(answer) for name, answer in machine.answers.items()},
         sources={name: _row(unit, origin) for name, origin in machine.names.origins.items()},
         secrets=secrets,
-        migration=hints_of(workflow, asl, machine.names.origins, machine.renamed),
+        migration=_migration_of(unit, workflow, asl, machine),
         shapes=shapes_of(unit.assigned),
         search=declared_kinds(workflow.search, signature_of(workflow.function).parameters),
     )
+
+
+def _migration_of(
+    unit: Unit, workflow: Workflow[..., Any], asl: dict[str, Any], machine: MachineParts
+) -> dict[str, JsonValue]:
+    hints = hints_of(workflow, asl, machine.names.origins, machine.renamed)
+    computed = conversions_of(workflow, unit.assigned)
+    return {**hints, "computed": computed} if computed else hints
 
 
 def _row(unit: Unit, origin: SourcePlace) -> JsonValue:

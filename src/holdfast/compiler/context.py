@@ -240,8 +240,8 @@ def _join_facts(
 
 
 def is_alike(some: Environment, other: Environment) -> bool:
-    """Return True when lowering would give the same result at both points. Names that may have no
-    value are not compared.
+    """Return True when the code after both points can be compiled in the same way. Names without a
+    sure value are left out: reading such a name is refused anyway.
     """
     return some.facts == other.facts and _readable(some) == _readable(other)
 

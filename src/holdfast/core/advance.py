@@ -261,7 +261,7 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # As in AWS's histories, the event that enters the first state has no previous event.
+    # AWS's histories show no previous event for the event that enters the first state, so 0.
     enter(decision, ROOT, start_at, fact.input, 0)
     _hold_back(decision, fact)
 

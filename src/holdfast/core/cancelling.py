@@ -239,7 +239,8 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
 def _cancel(
     decision: Decision, frame: Frame, reason: CancelReason, over: Sequence[int] = ()
 ) -> None:
-    """Cancel a line. `over` is the deadline that has passed; the line may already be cancelled for
+    """Cancel the work of a frame (the main line, a branch or an iteration): begin with its undo
+    steps. `over`: the block deadlines that have passed. The frame may already be cancelled for
     another reason.
     """
     held = frame.cancelled

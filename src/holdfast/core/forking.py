@@ -109,6 +109,7 @@ def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
     named = {} if started.name is None else {"name": started.name}
     yield first._replace(holdfast={**kept, "run": started.run, **named})
     for event in events[1:]:
-        # `Opened` belongs to the list entry of the origin; the fork gets its own.
+        # `Opened` says that the origin has an entry in the list of executions. The fork gets an
+        # entry of its own, with an event of its own.
         if event.type != "Opened":
             yield event

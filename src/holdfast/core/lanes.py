@@ -150,7 +150,7 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     data = lanes.items[index]
     frame = decision.frame(frame_id)
     if state.item_selector is not None:
-        # The selector is evaluated with the input and the position of the Map; it reads the item
+        # AWS evaluates the selector with the input of the Map itself; the selector reads the item
         # from the context object.
         selecting = frame._replace(
             input=owner.input,

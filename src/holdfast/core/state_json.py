@@ -127,7 +127,8 @@ def from_json(document: Mapping[str, Any]) -> Execution:
         for name in ("frames", "resting")
     }
     children = document.get("children")
-    # An older snapshot has no list of children: only those that frames wait for are known
+    # A snapshot of an earlier release has no list of children. Use the children for which frames
+    # wait
     if children is None:
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER
 from holdfast.core.state import (
     Admission,
     Attempt,
@@ -136,7 +136,8 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            # The frame continues at once, or its lanes wait: each of them has a frame of its own
+            # No subject: the frame continues at once, or it waits for its lanes, and each lane has
+            # a frame with a subject of its own
             return None
         case _:
             assert_never(waiting)
@@ -162,7 +163,7 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "ask":
             return WaitKind.ASK, awaiting.text("assignee")
         case "token" | "callback":
-            return WaitKind.CALLBACK, awaiting.target
+            return WaitKind.CALLBACK, awaiting.target.removeprefix(CONTAINER)
         case "activity":
             return WaitKind.ACTIVITY, awaiting.target.rpartition(":")[2]
         case "sync":

@@ -244,7 +244,7 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            # A worker has a lease on the attempt and runs it to its end
+            # A worker has a lease on this attempt and runs it to its end, even during a pause
             return attempt.claim is not None
         case StopChild() | OpenQuestion():
             return True  # these commands begin no new work
@@ -505,7 +505,7 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}
-    # A Parallel or Map stands before its branches or iterations
+    # A Parallel or Map is listed before its branches and iterations, so one pass finds them all
     for frame in state.frames.values():
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):

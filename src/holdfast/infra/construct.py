@@ -127,7 +127,7 @@ class Holdfast(Construct):
                 python=python,
                 caps_concurrency=reserved_concurrency,
                 jwt=api,
-                alarm_topic_arn=None if alarms is None else alarms.topic_arn,
+                alarm_topic_arn=_topic_arn(alarms),
                 task_policies=tuple(policy.managed_policy_arn for policy in task_policies),
                 tells_status=status_events,
                 has_forms=forms,
@@ -554,3 +554,11 @@ def _require_snap_start(python: str) -> bool:
     if python == _WITHOUT_SNAP_START:
         raise Unfit("snap_start", True, "a `python` of 3.12 or newer, which Lambda can snapshot")
     return True
+
+
+def _topic_arn(alarms: sns.ITopic | None) -> str | None:
+    """Return the topic of the alarms. An author may take `alarms` for a switch. Raises Unfit."""
+    if alarms is not None and not hasattr(alarms, "topic_arn"):
+        expected = "an SNS topic, or None: alarms then show on the console; see `alarm_bounds`"
+        raise Unfit("alarms", alarms, expected)
+    return None if alarms is None else alarms.topic_arn

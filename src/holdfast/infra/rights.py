@@ -77,7 +77,8 @@ class Rights:
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:PutItem",
-                # To give the key of a keyed workflow to the execution that the event starts.
+                # For a keyed workflow: to store that the key belongs to the execution which the
+                # event starts.
                 "dynamodb:UpdateItem",
                 "dynamodb:Query",
                 on=[storage.mail.table_arn],
@@ -141,9 +142,9 @@ class Rights:
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
-            # To show executions that were deleted after their retention time.
+            # To show executions whose records TTL has deleted after their retention time.
             *self._archive("s3:GetObject", lists=True),
-            # An execution that leaves quarantine runs alone in its batch.
+            # To send a message to an execution that leaves quarantine; it runs alone in its batch.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
         ]

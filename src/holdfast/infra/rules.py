@@ -48,7 +48,9 @@ def notify_of_questions(scope: Construct, topic: sns.ITopic, name: str, *, has_l
 def _send_lines(
     scope: Construct, construct_id: str, topic: sns.ITopic, of: tuple[str, str], line: str
 ) -> None:
-    """`of`: the name of the Holdfast, and the type of the events."""
+    """Send each event of one type to the topic as a line of text. `of`: the name of the Holdfast
+    stack, and the type of the events.
+    """
     name, detail_type = of
     events.Rule(
         scope,

@@ -115,7 +115,7 @@ class Settings:
         if self.start_concurrency is not None:
             worker = self.functions[resources.WORKER.name]
             whole = _whole(worker, _TAKEN_BY_WORKER, self.caps_concurrency)
-            # Starts must leave at least two batches for running executions.
+            # Starts may not take all batches: at least two must remain for running executions.
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)

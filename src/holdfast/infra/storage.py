@@ -34,8 +34,8 @@ class Storage(Construct):
         self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
-        # With an archive a record may be older than the retention time of blobs, and its values
-        # must exist until it is archived.
+        # With an archive the blobs have no retention time of their own: a record may become older
+        # than that before it is archived, and the archiver reads its values.
         self.blobs = self._bucket("Blobs", None if has_archive else limits.BLOB_RETENTION_DAYS)
         self.archive = self._bucket("Archive", None) if has_archive else None
         secret = self._secret()

@@ -156,8 +156,8 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            # The credentials of the process may only assume the role for tasks. That role assumes
-            # all others.
+            # The process may assume only the role for tasks. That role assumes all others, so a
+            # task's role needs to trust only that one.
             who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
             answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS

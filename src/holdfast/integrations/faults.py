@@ -31,7 +31,7 @@ class Dialect:
 
     @property
     def unknown(self) -> str:
-        """The error's name for a code that is not in the model."""
+        """Return the error's name for a code that AWS's model of the service does not have."""
         return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
 
 

@@ -289,7 +289,7 @@ def _clients() -> Clients:
     """
     session = wall.quiet_session()
     session.set_credentials("local", "local")
-    # moto does not check these signatures, and each takes 0.1 ms
+    # moto does not check the signatures of requests, and each signature takes 0.1 ms
     for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(

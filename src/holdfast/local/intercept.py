@@ -36,7 +36,8 @@ from holdfast.local import wall
 from holdfast.local.wall import AwsResponse, Door, header_text, quiet_session, refusal
 
 LOCK: Final = threading.RLock()
-# Notified of every message that is put into a queue. moto does that with the lock held.
+# A thread that waits for messages waits for this condition. moto puts a message into a queue with
+# this lock held, and then notifies the thread.
 _message_came: Final = threading.Condition(LOCK)
 _POLL_SECONDS: Final = 0.05  # nothing signals that a delayed message has become visible, so poll
 

@@ -152,7 +152,8 @@ class Pump:
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
-            # The source of new starts is last: running executions come first.
+            # The queue of new starts is last, so that running executions are not delayed by new
+            # ones.
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
@@ -208,7 +209,8 @@ class Pump:
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    # A handler's errors are caught earlier; any other error is a bug in this code
+                    # A handler's own errors are caught in the handler. So an error here is a bug,
+                    # and must be seen
                     future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
@@ -241,7 +243,8 @@ class Pump:
         """Do what can happen at the present time. Return True when something happened."""
         happened = self._act()
         for source in self._sources:
-            # Each delivery may send messages to the queues that are read after it.
+            # Read every source before returning: each delivery may send messages to the queues that
+            # are read after it. Starts are left for later as long as other work is found.
             if self._ready(source) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)

@@ -20,8 +20,8 @@ All of this is decided from names and the two definitions. So equal positions ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from holdfast.asl.resources import POOL, is_polled
 from holdfast.core.migrating import keeps_key
@@ -30,7 +30,8 @@ from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Ver
 from holdfast.migration.shapes import ShapeComparison
 from holdfast.migration.version import Place, Version, task_of
 
-#: The fields that an open wait has already used, by the kind of wait. A question keeps its texts.
+#: The fields of a state that a wait of this kind has already used. A new definition may change them
+#: without an effect on the wait.
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "running": ("Arguments", "Credentials"),
     "retry": ("Arguments", "Credentials"),
@@ -186,14 +187,41 @@ class Migration:
         )
         is_anew = line.standing == "again"
         missing: dict[str, list[str]] = {}
+        computed = self._computable(line.variables)
         for name, reader in self.new.read_from(target.name, from_the_start=is_anew).items():
-            if name not in has:
+            if name in computed:
+                why = self._misread(computed[name])
+                if why is not None:
+                    told = f"the migration function `{name}` reads another form: {why}"
+                    yield self._say(line, told, reader)
+            elif name not in has:
                 missing.setdefault(reader, []).append(name)
             elif name in of and (misfit := forms.misfit(of[name], name)) is not None:
                 yield self._say(line, f"`{reader}` reads another form: {misfit}", reader)
         for reader, names in sorted(missing.items()):
             why = f"`{reader}` reads {_names(sorted(names))}, which this execution has not computed"
             yield self._say(line, why, reader)
+
+    def computed(self, state: str, variables: Iterable[str], *, is_anew: bool) -> dict[str, Any]:
+        """Return the rules of the variables that migration functions compute for a line.
+
+        `variables`: those that the line can read. `is_anew`: the state is entered again.
+        """
+        to = self.matching.states[state]
+        needed = self.new.read_from(to, from_the_start=is_anew)
+        found = self._computable(variables)
+        return {name: rule for name, rule in found.items() if name in needed}
+
+    def _computable(self, variables: Iterable[str]) -> dict[str, Any]:
+        """Return the rules whose inputs the line has."""
+        has = frozenset(variables)
+        rules: Mapping[str, Any] = self.new.hints.get("computed", {})
+        return {name: rule for name, rule in rules.items() if has.issuperset(rule["reads"])}
+
+    def _misread(self, rule: Mapping[str, Any]) -> str | None:
+        forms = ShapeComparison(self.old.source_map.get("shapes", {}), rule["shapes"])
+        found = (forms.misfit(name, name) for name in rule["reads"])
+        return next((why for why in found if why is not None), None)
 
     def _undo_lists(self, line: Line) -> dict[str, str]:
         """Return the variables with undo steps, old name to new name, for each undo scope around

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POLL, POOL
+from holdfast.asl.resources import POLL, POOL, runs_in_container
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -42,12 +42,14 @@ class Place:
 
     @property
     def owner(self) -> str | None:
-        """The state in whose branch this one is."""
+        """Return the name of the state that contains the branch of this one; None at the top
+        level.
+        """
         return None if self.level.around is None else self.level.around[1]
 
     @property
     def branch(self) -> int:
-        """The number of the branch in which this state is."""
+        """Return the number of the branch in which this state is."""
         if self.level.around is None:
             return 0
         outer, name = self.level.around
@@ -71,7 +73,7 @@ class Version:
 
     @property
     def hints(self) -> Mapping[str, Any]:
-        """The author's hints for the version before this one: `renamed`, `tasks`,
+        """Return the author's hints for the previous version: `renamed`, `tasks`,
         `assumed_done`.
         """
         found: Mapping[str, Any] = self.source_map.get("migration", {})
@@ -83,7 +85,7 @@ class Version:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Every variable that some state assigns."""
+        """Return every variable that some state assigns."""
         return frozenset().union(*(level.assigned() for level in self.levels))
 
     # -- steps -------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ def _is_flow(edge: GraphEdge) -> bool:
 def task_of(state: StateJson) -> str:
     """Return the name of the function that a Task calls; "" for another state."""
     resource = str(state.get("Resource", ""))
-    if resource.startswith(POOL):
+    if resource.startswith(POOL) or runs_in_container(resource):
         return str(state["Arguments"]["task"])
     return named_task(resource)[1]
 

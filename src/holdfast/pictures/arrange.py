@@ -202,7 +202,7 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> A
         grid.place(0)[0],
     )
     last = grid.gaps[len(grid.rows.rows)]
-    # Below the last row there are only loops, which no line from there enters.
+    # Below the last row there are only the curves of loops, and no line begins there.
     below = last.height - _ABOVE_ROW if last.height else 0.0
 
     def move(point: Point) -> Point:

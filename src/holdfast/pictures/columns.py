@@ -139,7 +139,8 @@ def _between(
     if number + 1 < len(row):
         high = middles[row[number + 1]] - distance(item, rows.items[row[number + 1]])
     here = middles[row[number]]
-    # Sums of the same distances may differ in the last digit.
+    # The sums of the same distances can differ in the last digit. So extend the range to the
+    # present place.
     return min(low, here), max(high, here)
 
 
@@ -154,8 +155,9 @@ def _update(
 
 
 def _chains(rows: Rows) -> list[list[int]]:
-    """Return the chains, from the top: columns of one line, and items with one neighbour on each
-    side.
+    """Return the chains, each from the top. A chain is a column of one line, or items that follow
+    each other without a fork; its items are moved together, so that the line through them stays
+    straight.
     """
     taken: set[int] = set()
     chains: list[list[int]] = []

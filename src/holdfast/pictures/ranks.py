@@ -79,7 +79,9 @@ def _walk(
 def _spine(
     boxes: Sequence[Box], onwards: Sequence[Sequence[int]], order: Sequence[int], start: int
 ) -> tuple[int, ...]:
-    """The longest way that ends well, without an error on it."""
+    """Return the longest path without an error that ends well. The picture draws it as a straight
+    line.
+    """
     best: list[tuple[bool, int]] = [(box.is_good_end, 1) for box in boxes]
     on: list[int | None] = [None] * len(boxes)
     for box in reversed(order):

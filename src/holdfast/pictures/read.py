@@ -56,8 +56,8 @@ def read_drawing(
     title: str = "",
     limits: DrawnLimits = NO_DRAWN_LIMITS,
 ) -> Drawing:
-    """Read the drawing of a definition. `title` "": take the definition's Comment. Raises
-    WorkflowError HF104.
+    """Read the drawing of a definition. With an empty `title` the picture has the definition's
+    Comment as its title. Raises WorkflowError HF104.
     """
     if depth_of(definition) > DEPTH_MAX:
         _refuse("/", f"is nested deeper than {DEPTH_MAX} levels", "flatten it")
@@ -164,7 +164,9 @@ def _refuse(place: str, found: str, fix: str) -> NoReturn:
 
 
 def _sources(source_map: Json) -> Mapping[str, DrawnSource]:
-    """A map that is absent or not ours has no places: the picture is drawn without them."""
+    """Return the places of the states in the source. A map that is missing or has another format
+    has no places, and the picture shows none.
+    """
     listed = source_map.get("sources") if isinstance(source_map, dict) else None
     return {
         name: DrawnSource(str(found["file"]), found["line"], str(found.get("text", "")))

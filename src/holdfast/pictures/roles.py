@@ -51,7 +51,7 @@ def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
     undos: list[UndoPart] = []
     deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
-    # These rules are at the top level, also for the states of branches.
+    # Only the top level of a definition has these rules; they may name states of branches.
     states = {name for level in levels for name in level.machine["States"]}
     for level in levels:
         for undo in _entries(level, "Undo"):
@@ -109,7 +109,9 @@ def roles_of(levels: Iterable[DrawnMachine], extension: Extension) -> Mapping[st
 
 
 def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet[str]:
-    """The states reached without an error: `raise` follows the edge of a Catch."""
+    """Return the states that a run without errors can reach. A `raise` is an error, so the edge to
+    its handler is not followed here.
+    """
     states = machine["States"]
     found: set[str] = set()
     waiting = [machine["StartAt"]]

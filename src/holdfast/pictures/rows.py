@@ -20,7 +20,8 @@ _SWEEPS: Final = 6
 _LOOP, _MAIN, _ASIDE, _LOOP_ASIDE = range(4)
 
 Side: TypeAlias = Literal["top", "bottom"]
-#: All that comes together: the target, whether it catches, whether it closes a loop, its lane.
+#: Identifies the links that share a column: the target, whether they lead to a handler, whether
+#: they close a loop, and the place in the row.
 Trunk: TypeAlias = tuple[int, bool, bool, int]
 
 
@@ -48,11 +49,13 @@ class Pin:
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of a layout. `rows`: items by row, from the left. `ways`: each link's pins, two for
-    each gap it crosses.
+    """The rows of a layout.
 
-    `nets`: the connected pins, by gap (the one above row n is n) and owner. `neighbours`: by item,
-    those of the rows above and below. `positions`: by item, in its row.
+    * `rows`: the items of each row, from the left.
+    * `ways`: the pins of each link, two for each gap between rows that it crosses.
+    * `nets`: the pins that are connected in a gap, by the gap (gap n is above row n) and the owner.
+    * `neighbours`: for each item the connected items in the rows above and below.
+    * `positions`: for each item its position in its row.
     """
 
     items: list[RowItem]
@@ -165,7 +168,9 @@ def _neighbours(rows: Rows) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def _order(rows: Rows, above: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> None:
-    """Sweeps down and up; the order with the fewest crossings stays."""
+    """Sweep down and up through the rows and reorder the items. Keep the order with the fewest
+    crossings of lines.
+    """
     spans = _spans(rows)
     for row in rows.rows:
         row.sort(key=lambda item: (_lane_key(rows, spans, item), item))
@@ -222,7 +227,9 @@ def _crossings(rows: Rows, below: Sequence[Sequence[int]]) -> int:
 
 
 def _inversions(places: list[int]) -> int:
-    """Pairs in the wrong order, counted with a tree of sums."""
+    """Return the number of pairs in the wrong order. It uses a tree of sums, because comparing all
+    pairs would be slow in a large picture.
+    """
     size = max(places, default=0) + 2
     sums = [0] * (size + 1)
     count = 0

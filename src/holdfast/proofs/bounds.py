@@ -192,7 +192,7 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
         return _seconds(state["Seconds"], counters)
     if "SecondsPath" in state:
         return symbol(state["SecondsPath"].removeprefix("$."))
-    # A time from data may be any time in the future.
+    # There is no bound: a time that comes from data may be far in the future.
     return None
 
 
@@ -215,7 +215,7 @@ def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
 def _lanes(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     if is_distributed(state):
-        # The executions of its items have histories and costs of their own.
+        # The items run in executions of their own, whose histories and costs do not count here.
         return Worst(number(6 + 6 * (1 + retries_of(state))), number(1), number(1), number(1), None)
     inner = [_level(found) for found in level.inner.get(name, [])]
     if state["Type"] == "Map":
@@ -303,7 +303,8 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
     ends = ends_that_decide(state)
     bounded = [bound for bound in seconds if bound is not None]
     known = sorted(bound.constant for bound in bounded if bound.constant is not None)
-    # The undo of the other branches follows, and takes time of its own.
+    # After the end of one branch the engine undoes the steps of the others, which takes time. So
+    # the end of the first branches does not bound the time.
     if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
     return most(bounded) if len(known) < ends else number(known[ends - 1])

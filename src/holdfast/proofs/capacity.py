@@ -126,7 +126,8 @@ def _uses_of_limits(
     for task, rate in rates.items():
         for limit in limits.get(task, ()):
             if limit.key is not None:
-                # Each value has a limit of its own, and the distribution of values is not known
+                # The limit counts separately for each value, and the proof does not know how often
+                # each value occurs
                 continue
             if limit.rate is not None:
                 taken[limit.name] += rate  # type: ignore[assignment]  # a Counter adds floats, too

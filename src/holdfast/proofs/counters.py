@@ -76,8 +76,8 @@ class Counters:
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
-            # Ignore other changes in the same direction: they only bring the variable nearer to its
-            # limit.
+            # A change in the same direction brings the variable only nearer to its limit, so it
+            # does not matter.
             before = [
                 value
                 for edge, value in given

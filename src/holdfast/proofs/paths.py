@@ -75,7 +75,8 @@ class Paths:
 
     def heaviest(self, weights: Weights) -> Bound:
         best: list[Bound] = []
-        # Each part comes after the parts to which it leads.
+        # The parts are ordered so that each comes after the parts to which it leads: their weights
+        # are known.
         for part in self._parts:
             own = part.weight(weights)
             best.append(plus(own, most(best[number] for number in part.after)))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
-#: The code of an answer that no API of Holdfast has given.
+#: The code for an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
 
 
@@ -77,7 +77,8 @@ class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
         super().__init__(
             "HF565",
             f"the request {request} has no reply after {seconds:g} s",
-            help=f"it is kept for 14 days: ask again, client.reply({request!r})",
+            help=f"it is kept for 14 days: client.reply({request!r}), or the same request with "
+            f"--id {request}",
         )
         self.request = request
 

@@ -32,10 +32,18 @@ def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[Handed | Non
     return Handed(answer["token"], answer["attempt"], answer["beats"]) if answer else None
 
 
+def fetch(pool: str, token: str) -> Operation[Handed]:
+    """Return the attempt of a token, which a container got when it was started."""
+    answer = yield _post(pool, "fetch", token=token)
+    return Handed(answer["token"], answer["attempt"], answer["beats"])
+
+
 def announce(
     pool: str, worker: str, tasks: Sequence[str], *, slots: int, busy: int, since_ms: int
 ) -> Operation[int]:
-    """Say that the worker is there; `slots` 0: it leaves. Return since when it has been there."""
+    """Announce a worker to the pool, or with `slots` 0 its leave. Return the time since which the
+    pool has known the worker.
+    """
     fields = {"worker": worker, "tasks": list(tasks), "slots": slots, "busy": busy}
     answer = yield _post(pool, "announce", **fields, since=since_ms)
     return int(answer.get("since", 0))

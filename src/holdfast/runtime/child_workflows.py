@@ -46,6 +46,9 @@ class Untyped:
     def normalise_result(self, _tenant: str, _name: str, value: Json, _is_workflow: bool) -> Json:
         return value
 
+    def convert(self, _tenant: str, _function: str, _values: Mapping[str, Json]) -> Json:
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Workflows:

@@ -197,7 +197,7 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     """
     lanes = children.open_lanes
     # Read at most as many notices as children are open. A large Map has thousands of notices that
-    # are already in its log.
+    # are already in its log, and to read them all would take too long.
     items: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),

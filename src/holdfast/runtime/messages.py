@@ -90,8 +90,8 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
 
 
 def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
-    """`event`: id, at, name, key of the stored event, for a worker that finds the execution
-    ended.
+    """Return the message that wakes an execution for an event. `event` is id, at, name and key of
+    the stored event: a worker that finds the execution ended lists the event as unused.
     """
     return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
 
@@ -130,7 +130,9 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
 
 
 def archive(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
-    """A page of the rows of ended executions: those after one key, up to another."""
+    """Return the message that requests the archiving of a page: the rows of ended executions after
+    one key, up to another.
+    """
     page = sweep(shard, after, until, now_ms)
     return {**page, FORMAT_FIELD: FORMAT_KINDS, "k": ARCHIVE}
 

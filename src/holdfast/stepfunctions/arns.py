@@ -75,7 +75,7 @@ class MachineArn:
 
     @property
     def version(self) -> int | None:
-        """The version's number; None when the ARN is that of a machine or an alias."""
+        """Return the version's number; None when the ARN is that of a machine or an alias."""
         is_number = self.qualifier is not None and re.fullmatch(r"[1-9][0-9]*", self.qualifier)
         return int(self.qualifier or 0) if is_number else None
 

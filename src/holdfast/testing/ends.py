@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.error_fields import cause_of_error
 from holdfast.api.tasks import WaitTimeout
 from holdfast.asl import error_names
 
@@ -37,4 +38,4 @@ class End:
 
 def end_of_error(error: Exception) -> End:
     name = error_names.TIMEOUT if type(error) is RunTimedOut else type(error).__name__
-    return End("FAILED", None, name, str(error), isinstance(error, _OF_EXPRESSIONS))
+    return End("FAILED", None, name, cause_of_error(error), isinstance(error, _OF_EXPRESSIONS))

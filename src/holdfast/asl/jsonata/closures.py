@@ -221,7 +221,8 @@ class _Compiler:
         def first(frame: VariableScope, context: Any) -> Any:
             items = node(frame, context)
             if not items:
-                # The path returns an empty array itself, not an empty sequence
+                # Decline, so that the library runs: it returns this empty array itself, not an
+                # empty sequence
                 raise Declined
             return items
 
@@ -265,8 +266,8 @@ class _Compiler:
                 raise UnsupportedNode(expr.value)
 
     def _array(self, expressions: list[Any]) -> CompiledNode:
-        # JSONata flattens an item of `[…]` that is an array, unless the item itself is written as
-        # `[…]`.
+        # JSONata flattens an item of `[…]` that is an array, except an item that is itself written
+        # as `[…]`.
         items = tuple((self.node(item), is_array(item)) for item in expressions)
 
         def node(frame: VariableScope, context: Any) -> Any:

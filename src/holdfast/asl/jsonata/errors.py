@@ -73,7 +73,8 @@ def _code_of_sentence(sentence: str) -> str | None:
 def _translate_library_error(error: JException) -> JsonataError:
     code = str(error.error)
     if code == "Unexpected" and isinstance(error.__context__, Exception):
-        # The library's `and` and `or` hide the error of their right side
+        # The library's `and` and `or` replace the error of their right side by this one, whose
+        # context it is
         return translate(error.__context__)
     position = error.location if isinstance(error.location, int) and error.location >= 0 else None
     if code == "S0301" and error.current is not None:

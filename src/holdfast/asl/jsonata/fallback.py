@@ -189,7 +189,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if not self.is_function_like(proc):
-            # The library's own version of this error also prints to stdout
+            # The library would raise the same error, but also print to stdout
             raise JException("T1006", -1)
         if isinstance(proc, CompiledRegex):
             return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None

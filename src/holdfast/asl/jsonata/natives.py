@@ -106,7 +106,7 @@ def _distinct(run: EvaluationRun, value: Any) -> Any:
         return value
     run.charge(costs.distinct_items(value))
     found = values.distinct(value)
-    # jsonata-python decides about one item: a sequence becomes its item, an array stays
+    # With one item left, decline: the library returns the item of a sequence, but keeps an array
     require(len(found) > 1)
     return found
 

@@ -208,8 +208,8 @@ class CompiledStep:
                 found.append(value)
                 run.charge(len(items_of(value)))
             elif self.filters:
-                # Keeps a difference: a last step that found only one array has that array as its
-                # result
+                # A path whose last step found only one array has that array as its result. An empty
+                # part keeps this difference visible
                 found.append(Many([]))
         return found
 

@@ -117,17 +117,17 @@ class ParsedExpression(Protocol):
 
     @property
     def tree(self) -> object:
-        """The parser's syntax tree (see `tree.py`). It must not be changed."""
+        """Return the parser's syntax tree (see `tree.py`). Callers must not change it."""
         ...
 
     @property
     def is_lookup(self) -> bool:
-        """True when the expression only reads an existing value: `$order.lines`."""
+        """Return True when the expression only reads an existing value: `$order.lines`."""
         ...
 
     @property
     def is_native(self) -> bool:
-        """True when compiled closures evaluate it, False when only jsonata-python does."""
+        """Return True when compiled closures evaluate it, False when only jsonata-python does."""
         ...
 
     def evaluate(

@@ -105,7 +105,7 @@ def _short_text(value: StrictJson) -> str:
 def _number(value: StrictJson) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse()
-    # A whole number may be too large for `isfinite`.
+    # `isfinite` raises an error for a very large whole number, so it checks only floats.
     return value if isinstance(value, int) or math.isfinite(value) else _refuse()
 
 
@@ -145,7 +145,7 @@ def _array_range(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
     if step == 0:
         _refuse()
     numbers = range(start, end + (1 if step > 0 else -1), step)
-    # A range may be too long for `len`.
+    # `len` raises an error for a very long range, so a slice finds whether the range is too long.
     return _refuse() if numbers[_RANGE_ITEMS_MAX:] else list(numbers)
 
 

@@ -118,7 +118,7 @@ def task_seconds_path(field: str, text: str, source: Template) -> Template:
 
     def accept(value: StrictJson) -> StrictJson:
         described = f"{text} == {shown(value)}"
-        # this message is not from a recording
+        # This message was written by us: no recording of AWS shows AWS's text
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             refuse(f"The {field} parameter cannot be parsed as a positive integer: {described}")
         if value > STATE_SECONDS_MAX:  # this message is not from a recording

@@ -82,8 +82,8 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
     if declared in (None, UNKNOWN) or is_refused(found):
         return found  # An annotation with `Any` must not hide a type that is known
     if DURATION in members_of(found):
-        # A duration that a workflow computes is a number; an annotation in a workflow means that
-        # form.
+        # In a workflow a duration is computed as a number of seconds, so its annotation means that
+        # number.
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )

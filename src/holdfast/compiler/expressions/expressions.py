@@ -42,7 +42,14 @@ from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
-from holdfast.compiler.expressions.query import Constant, FieldOf, FunctionCall, ItemOf, Variable
+from holdfast.compiler.expressions.query import (
+    Constant,
+    FieldOf,
+    FunctionCall,
+    ItemOf,
+    Variable,
+    field_of_error,
+)
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.types.annotations import of_constant
@@ -52,6 +59,7 @@ from holdfast.compiler.types.types import (
     REFUSED,
     UNKNOWN,
     EnumOf,
+    ErrorOf,
     ModelOf,
     TupleOf,
     Union,
@@ -268,6 +276,10 @@ class Expressions:
                 place = names.index(node.attr)
                 query = ItemOf(base.query, Constant(place))
                 return TypedQuery(query, narrowed or elements[place], base.fails)
+            case ErrorOf(fields=fields) if node.attr in dict(fields):
+                type_ = narrowed or dict(fields)[node.attr]
+                read = field_of_error(base.query, node.attr)
+                return TypedQuery(read, type_, base.fails | {"AttributeError"})
             case EnumOf() | Union() if (found := member_of(base, node.attr)) is not None:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:

@@ -19,6 +19,7 @@ from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     EnumOf,
+    ErrorOf,
     ListOf,
     ModelOf,
     TextOf,
@@ -89,6 +90,8 @@ def help_for_field(text: str, type_: Type, name: str) -> str:
     for member in members_of(type_):
         if isinstance(member, ModelOf) and name in fields_of(member.model):
             return f"if isinstance({text}, {member.model.__name__}): …"
+    if isinstance(type_, ErrorOf):
+        return f"declare it in the class of the error: `class Declined(TaskError): {name}: str`"
     if isinstance(type_, ListOf):
         return f"[one.{name} for one in {text}]"
     if not has_attribute(type_, name):

@@ -90,7 +90,8 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
         case _ if member == INT:
             return int in classes
         case _ if member == FLOAT:
-            # With such an annotation Python may have the float 1.0, whose JSON looks like an int.
+            # A value with this annotation may be the float 1.0, whose JSON is that of the int 1. So
+            # the run cannot decide whether it is an int.
             return float in classes if int not in classes else None
         case _ if is_text(member):
             return str in classes

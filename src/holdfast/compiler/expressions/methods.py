@@ -125,7 +125,9 @@ def _refused(
 def _on_its_own(
     lowering: Lowering, node: ast.Call, function: ast.Attribute, type_: Type
 ) -> str | None:
-    """The help for a change that is part of an expression, or of a list that has no name."""
+    """Return the help for a change that is part of an expression, or of a list without a name: how
+    to write it as a statement.
+    """
     maker = _MAKERS.get(_family(type_))
     if maker is None:
         return None

@@ -118,8 +118,8 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        # one operand is an item of an empty list: this code never runs
-        return TypedQuery(left.query, NEVER, fails_of(left, right))
+        # An item of an empty list: there is no value, but the other operand may fail.
+        return TypedQuery(ArrayOf((left.query, right.query)), NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)

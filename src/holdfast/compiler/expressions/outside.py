@@ -92,7 +92,8 @@ def _json_constant(value: object) -> Any:
             items = [_json_constant(item) for item in value]
             return NOTHING if any(item is NOTHING for item in items) else items
         case set() | frozenset():
-            # Python orders a set differently in each process; a definition must not change.
+            # Python orders a set differently in each process. Sorted items keep the definition the
+            # same, and its hash.
             items = [_json_constant(item) for item in sorted(value, key=repr)]
             return NOTHING if any(item is NOTHING for item in items) else items
         case dict() if all(isinstance(key, str) for key in value):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.error_fields import OPENING
 from holdfast.errors import HoldfastBug
 
 QueryTree: TypeAlias = (
@@ -362,6 +363,29 @@ def cause_of(error: QueryTree) -> QueryTree:
     cause = FieldOf(error, "Cause")
     is_text = Binary("=", FunctionCall("type", (cause,)), Constant("string"))
     return Conditional(is_text, cause, Constant(""))
+
+
+def message_of(error: QueryTree, coded: tuple[str, ...]) -> QueryTree:
+    """Return the text of an error. The cause of a class in `coded` is JSON that has the text in it,
+    unless a worker of an older release has written it.
+    """
+    if not coded:
+        return cause_of(error)
+    names = ArrayOf(tuple(Constant(name) for name in coded))
+    has_fields = Binary("in", FieldOf(error, "Error"), names)
+
+    def build(cause: QueryTree) -> QueryTree:
+        begin = FunctionCall("substring", (cause, Constant(0), Constant(len(OPENING))))
+        is_json = Binary("and", has_fields, Binary("=", begin, Constant(OPENING)))
+        return Conditional(is_json, FieldOf(FunctionCall("parse", (cause,)), "message"), cause)
+
+    return hold(cause_of(error), build, "_cause")
+
+
+def field_of_error(error: QueryTree, name: str) -> QueryTree:
+    """Return a field of an error, or Python's own error where it has no value."""
+    parsed = FunctionCall("parse", (FieldOf(error, "Cause"),))
+    return guard(FieldOf(FieldOf(parsed, "fields"), name), f"AttributeError: {name}")
 
 
 def failure(message: str) -> QueryTree:

@@ -25,7 +25,7 @@ _PLACE = Variable("_place")
 
 
 def without_place(items: QueryTree, index: QueryTree, element: Type, text: str) -> QueryTree:
-    """The list without the item at `index`, which counts from the end below 0."""
+    """Return the list without the item at `index`. A negative index counts from the end."""
     at, size = Variable("_at"), FunctionCall("count", (items,))
     is_from_end = Binary("<", index, Constant(0))
     wanted: QueryTree = Conditional(is_from_end, Binary("+", index, size), index)
@@ -37,7 +37,7 @@ def without_place(items: QueryTree, index: QueryTree, element: Type, text: str) 
 
 
 def without_first(items: QueryTree, place: QueryTree, element: Type) -> QueryTree:
-    """The list without the item at a place that is in it."""
+    """Return the list without the item at `place`, which must be inside of the list."""
     return hold(place, lambda at: _without(items, at, element), "_at")
 
 
@@ -53,14 +53,16 @@ def _without(items: QueryTree, at: QueryTree, element: Type) -> QueryTree:
 
 
 def without_key(mapping: QueryTree, key: QueryTree) -> QueryTree:
-    """The dict without the key, if it has it."""
+    """Return the dict without the key; the same dict if it does not have the key."""
     is_kept = Binary("!=", Variable("_key"), key)
     rest = FunctionCall("sift", (mapping, FunctionLiteral(("_value", "_key"), is_kept)))
     return FunctionCall("merge", (ArrayOf((rest,)),))
 
 
 def without_known_key(mapping: QueryTree, key: QueryTree, text: str) -> QueryTree:
-    """The dict without a key that it must have."""
+    """Return the dict without the key. It fails with Python's error if the dict does not have the
+    key.
+    """
     return hold(
         key,
         lambda held: Conditional(

@@ -96,12 +96,14 @@ def is_any(wanted: QueryTree, items: QueryTree) -> QueryTree:
 
 
 def has(items: QueryTree, member: QueryTree, element: Type) -> QueryTree:
-    """`member in items`. The member is read once for each item."""
+    """Return `member in items`. The code reads the member again for each item, so it should be a
+    variable.
+    """
     return Binary("in", member, items) if is_scalar(element) else is_any(member, items)
 
 
 def distinct(items: QueryTree, element: Type) -> QueryTree:
-    """The items of a list, each of them once."""
+    """Return the items of a list without repetitions."""
     if isinstance(items, ArrayOf) and len(items.items) <= 1:
         return items
     if not may_be_list(element):
@@ -110,7 +112,7 @@ def distinct(items: QueryTree, element: Type) -> QueryTree:
 
 
 def with_member(items: QueryTree, member: QueryTree, element: Type) -> QueryTree:
-    """The set with one member more, unless it has the member."""
+    """Return the set with the member added, or the same set if it has the member."""
 
     def build(held: QueryTree) -> QueryTree:
         longer = FunctionCall("append", (items, items_of(held, is_list=is_list(element))))
@@ -132,7 +134,9 @@ def _added(items: QueryTree, more: QueryTree, element: Type) -> QueryTree:
 
 
 def _where(items: QueryTree, test: QueryTree, element: Type) -> QueryTree:
-    """The members `$_one` that pass; `$filter` would flatten a single member that is a tuple."""
+    """Return the members `$_one` for which the test is true. It does not use `$filter`, which would
+    flatten a single member that is a tuple.
+    """
     done, one = Variable("_done"), Variable("_one")
     if not may_be_list(element):
         return Flat(FunctionCall("filter", (items, FunctionLiteral((one.name,), test))))
@@ -222,7 +226,9 @@ COMPARING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
 
 
 def combined_sets(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery | None:
-    """`left | right` and the like; None where the operator or the members do not allow it."""
+    """Return `left | right` and the like; None where the operator or the members do not allow
+    it.
+    """
     assert isinstance(left.type, SetOf)
     assert isinstance(right.type, SetOf)
     element = join(left.type.element, right.type.element)
@@ -234,7 +240,9 @@ def combined_sets(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuer
 
 
 def compared_sets(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery | None:
-    """`left == right` and the like; None where the operator or the members do not allow it."""
+    """Return `left == right` and the like; None where the operator or the members do not allow
+    it.
+    """
     assert isinstance(left.type, SetOf)
     assert isinstance(right.type, SetOf)
     element = join(left.type.element, right.type.element)
@@ -253,7 +261,7 @@ def _method(name: str) -> MethodRule:
     ) -> MethodResult | None:
         if len(arguments) != 1 or not isinstance(type_, SetOf):
             return None
-        # The methods take any list where the operators take a set.
+        # Python's set methods accept any list. The operators accept only sets.
         other = arguments[0]
         member = other.type.element if isinstance(other.type, SetOf) else element_of(other.type)
         if member is None:
@@ -281,7 +289,9 @@ RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
 
 
 def of_two(rule: _OfTwo, some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    """The rule for two sets that are computed once."""
+    """Apply the rule to two sets. Each is assigned to a variable first, because the rule reads it
+    several times.
+    """
     return hold(
         some,
         lambda left: hold(others, lambda right: rule(left, right, element), "_others"),

@@ -14,8 +14,8 @@ from holdfast.compiler.expressions.query import (
     Constant,
     FunctionCall,
     QueryTree,
-    cause_of,
     hold,
+    message_of,
 )
 from holdfast.compiler.types.types import (
     BOOL,
@@ -79,8 +79,8 @@ def _text(query: QueryTree, type_: Type) -> QueryTree | None:
     if is_text(type_) or is_text_enum(type_):
         return query
     match type_:
-        case ErrorOf():
-            return cause_of(query)
+        case ErrorOf(coded=coded):
+            return message_of(query, coded)
         case _ if type_ in _WRITTEN_AS_TEXT:
             return query
         case _ if type_ == INT:

@@ -6,13 +6,15 @@ import ast
 import builtins
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.error_fields import error_fields, written_cause
 from holdfast.asl import error_names
 from holdfast.compiler.checks import failures_of
 from holdfast.compiler.context import Held, TypedQuery, join_environments
-from holdfast.compiler.expressions.query import Constant, Variable
+from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.finals import lower_finally
 from holdfast.compiler.statements.flow import HandlerPoint, Meeting
+from holdfast.compiler.types.error_fields import coded_names, common_fields, defaults_of
 from holdfast.compiler.types.failures import has_plain_text, names_of
 from holdfast.compiler.types.types import STR, ErrorOf, is_refused, is_text
 
@@ -64,7 +66,9 @@ def _handler(
     flow = statements.flow
     variable = None
     if node.name is not None:
-        variable = statements.hold(node.name, ErrorOf(has_text))
+        coded = coded_names(classes, statements.unit.world)
+        caught = ErrorOf(has_text, common_fields(classes), coded)
+        variable = statements.hold(node.name, caught)
     spare = statements.scope.name("error", (node, "error"))
     point = HandlerPoint(variable, spare)
     flow.handlers.append(point)
@@ -178,6 +182,11 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
     if cls is None:
         return
     title = cls.__name__
+    if has_plain_text(cls) and defaults_of(cls) is None:
+        message = f"a field of `{title}` has a default that is no constant of JSON"
+        help_ = "raise it in a task, or give its fields texts, whole numbers, bools or None"
+        statements.unit.refuse(name, "HF031", message, help_)
+        return
     if not has_plain_text(cls):
         message = f"`{title}` makes its text itself, so that only Python knows it"
         help_ = f"class {title}(TaskError): … without __init__ and __str__"
@@ -189,6 +198,7 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
         return
     cause = _cause(statements, cls, arguments)
     if cause is not None:
+        cause = _with_fields(cause, cls)
         cause = statements.protected(cause, node, "cause")
         statements.emit(Raise(statements.origin(node), cls, cause))
 
@@ -210,6 +220,18 @@ def _cause(
             help_ = f'assert …, f"{{{text}}}"'
         statements.unit.refuse(arguments[0], "HF031", message, help_)
     return None
+
+
+def _with_fields(cause: TypedQuery, cls: type[BaseException]) -> TypedQuery:
+    """The cause of an error that the workflow raises: its fields have the values of the class."""
+    values = defaults_of(cls)
+    if values is None or not error_fields(cls):
+        return cause
+    if isinstance(cause.query, Constant):
+        return TypedQuery(Constant(written_cause(str(cause.query.value), values)), STR)
+    rows = ObjectOf(tuple((name, Constant(value)) for name, value in values.items()))
+    whole = ObjectOf((("message", cause.query), ("fields", rows)))
+    return TypedQuery(FunctionCall("string", (whole,)), STR, cause.fails)
 
 
 # assert

@@ -8,7 +8,7 @@ from typing import Final
 
 
 def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
-    """The names that Python treats as local to a function, in the order of the source."""
+    """Return the names that Python treats as local to a function, in the order of the source."""
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     names = {argument.arg: None for argument in arguments}
     body: Iterable[ast.AST] = (

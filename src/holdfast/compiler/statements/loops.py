@@ -58,7 +58,8 @@ def lower_while(statements: Statements, node: ast.While) -> None:
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
-        # The test of a later round may fail, too, when the body has already assigned variables.
+        # In a later round the test may fail after the body has assigned variables. `note` records
+        # for the handlers around the loop which values they may find.
         statements.flow.note()
         statements.hoisted = {}
         if not is_endless:

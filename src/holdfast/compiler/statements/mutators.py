@@ -93,7 +93,9 @@ _NUMBERS: Final = ("no value", "one value", "a place and a value")
 def _arguments(
     statements: Statements, call: ast.Call, wanted: int, shown: str
 ) -> list[TypedQuery] | None:
-    """The values of the arguments, of which there must be so many."""
+    """Return the lowered arguments. None when their number differs from `wanted` or one was
+    refused; the refusal shows the right form, `shown`.
+    """
     if len(call.args) != wanted or call.keywords:
         text = statements.unit.text(call.func)
         message = f"`{text}()` takes {_NUMBERS[wanted]} in a workflow"

@@ -124,7 +124,7 @@ def _id_of(variable: str) -> QueryTree:
     return ItemOf(Variable(variable), Constant(0))
 
 
-# The ways through the block.
+# The ways through the block of a request: each must reply exactly once, at its end.
 
 
 def _require_replies(statements: Statements, node: ast.With, name: str) -> None:

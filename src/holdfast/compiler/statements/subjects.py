@@ -68,7 +68,8 @@ def atoms_of(type_: Type) -> Iterable[Atom]:
             case _ if member == BOOL:
                 yield from (atom_of(False), atom_of(True))
             case _:
-                # Of text, numbers and lists, only all values of the type together can be covered.
+                # For a text, number or list the compiler cannot enumerate the values, so only a
+                # pattern for all of them covers the type.
                 yield ("values", describe(member))
 
 

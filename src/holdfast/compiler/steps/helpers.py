@@ -39,8 +39,9 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 
 def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
-    """What `node` calls and what runs before its statement: a durable call, a helper of
-    statements, or a change that gives a value. None for any other node.
+    """Return what `node` calls if it must become a statement of its own before the present one: a
+    durable call, a helper with statements, or a change that also gives a value, such as `xs.pop()`.
+    None for any other node.
     """
     found = find_durable(unit, scope, node) or find_tools(unit, scope, node)
     if found is not None:
@@ -52,7 +53,9 @@ def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
 
 
 def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
-    """The change of a local list or dict that a call makes while it gives a value."""
+    """Return the change that a call such as `xs.pop()` makes to a local list or dict while it gives
+    a value. None for any other node.
+    """
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
             method in TAKES and scope.is_local(name)
@@ -224,7 +227,9 @@ def _called(
     node: ast.FunctionDef,
     around: tuple[ast.FunctionDef, ...],
 ) -> tuple[Helper | None, ...]:
-    """The helpers that a body calls; None for a durable call, and for `xs.pop()`."""
+    """Return the helpers that a body calls, with None in place of each durable call and each
+    `xs.pop()`.
+    """
     inner = VariableScopeNames(None, local_names(node), scope)
     found: list[Helper | None] = []
     for part in own_parts(node):

@@ -125,7 +125,9 @@ def _require_unread(hoister: Hoister, before: ast.expr, child: ast.expr) -> None
 
 
 def _read_names(hoister: Hoister, node: ast.AST) -> Iterator[str]:
-    """The names that are still read when the steps in `node` have run."""
+    """Yield the names in `node` whose values the statement still reads after the steps in `node`
+    have run.
+    """
     if isinstance(node, ast.Name):
         yield node.id
     elif not (isinstance(node, ast.Call) and _is_durable(hoister, node)):

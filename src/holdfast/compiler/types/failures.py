@@ -126,5 +126,5 @@ def has_plain_text(cls: type[BaseException]) -> bool:
     try:
         return str(cls("x")) == "x"
     except TypeError:
-        # The constructors of UnicodeDecodeError and ExceptionGroup need more than a text
+        # UnicodeDecodeError and ExceptionGroup cannot be created from a text alone
         return False

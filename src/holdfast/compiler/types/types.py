@@ -114,11 +114,15 @@ class ModelOf:
 
 @dataclass(frozen=True, slots=True)
 class ErrorOf:
-    """The variable of an `except`. `has_text`: its text is the same on this engine, on AWS and in
-    Python.
+    """The variable of an `except`; `has_text` says whether its text is the same everywhere.
+
+    `fields` are those of each class that it may have. `coded` are the names of the classes whose
+    cause is the JSON of their fields (`api/error_fields.py`).
     """
 
     has_text: bool
+    fields: tuple[tuple[str, Type], ...] = ()
+    coded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,12 @@ def _merge(left: Type, right: Type) -> Type | None:
         case TupleOf(parts), TupleOf(others) if len(parts) == len(others):
             joined = tuple(join(part, other) for part, other in zip(parts, others, strict=True))
             return TupleOf(joined, left.names if left.names == right.names else ())
-        case ErrorOf(some_text), ErrorOf(other_text):
-            return ErrorOf(some_text and other_text)
+        case ErrorOf(), ErrorOf():
+            return ErrorOf(
+                left.has_text and right.has_text,
+                tuple(one for one in left.fields if one in right.fields),
+                tuple(sorted({*left.coded, *right.coded})),
+            )
         case _:
             return None
 
@@ -326,8 +334,8 @@ def is_list(type_: Type) -> bool | None:
 
 
 def element_of(type_: Type) -> Type | None:
-    """The type of the items, or None for a type other than a list. A set has no order to go
-    through.
+    """Return the type of the items of a list; None for any other type. A set is excluded, because
+    its order is undefined.
     """
     match type_:
         case ListOf(element):

@@ -374,7 +374,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
 def _lanes_started(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
-    # A distributed Map; its children are added by a later event (MapRunStarted).
+    # For a distributed Map the frame has no lanes: a later event (MapRunStarted) adds its children.
     if "concurrency" not in own:
         return moved(state, frame, event, waiting=Exited())
     waiting = Lanes(

@@ -10,7 +10,8 @@ from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
-# Fields are replaced by position: `frames` here, and `last_event`, the field after it.
+# The position of `frames` among the fields of an execution. `with_frames` replaces this field, and
+# the next one, `last_event`, by position.
 _FRAMES_AT: Final = Execution._fields.index("frames")
 
 

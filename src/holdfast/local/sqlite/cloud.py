@@ -38,8 +38,8 @@ _logger: Final = logging.getLogger(__name__)
 
 class SqliteCloud:
     def __init__(self, path: Path, clock: Callable[[], int], *, archives: bool = False) -> None:
-        """`clock` is the machine's; the clock of the file may be ahead of it. `archives`: the stack
-        has an archive.
+        """Open the file. `clock` is the machine's clock; the time in the file may be ahead of it.
+        `archives`: the stack has an archive.
         """
         self._archives = archives
         self.database = Database(path)

@@ -43,7 +43,7 @@ def _remove(
     )
     found = f"SELECT 1 FROM {table} WHERE {column} < ? LIMIT 1"
     removed = 0
-    # Read first: most rounds find nothing, and a read needs no commit.
+    # Read before the delete: most rounds find nothing, and a read needs no lock and no commit.
     while not is_stopping() and database.read(
         lambda reader: reader.execute(found, (before,)).fetchone()
     ):

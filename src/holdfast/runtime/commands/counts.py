@@ -81,10 +81,11 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
 
 
 def measure_open(tenant: str) -> NoResult:
-    """Measure how many executions are open, by workflow and by the kind of the longest wait. With
-    more of them than `OPEN_COUNT_PARTS_MAX` parts hold, the newest are counted.
+    """Measure how many executions are open, by workflow and by the kind of the longest wait. It
+    reads at most `OPEN_COUNT_PARTS_MAX` parts of the list, so of very many executions it counts
+    only the newest.
 
-    The target of a wait may be a person, so it is no label.
+    The target of a wait is not a label, because it may be the name of a person.
     """
     now_ms = yield Clock()
     counted: Counter[tuple[str, str]] = Counter()

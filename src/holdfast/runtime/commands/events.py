@@ -77,7 +77,10 @@ def checked(
     """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
-    data = normalised(known.types, tenant, wanted, request.get("data"), f"event {name!r}")
+    what = f"event {name!r}"
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what = f"request {name.removesuffix(REQUEST_SUFFIX)!r}"
+    data = normalised(known.types, tenant, wanted, request.get("data"), what)
     event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
     return CheckedEvent(event_id, str(name), key, data, request.get("execution"))
 

@@ -60,7 +60,7 @@ def fork(
     begun = forking.base(events[: place + 1])
     given = yield from _overrides(known, tenant, begun, request)
     if request.get("on") is not None:
-        given |= yield from _move(known, tenant, begun, request["on"])
+        given |= yield from _move(known, tenant, _with_set(begun, given["set"]), request["on"])
     step = str(request["step"])
     of = {"run": log.run, "event": entered, "step": step}
     run = yield from _send(known, tenant, begun, {"of": of, **given, **words}, chance)
@@ -158,7 +158,7 @@ def _move(
     # Imported here because most forks keep their definition: each module that is imported makes the
     # start of a Lambda function slower.
     from holdfast.migration.positions import position_of_fork  # noqa: PLC0415
-    from holdfast.runtime.commands.migrate import LATEST, migration_of  # noqa: PLC0415
+    from holdfast.runtime.commands.migrate import LATEST, migration_of, with_computed  # noqa: PLC0415
 
     if wanted != LATEST:
         raise RequestError("HF413", f"`on` is {wanted!r:.80}, expected latest", help="--on latest")
@@ -176,8 +176,16 @@ def _move(
             status=409,
             help="fork at a step before the change, or leave out `--on latest`",
         )
+    plan = with_computed(known, tenant, begun, migration, verdict.plan)
     yield from known.programs.store(tenant, target)
-    return {"move": {"from": old.hash, "to": target.hash, "plan": verdict.plan.to_json()}}
+    return {"move": {"from": old.hash, "to": target.hash, "plan": plan}}
+
+
+def _with_set(begun: Execution, changed: Any) -> Execution:
+    """Return the state with the variables of the request, from which others may be computed."""
+    (frame,) = begun.frames.values()
+    moved = frame._replace(variables={**frame.variables, **changed})
+    return begun._replace(frames={frame.id: moved})
 
 
 def _require_forms(shapes: Mapping[str, Any], changed: Mapping[str, Json]) -> None:

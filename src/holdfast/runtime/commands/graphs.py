@@ -50,7 +50,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
     wanted = StoredGraph(name, version, definition.hash, text, now_ms)
     if found is not None and _is_same(found, wanted):
         return {**shown(found), "registered": False}
-    # An execution may name the definition as soon as the graph can be found.
+    # Store the definition before the graph: once the graph can be found, an execution may start and
+    # needs its definition.
     yield from known.programs.store(tenant, definition)
     if not (yield from graphs.store(tenant, wanted)):
         yield from _require_stored(tenant, wanted)

@@ -112,8 +112,8 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         for item in unread:
             yield from _change_addressee(item, log.run, inbox.DROPPED)
     elif "run" in row:
-        # A worker may have crashed after it had addressed events to that execution and before the
-        # wake.
+        # A worker may have crashed after it had addressed events to that execution and before it
+        # sent the wake. So send the wake again: without it the execution would not read the events.
         yield from _wake(log.tenant, str(row["run"]))
     yield Update(
         tables.MAIL,

@@ -7,13 +7,14 @@ in these states. So a request that comes too late changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from holdfast.asl.program import Json
 from holdfast.core import migrating
-from holdfast.core.state import Execution
+from holdfast.core.state import Delay, Entered, Execution, Frame
 from holdfast.errors import RequestError
-from holdfast.migration.model import Obstacle
+from holdfast.migration.model import Obstacle, Plan
 from holdfast.migration.positions import position_of
 from holdfast.migration.proof import Migration
 from holdfast.migration.version import Version
@@ -63,18 +64,53 @@ def migrate(
     answer |= {"moves": True, "obstacles": []}
     if is_dry:
         return answer
+    plan = with_computed(known, tenant, state, migration, verdict.plan)
     now_ms = yield Clock(is_for_id=True)
     yield from known.programs.store(tenant, target)
     move = {
         "from": old.hash,
         "to": target.hash,
         "visits": migrating.visits(state),
-        "plan": verdict.plan.to_json(),
+        "plan": plan,
     }
     stowed = yield from inbox.stow(tenant, log.run, move)
     fields = {"kind": inbox.MIGRATE, **stowed, **words}
     yield from request_control(tenant, log.run, state, (now_ms, chance), fields)
     return answer
+
+
+def with_computed(
+    known: Lookup, tenant: str, state: Execution, migration: Migration, plan: Plan
+) -> dict[str, Any]:
+    """Return the plan with the values that migration functions compute, by frame.
+
+    A variable that several lines read belongs to the outermost of them that has its inputs. Raises
+    RequestError HF373.
+    """
+    found: dict[str, dict[str, Json]] = {}
+    seen: dict[str, dict[str, Json]] = {}
+    for frame in state.frames.values():
+        around = {} if frame.owner is None else seen[frame.owner]
+        seen[frame.id] = visible = {**around, **frame.variables}
+        is_anew = isinstance(frame.waiting, Delay | Entered)
+        done = {name for one in _owners(state, frame) for name in found.get(one, ())}
+        rules = migration.computed(frame.position, visible, is_anew=is_anew)
+        values = {
+            name: known.types.convert(
+                tenant, rule["function"], {one: visible[one] for one in rule["reads"]}
+            )
+            for name, rule in rules.items()
+            if name not in done
+        }
+        if values:
+            found[frame.id] = values
+    return plan.to_json() | ({"assigned": found} if found else {})
+
+
+def _owners(state: Execution, frame: Frame) -> Iterator[str]:
+    while frame.owner is not None:
+        yield frame.owner
+        frame = state.frames[frame.owner]
 
 
 def migration_of(old: Definition, new: Definition) -> Migration:

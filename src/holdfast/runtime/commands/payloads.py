@@ -44,6 +44,13 @@ class Types(Protocol):
         Raises RequestError HF211, GoneTypeError, VaultFault.
         """
 
+    def convert(self, tenant: str, function: str, values: Mapping[str, Json], /) -> Json:
+        """Return what a migration function computes of an execution's variables. `function`: its
+        reference in the compiler's map.
+
+        Raises RequestError HF373 when it fails, or when the deployed code lacks it.
+        """
+
 
 class Graphs(Protocol):
     """The compiler of graphs that are registered at run time, with the tasks of the deployed
@@ -96,7 +103,7 @@ class Payload:
 
     @property
     def type_name(self) -> str | None:
-        """The type without its modules; None when no type is declared."""
+        """Return the type's name without its module; None when no type is declared."""
         return None if self.reference is None else _MODULE.sub("", self.reference)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import POOL, started_by
+from holdfast.asl.resources import CONTAINER, POOL, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -111,7 +111,7 @@ def _waiting(
     waiting = frame.waiting
     match waiting:
         case Admission(entry):
-            # `limits.with_places` replaces `entry` by the place in the queue.
+            # The caller, `limits.with_places`, replaces `entry` by the place in the limit's queue.
             return {"kind": "limit", "entry": entry}
         case Attempt():
             return _task(state, frame, waiting)
@@ -141,7 +141,7 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
         }
     task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
     if attempt.queued is not None:
-        # `limits.with_places` replaces `entry` by the place in the queue.
+        # The caller, `limits.with_places`, replaces `entry` by the place in the limit's queue.
         return {**task, "kind": "limit", "entry": attempt.entry}
     if attempt.polls:
         return {**task, "kind": "condition", **_polled(attempt)}
@@ -168,10 +168,14 @@ def _awaited(
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
     if awaiting.target.startswith(POOL):
-        # `entry` leads to the worker, which `pools.with_workers` adds.
+        # With `entry`, `pools.with_workers` finds the worker that took the task.
         pool = {"pool": awaiting.target.removeprefix(POOL), "task": awaiting.text("task")}
         place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
         return {"kind": "pool", **pool, **place, "begun": awaiting.is_begun, **until}
+    if awaiting.target.startswith(CONTAINER):
+        on = {"on": awaiting.target.removeprefix(CONTAINER), "task": awaiting.text("task")}
+        place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
+        return {"kind": "container", **on, **place, **until}
     asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
     if awaiting.kind == "ask":
         asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
@@ -345,7 +349,9 @@ def _subject(wait: Subject) -> dict[str, str]:
 
 
 def kept_event(name: str, key: str, item: Item, type_name: str | None) -> dict[str, Any]:
-    """`execution`: the only one that may use the event."""
+    """Return a stored event as it is shown to an operator. `execution`, if present, is the only
+    execution that may use the event.
+    """
     row = {
         "event": inbox.event_id(item),
         "name": name,

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.decision import iso_time
-from holdfast.errors import RequestError, ServiceFault
+from holdfast.errors import RequestError, ServiceFault, known_names
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, JsonResult
@@ -123,8 +123,8 @@ def _scope_in(known: Lookup, request: Mapping[str, Any]) -> Scope:
     tasks = {task for source_map in maps for task in source_map.get("tasks", ())}
     deployed = tasks if kind == "task" else set(known.workflows)
     if name not in deployed:
-        listed = ", ".join(sorted(deployed)) or "none"
-        raise _bad(f"there is no {kind} {name!r:.60}", f"one that is deployed: {listed[:300]}")
+        named = known_names(name, deployed)[:400]
+        raise _bad(f"there is no {kind} {name!r:.60}", f"one that is deployed; {named}")
     return Scope("task" if kind == "task" else "workflow", str(name))
 
 

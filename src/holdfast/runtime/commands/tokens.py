@@ -118,7 +118,8 @@ def require_token(text: str, keys: SigningKeys, tenant: str, now_ms: int) -> Tok
             "HF230",
             "the token is not valid here",
             status=403,
-            help="take the token from the execution's own description; tokens expire",
+            help="take the token from the execution's own description; tokens expire. The id of a "
+            "question, as `holdfast inbox` prints it, does not",
         )
     return token
 
@@ -149,7 +150,8 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
         return None
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        # base64 accepts other texts for the same bytes: allow one text only
+        # base64 decodes several texts to the same bytes. Accept only one of them, so that a token
+        # has one form
         if _written(signed) != text:
             return None
         body, _, mac = signed.decode("ascii").rpartition(".")

@@ -34,10 +34,10 @@ _BUSY_MS = 1_000
 
 @dataclass
 class GateMemory:
-    """Mutable; lives as long as the process.
+    """A process's copy of the state of the limits and pauses, for as long as the process lives.
 
-    Before its first `look` a process knows of no pauses. So a host calls `look` before it processes
-    its first message.
+    Before its first `look` the process does not know which tasks and workflows an operator has
+    paused. So a host calls `look` before its first message; otherwise a paused task would run.
     """
 
     book: LimitBook = NO_LIMITS

@@ -92,8 +92,8 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
         else:
             is_stored = yield Replace(tables.MAIL, item, settings.rv)
         if is_stored:
-            # Include the shards of the old rate. A lower rate has fewer shards, and attempts may
-            # wait at the others.
+            # Count the shards of the old rate, too: a lower rate has fewer shards, and attempts
+            # that wait at the others would not learn of the change.
             shards = max(effective(rule, one).shards for one in (settings, later))
             for shard in range(shards):
                 yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)

@@ -193,8 +193,7 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
     why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
     advice, message = error.help, error.message
     if isinstance(error, ServiceFault):
-        # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not
-        # see.
+        # Do not show AWS's text of a refusal to the caller: it names roles and tables.
         message = "a service that this stack works with does not give it"
         advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
     advice = advice or "restore it from a backup of the table; nothing writes to its log"

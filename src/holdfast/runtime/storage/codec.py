@@ -86,7 +86,8 @@ class ValueBook:
         for place in self.lists.get(id(value[0]), ()):
             known = self.values[place]
             assert isinstance(known, list)
-            # `map` ends with the shorter of the two lists
+            # Compare the lengths first: `map` ends with the shorter list, so it does not notice a
+            # list that has become shorter
             if (
                 len(known) < len(value)
                 and known[-1] is value[len(known) - 1]

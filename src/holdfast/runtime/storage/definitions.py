@@ -117,7 +117,7 @@ class Programs:
             found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)
-            # Set this last: from then on threads of other deliveries use the program.
+            # Store the program last: other threads use it from then on, so it must be complete.
             self._fetched[key] = found
         return found
 

@@ -95,7 +95,8 @@ class Forwards:
         return [record for record in records if record.sequence >= first]
 
     def _next(self) -> Records:
-        # Read one record more: the one before `first` names the snapshot to begin at.
+        # Read one record before `first`, too: it names the snapshot at which the reading of the
+        # values begins.
         after = self._part.sequence if self._part.is_begun else self.first - 2
         items = yield from self._part.query(after=after, limit=self._limit)
         self._is_read = len(items) < self._limit

@@ -275,7 +275,7 @@ def definition_texts(tenant: str, definition_hash: str) -> str:
 
 
 def graphs(tenant: str) -> str:
-    """The partition of the graphs that were registered at run time, by name."""
+    """Return the partition of the graphs that were registered at run time, by name."""
     return f"{tenant}#gr"
 
 
@@ -322,7 +322,7 @@ def activity_tasks(tenant: str, activity_name: str) -> str:
 
 
 def pool_workers(tenant: str, pool: str) -> str:
-    """The partition of the workers that have announced themselves to one pool."""
+    """Return the partition of the workers that have announced themselves to one pool."""
     return f"{tenant}#pool#{pool}"
 
 

@@ -178,8 +178,8 @@ class Log:
             return
         with reading(f"the log of execution {self.run}"):
             if is_over(newest_first[0], now_ms):
-                # TTL deletes records in any order. The remaining ones must not be read as an
-                # execution.
+                # TTL deletes the records of an ended execution in any order. So the records that
+                # remain are not a whole log, and the execution counts as deleted
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)

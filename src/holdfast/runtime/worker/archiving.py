@@ -85,7 +85,9 @@ def archive_page(body: Mapping[str, Any], owner: str, formats: Formats) -> NoRes
 
 
 def _may_write() -> Generator[Effect, Any, bool]:
-    """Past its limit an invocation writes nothing (R9)."""
+    """Return False after the invocation's deadline: then another worker may have received the
+    message, and this one must write nothing (R9).
+    """
     now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
     return bool(now_ms < limit_ms)
 
@@ -96,7 +98,8 @@ def _archive(row: Item, owner: str, formats: Formats) -> NoResult:
         log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
     state = log.state
-    # A retry has continued the other executions: their next end has a row of its own.
+    # Skip an execution that has not ended: a retry has continued it, and its next end writes
+    # another row.
     if state is not None and state.is_ended:
         items = yield Query(tables.EXECUTIONS, log.partition)
         if int(items[-1]["sk"]) != log.sequence:

@@ -37,7 +37,8 @@ def carry_out(
         return (yield from _select(known, state, tenant, given))
     frame = state.frame_of(attempt.entry)
     assert frame is not None
-    # Use the time at which the step was entered: it is the same for each retry of the attempt.
+    # Use the time at which the step was entered: each retry of the attempt then creates the same
+    # commands, and none is carried out twice.
     return (yield from _act(known, (tenant, state.run, frame.entered_ms), given))
 
 

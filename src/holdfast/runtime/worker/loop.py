@@ -169,7 +169,9 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Archive a page of ended executions. One that is refused keeps its row."""
+    """Archive a page of ended executions. An execution that cannot be archived keeps its row, so a
+    later sweep tries again.
+    """
     from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
 
     yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
@@ -177,7 +179,9 @@ def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Remind of an open question. A stack that publishes no events about questions has none."""
+    """Publish the reminder of an open question. A stack that publishes no events about questions
+    drops the message.
+    """
     wanted, body = setting.question_events, delivery.body
     if wanted is not None:
         log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
@@ -684,7 +688,8 @@ class Processing:
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
             return False  # The tasks ran for another start: drop their results
         yield measuring.conflict(self.state)
-        # Another start message of this child may have written record 0, with another definition.
+        # For a child execution, a second start message from its parent may have won with another
+        # definition. Fetch the one that record 0 names.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
         if self.state.is_ended:
@@ -692,7 +697,8 @@ class Processing:
         if self.errand.is_recovering:
             now_ms = yield Clock()
             if was_fresh:
-                # The worker that wrote `Opened` may have crashed before it read the inbox.
+                # The worker that wrote `Opened` may have crashed before it read the inbox. Read it
+                # now: otherwise a request in it, such as a stop, could remain unread.
                 self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
@@ -719,7 +725,8 @@ class Processing:
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
-        # A later delivery of this message may have deleted the message, or may still need it (R10).
+        # Let SQS delete the message only when no later delivery has received it, too: that delivery
+        # may still need it (R10).
         return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:

@@ -131,7 +131,8 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
         if isinstance(command, StopChild) or is_ours:
             return True  # Stops are sent at once: any record may have ended the wait for the child
         if errand.kind != messages.RECOVER and not places.is_unread:
-            # Only the time-out of the whole execution has no record by entry number
+            # Only the time-out of the whole execution has no record here, because it has no entry
+            # number
             return record is None and has_begun
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 

@@ -1,0 +1,91 @@
+"""The fields of an error: what an author's exception class declares, as its cause carries them.
+
+    class Declined(TaskError):
+        code: str
+
+An error crosses a border as the name of its class and a text, the cause. The cause of a class with
+declared fields is JSON: `{"message":"…","fields":{"code":"51"}}`. The cause of any other class is
+the text of the error. Workers before this form wrote the text for every class, so a reader takes a
+cause that is no such JSON as the text.
+
+A field is an annotation in the body of a subclass of `TaskError`. `ClassVar` and names with a
+leading underscore are none. The errors of libraries have no fields: an update of a library would
+change what crosses.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from holdfast.api.boundary import normalise_payload
+from holdfast.api.tasks import TaskError
+from holdfast.api.tracebacks import error_text
+from holdfast.limits import CAUSE_CHARACTERS_MAX
+
+#: How the JSON of a cause begins; no class without fields may write such a cause.
+OPENING: Final = '{"message":'
+
+
+def error_fields(cls: type[BaseException]) -> Mapping[str, Any]:
+    """Return the annotations of the fields, by name; empty for a class without any."""
+    if not issubclass(cls, TaskError):
+        return {}
+    names = [name for base in reversed(cls.__mro__) for name in _own(base)]
+    if not names:
+        return {}
+    hints = _hints(cls)
+    return {
+        name: hints[name]
+        for name in dict.fromkeys(names)
+        if name in hints and typing.get_origin(hints[name]) is not ClassVar
+    }
+
+
+def _own(base: type) -> list[str]:
+    annotations = vars(base).get("__annotations__", {})
+    return [name for name in annotations if not name.startswith("_")]
+
+
+def _hints(cls: type[BaseException]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls)
+    except NameError:
+        return {}  # a name under TYPE_CHECKING
+
+
+def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> str:
+    """Return the cause of the error. `shown` hides secrets in each text of it."""
+    text, fields = shown(error_text(error)), error_fields(type(error))
+    if not fields:
+        return text[:CAUSE_CHARACTERS_MAX]
+    values = {}
+    for name, annotation in fields.items():
+        try:
+            values[name] = _shown(normalise_payload(annotation, getattr(error, name)), shown)
+        except KeyboardInterrupt:
+            raise
+        except Exception:  # noqa: BLE001, S112 - the author's value, and its own code
+            continue  # the workflow that reads it fails with AttributeError
+    cause = written_cause(text, values)
+    # A part of the JSON could not be read, so the text alone is kept of an error that is too large.
+    return cause if len(cause) <= CAUSE_CHARACTERS_MAX else text[:CAUSE_CHARACTERS_MAX]
+
+
+def written_cause(text: str, values: Mapping[str, Any]) -> str:
+    whole = {"message": text, "fields": values}
+    return json.dumps(whole, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _shown(value: Any, shown: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return shown(value)
+        case list():
+            return [_shown(item, shown) for item in value]
+        case dict():
+            return {shown(key): _shown(item, shown) for key, item in value.items()}
+        case _:
+            return value
