@@ -201,7 +201,7 @@ class _Waits:
             arguments: Any = event.details["parameters"]
             name, key = str(arguments.get("event", "")), str(arguments.get("key", ""))
             wait.partition = keys.event(self.history.tenant, name, key)
-        elif resource.startswith("workflow:"):
+        elif resource.startswith(("workflow:", "container:")):
             wait.kind = "called"
         elif resource.endswith(".waitForTaskToken"):
             wait.kind, wait.is_called = "answer", True
