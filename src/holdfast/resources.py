@@ -283,6 +283,7 @@ ROUTES: Final = (
     "GET /pools",
     "POST /pools/{name}/announce",
     "POST /pools/{name}/poll",
+    "POST /pools/{name}/fetch",
     "POST /pools/{name}/heartbeat",
     "POST /pools/{name}/answer",
     "GET /doctor",

@@ -180,8 +180,13 @@ def with_workers(
     """
     found = list[dict[str, Any]]()
     for wait in waits:
-        is_begun = wait["kind"] == "pool" and wait.pop("begun")
-        found.append({**wait, **((yield from _worker_of(tenant, run, wait)) if is_begun else {})})
+        more: dict[str, Any] = {}
+        if wait["kind"] == "pool" and wait.pop("begun"):
+            more = yield from _worker_of(tenant, run, wait)
+        elif wait["kind"] == "container":
+            beat = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.heartbeat(wait["entry"]))
+            more = {} if beat is None else {"heartbeat": iso_time(int(beat["at"]))}
+        found.append({**wait, **more})
     return found
 
 
