@@ -230,7 +230,7 @@ class _Run:
 
     def _call(self, number: int) -> None:
         one, sources = self.graph.steps[number], self.graph.sources[number]
-        self.results[one.id] = one.task(**self._values(one, sources))
+        self.results[one.id] = _called(one.task, self._values(one, sources))
         for compensation in self.graph.compensations_of(number):
             self.undo(compensation.task, **self._values(compensation, sources_of(compensation)))
 
@@ -238,7 +238,7 @@ class _Run:
         return {name: self._value(one, name, tree) for name, tree in sources.items()}
 
     def _value(self, one: Step, name: str, tree: Any) -> Any:
-        if not references_in(tree):
+        if not references_in(tree) and not one.task.is_service:
             return one.task.boundary.parse_argument(name, tree)
         return filled(tree, self._read)
 
@@ -248,3 +248,10 @@ class _Run:
                 return self.results[id_]
             case FromInput(field):
                 return self.given[field]
+
+
+def _called(task: Task[..., Any], values: dict[str, Any]) -> Any:
+    if task.is_service:
+        service: Any = task
+        return service.perform(values)
+    return task(**values)

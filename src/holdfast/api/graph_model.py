@@ -130,6 +130,8 @@ def sources_of(one: Step) -> Mapping[str, Any]:
     """
     if not isinstance(one.task, Task):
         return {}
+    if one.task.is_service:
+        return one.arguments
     found: dict[str, Any] = {}
     for name in parameters_of(one.task):
         by_name = FromStep(name) if name in one.depends_on else FromInput(name)

@@ -52,6 +52,8 @@ class ServiceCall(Task[..., dict[str, Any]]):
     uses.
     """
 
+    is_service = True
+
     def __init__(self, name: str) -> None:
         super().__init__(_call, name=name)
         self.boundary = _AnyArguments(_call)

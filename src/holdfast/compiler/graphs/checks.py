@@ -25,8 +25,9 @@ from holdfast.api.tasks import Task
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
-from holdfast.compiler.graphs.places import DocumentPath, spot_of
+from holdfast.compiler.graphs.places import DocumentPath, refuse, spot_of
 from holdfast.compiler.graphs.plan import arrange, find_cycles, singles_of
+from holdfast.compiler.graphs.services import service_problems
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -54,16 +55,15 @@ def check_dag(graph: GraphModel) -> None:
     if not refused:
         refused = [*_cycles(graph)]
         for step in (*graph.steps, *graph.compensations):
-            refused += _arguments(graph, step, sources_of(step))
+            if step.task.is_service:
+                refused += [*service_problems(step), *_references(graph, step)]
+            else:
+                refused += _arguments(graph, step, sources_of(step))
         refused += _inputs(graph)
     if not refused and graph.compensations:
         refused = [*_compensations(graph)]
     if refused:
         raise CompileErrors(refused)
-
-
-def refuse(step: Step, path: DocumentPath, code: str, message: str, help_: str) -> Diagnostic:
-    return spot_of(step.written, path).refusal(code, message, help_)
 
 
 # Ids and edges.
@@ -105,7 +105,7 @@ def _step_shape(graph: GraphModel, step: Step) -> Iterator[Diagnostic]:
         message = f"{_shown(step.id)} is no id of a step: {_ID_EXPECTED}"
         yield refuse(step, ("id",), "HF057", message, '"clean_up"')
     if isinstance(step.task, Task):
-        for obstacle in obstacles_of(step.task):
+        for obstacle in () if step.task.is_service else obstacles_of(step.task):
             yield refuse(step, ("type",), obstacle.code, obstacle.message, obstacle.help)
     else:
         name = getattr(step.task, "__name__", type(step.task).__name__)
@@ -195,6 +195,12 @@ def _arguments(graph: GraphModel, step: Step, sources: Mapping[str, Any]) -> Ite
             yield _unfilled(graph, step, name)
         else:
             yield from _argument(graph, step, name, tree)
+
+
+def _references(graph: GraphModel, step: Step) -> Iterator[Diagnostic]:
+    for name, tree in step.arguments.items():
+        found = (_reference(graph, step, ("arguments", name), one) for one in references_in(tree))
+        yield from (refusal for refusal in found if refusal is not None)
 
 
 def _unfilled(graph: GraphModel, step: Step, name: str) -> Diagnostic:

@@ -317,7 +317,7 @@ class _Emitting:
         return ObjectOf(tuple(queries))
 
     def _query(self, step: Step, name: str, tree: Any, known: Mapping[int, QueryTree]) -> QueryTree:
-        if not references_in(tree):
+        if not references_in(tree) and not step.task.is_service:
             return literal(step.task.boundary.normalise_argument(name, tree))
         return self._filled(tree, known)
 

@@ -24,6 +24,7 @@ from holdfast.api.graph_model import (
     Step,
     parameters_of,
 )
+from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import (
     APPROVAL_TIMEOUT,
     COMPENSATION,
@@ -38,6 +39,7 @@ from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.graphs.checks import check_dag
 from holdfast.compiler.graphs.places import DocumentPath, spot_of
+from holdfast.compiler.graphs.services import request_of, service_named
 from holdfast.errors import WorkflowError, nearest
 
 _FILE: Final = "<document>"
@@ -122,13 +124,17 @@ class _Reading:
             return None
         kind = str(row.get("type"))
         if kind not in self.kinds:  # a kind that the project has registered has fields of its own
-            self._known_fields(row, path, _APPROVAL if kind == HUMAN_APPROVAL else _STEP)
+            service = ("service",) if kind in NAMED_BY_ID else ()
+            known = _APPROVAL if kind == HUMAN_APPROVAL else (*_STEP, *service)
+            self._known_fields(row, path, known)
         id_ = self._text(row, path, "id", '"id": "extract"')
         awaited = self._awaited(row.get("depends_on", []), (*path, "depends_on"))
         arguments = self._arguments(row.get("arguments", {}), (*path, "arguments"))
         task = self._task_of(row, id_, path)
         if kind in self.kinds and task is not None and "step" in parameters_of(task):
             arguments = {"step": row, **arguments}
+        if isinstance(task, ServiceCall):
+            arguments = request_of(task, arguments)
         written = InJson(self.root.module, self.root.file, self.root.text, _location(path))
         is_undo = kind == COMPENSATION and kind not in self.tasks
         return None if task is None else Step(id_, task, awaited, arguments, written, is_undo)
@@ -139,6 +145,9 @@ class _Reading:
             return self._with_settings(self.kinds[kind].task, row, path)
         if kind in self.tasks:
             return self._with_settings(self.tasks[kind], row, path)
+        if kind in NAMED_BY_ID and "service" in row:
+            call = self._service(row, path)
+            return None if call is None else self._with_settings(call, row, path)
         if kind in NAMED_BY_ID:
             task = self._task(id_, (*path, "id"), '"id"')
             return None if task is None else self._with_settings(task, row, path)
@@ -156,6 +165,15 @@ class _Reading:
             meant = nearest(name, self.tasks) or next(iter(self.tasks), "extract")
             self.refuse(path, "HF056", message, f'{field}: "{meant}"')
         return task
+
+    def _service(self, row: dict[str, Any], path: DocumentPath) -> ServiceCall | None:
+        example = '"service": "aws.s3.put_object"'
+        name = self._text(row, path, "service", example)
+        found = service_named(name)
+        if found is None and name:
+            message = f'"{name}" is no call of a service: aws.SERVICE.ACTION or http.METHOD'
+            self.refuse((*path, "service"), "HF180", message, example)
+        return found
 
     def _approval(self, row: dict[str, Any], id_: str, path: DocumentPath) -> HumanApproval | None:
         """Return a question to a role, open for 48 hours by default. `notification` names a task

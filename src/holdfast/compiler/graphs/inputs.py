@@ -70,9 +70,11 @@ def _uses(graph: GraphModel) -> dict[str, list[Use]]:
         if not sources:
             continue
         hints = hints_of(step.task)
-        parameters = parameters_of(step.task)
+        # An action of a service has no declared parameters
+        parameters = {} if step.task.is_service else parameters_of(step.task)
         for name, tree in sources.items():
-            whole = Use(step, name, hints.get(name, Any), parameters[name].default)
+            default = parameters[name].default if name in parameters else REQUIRED
+            whole = Use(step, name, hints.get(name, Any), default)
             part = Use(step, name, Any, REQUIRED)
             for source in references_in(tree):
                 if isinstance(source, FromInput):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final, TypeAlias
 
-from holdfast.api.graph_model import InJson, InPython, WrittenAt
+from holdfast.api.graph_model import InJson, InPython, Step, WrittenAt
 from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span
@@ -50,6 +50,11 @@ def spot_of(written: WrittenAt, path: DocumentPath = ()) -> Spot:
             return _in_python(module, code, instruction, path)
         case InJson(file=file, text=text, location=location):
             return _in_json(file, text, location, path)
+
+
+def refuse(step: Step, path: DocumentPath, code: str, message: str, help_: str) -> Diagnostic:
+    """Return the refusal of a part of a step, with the position of the part in the document."""
+    return spot_of(step.written, path).refusal(code, message, help_)
 
 
 # Python.
