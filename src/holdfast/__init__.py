@@ -18,7 +18,7 @@ from holdfast.api.limits import (
     per_second,
 )
 from holdfast.api.requests import Request
-from holdfast.api.runs_on import Lambda, Worker
+from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
@@ -79,11 +79,13 @@ __all__ = [
     "AsyncClient",
     "AsyncHandle",
     "Batch",
+    "BatchJob",
     "BlockTimeout",
     "Client",
     "CompensationFailed",
     "Dag",
     "ExecutionFailed",
+    "Fargate",
     "GroupFailed",
     "Handle",
     "HeartbeatMissed",

@@ -70,6 +70,8 @@ READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
 #: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
 POOL_HEARTBEAT_SECONDS: Final = 60
+#: The same for a container of ECS, which is fetched and started within this time.
+CONTAINER_HEARTBEAT_SECONDS: Final = 300
 CLAIM_GRACE_MS: Final = 5_000
 # an attempt of a retry that runs this long after its due time takes a lease; it must be less than
 # OVERDUE_SECONDS, or the sweeper would report the attempt as overdue

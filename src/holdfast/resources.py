@@ -215,7 +215,8 @@ METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
 # How many executions of a workflow are open with one kind of wait, counted by the sweeper.
 METRIC_OPEN: Final = "OpenExecutions"
-# These four are fields of log lines and no metrics of CloudWatch's.
+# CloudWatch stores no metric for those of `METRICS_IN_LOGS_ONLY`: they are only fields of log
+# lines.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
@@ -282,6 +283,7 @@ ROUTES: Final = (
     "GET /pools",
     "POST /pools/{name}/announce",
     "POST /pools/{name}/poll",
+    "POST /pools/{name}/fetch",
     "POST /pools/{name}/heartbeat",
     "POST /pools/{name}/answer",
     "GET /doctor",

@@ -13,8 +13,9 @@ from holdfast_simulator.world import Killed, SimulatorWorld
 from tests.unit.client_kit import MemoryStack
 
 _FAULTS_MAX = 30
-#: With one more, an attempt that four workers in a row have lost may fail, as it should.
-_CRASHES_MAX = 3
+#: With one more crash or lost answer, four workers in a row may lose an attempt. It fails then, as
+#: it should.
+_LOST_MAX = 3
 
 
 class Faults:
@@ -34,9 +35,11 @@ class Faults:
     def __call__(self, world: SimulatorWorld, effect: Effect, when: str) -> None:
         if self.is_over or self.had.total() >= _FAULTS_MAX or self.draw.random() >= self.chance:
             return
-        kinds = ["between"] if self.had["crash"] == _CRASHES_MAX else ["crash", "between"]
-        if when == "after" and isinstance(effect, PutIfAbsent):
-            kinds.append("doubt")
+        kinds = ["between"]
+        if self.had["crash"] + self.had["doubt"] < _LOST_MAX:
+            kinds.append("crash")
+            if when == "after" and isinstance(effect, PutIfAbsent):
+                kinds.append("doubt")
         if when == "after" and isinstance(effect, Send):
             kinds += ["twice", "late"]
         kind = self.draw.choice(kinds)

@@ -128,6 +128,11 @@ def test_the_returned_value_has_the_annotated_type(
 
 LONG = "a_name_" * 15
 SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "a default that fails and is not needed": (
+        "d: dict[str, int], xs: list[int]",
+        'e = dict(d)\nn = e.setdefault("a", xs.index(0))\nreturn [n, e.pop("a", xs[0])]',
+        [{"d": {"a": 1}, "xs": []}, {"d": {}, "xs": [0]}, {"d": {"a": 1}, "xs": [0]}],
+    ),
     "an item of an empty list is added": ("n: int", "n += [][0]\nreturn n", [{"n": 1}]),
     "views where they are gone through": (
         "d: dict[str, int], n: int",

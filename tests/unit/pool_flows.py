@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast import (
+    BatchJob,
+    Fargate,
     Retry,
     TaskError,
     WaitTimeout,
@@ -82,3 +84,35 @@ def uploaded(name: str) -> str:
 @workflow
 def archived(name: str) -> str:
     return archive(name)
+
+
+# -- containers ------------------------------------------------------------------------------------
+
+FARGATE = Fargate(
+    "films", "mix:3", "main", subnets=("subnet-1", "subnet-2"), security_groups=("sg-1",)
+)
+
+
+@task(runs_on=FARGATE, timeout=hours(2))
+def mix(film: str, frames: int) -> str:
+    for act in MEANWHILE:
+        act()
+    return f"{film} {frames} {task_context().workflow}"
+
+
+@task(runs_on=BatchJob(queue="gpu", definition="grade:1"), timeout=hours(2))
+def grade(film: str) -> str:
+    return f"graded {film}"
+
+
+@workflow
+def mixed(name: str, frames: int) -> str:
+    try:
+        return mix(name, frames)
+    except WaitTimeout:
+        return "too late"
+
+
+@workflow
+def graded(name: str) -> str:
+    return grade(name)

@@ -472,13 +472,17 @@ def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:
 
 def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "long-tasks.md"
-    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    program, containers = re.findall(
+        r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
     with loaded(tmp_path, program) as module:
         reel = module.Film(key="Alien", frames=2)
         run = World({"render": real, "check_sound": real}).run(module.publish, reel)
         assert run.output == "Alien.mp4"
         late = World({"render": WaitTimeout("late")}).run(module.publish, reel)
         assert late.output == "too slow"
+    with loaded(tmp_path, containers) as module:
+        assert (module.mix("a"), module.grade("a")) == ("mixed a", "graded a")
 
 
 # -- without a pool --------------------------------------------------------------------------------
@@ -502,7 +506,7 @@ def flow(name: str) -> str:
 
 def test_a_plain_task_of_half_an_hour_runs_under_serve_alone(tmp_path: Path) -> None:
     with loaded(tmp_path, HALF_AN_HOUR) as module:
-        with pytest.raises(CompileErrors, match=r"(?s)HF060.*Worker\("):
+        with pytest.raises(CompileErrors, match=r"(?s)HF060.*Worker\(.*Fargate\(.*BatchJob\("):
             compile_workflow(module.flow)
         begun_ms = 1_790_000_000_000
         clock = VirtualClock(begun_ms)

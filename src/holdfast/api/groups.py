@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.api.runs_on import Lambda, RunsOn
+from holdfast.api.runs_on import RunsOn, place_name
 from holdfast.errors import WorkflowError
 
 #: A group's name becomes part of the names of AWS resources and of an environment variable.
@@ -17,10 +17,9 @@ def require_group(group: str, task: str, runs_on: RunsOn | None) -> None:
     runs elsewhere.
     """
     if runs_on is not None:
-        where = runs_on.arn if isinstance(runs_on, Lambda) else f"the pool {runs_on.pool}"
         raise WorkflowError(
             "HF423",
-            f"the task {task} is in the group {group!r} and runs on {where}",
+            f"the task {task} is in the group {group!r} and runs on {place_name(runs_on)}",
             help="leave out `group` or `runs_on`: a function or a machine has its own role already",
         )
     if not _GROUP.fullmatch(group):

@@ -10,6 +10,9 @@ mypy wants a return.
 
 Machines of your own, which poll for work: `@task(runs_on=Worker("gpu"))`. The function has its
 code, and `holdfast worker --pool gpu` runs it there.
+
+Containers: `@task(runs_on=Fargate(…))`, `@task(runs_on=BatchJob(…))`. The engine starts one for
+each attempt, and `holdfast worker --once` in it runs the function.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.errors import WorkflowError
 
@@ -48,6 +51,8 @@ class Lambda:
             )
 
 
+#: In place of the name of a pool, in the routes that containers call.
+CONTAINERS: Final = "containers"
 _POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 
@@ -58,7 +63,7 @@ class Worker:
     pool: str
 
     def __post_init__(self) -> None:
-        if not is_pool_name(self.pool):
+        if not is_pool_name(self.pool) or self.pool == CONTAINERS:
             raise WorkflowError(
                 "HF430",
                 f"Worker({self.pool!r:.100}) is not the name of a pool",
@@ -70,20 +75,75 @@ def is_pool_name(name: object) -> bool:
     return isinstance(name, str) and _POOL_NAME.fullmatch(name) is not None
 
 
-RunsOn: TypeAlias = Lambda | Worker
+@dataclass(frozen=True, slots=True)
+class Fargate:
+    """A container of ECS on Fargate, one for each attempt. `container`: its name in the task
+    definition. `public_ip`: for subnets without a NAT gateway.
+    """
+
+    cluster: str
+    task_definition: str
+    container: str
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...] = ()
+    public_ip: bool = False
+
+    def __post_init__(self) -> None:
+        named = (self.cluster, self.task_definition, self.container, *self.subnets)
+        if not self.subnets or not all(named) or isinstance(self.subnets, str):
+            raise WorkflowError(
+                "HF436",
+                f"{self!r:.200} lacks a name or its subnets",
+                help='Fargate("films", "render:7", "main", subnets=("subnet-0a1b2c",))',
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJob:
+    """A job of AWS Batch, one for each attempt."""
+
+    queue: str
+    definition: str
+
+    def __post_init__(self) -> None:
+        if not self.queue or not self.definition:
+            raise WorkflowError(
+                "HF436",
+                f"{self!r:.200} lacks its queue or its definition",
+                help='BatchJob(queue="gpu", definition="render:7")',
+            )
+
+
+#: A container runs one attempt and ends.
+Container: TypeAlias = Fargate | BatchJob
+RunsOn: TypeAlias = Lambda | Worker | Container
 
 
 def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_more: bool) -> None:
-    """Refuse limits and a batch for a task of a pool: the engine holds back the attempts that it
-    runs itself, and no poll. Raises WorkflowError HF431.
+    """Refuse limits and a batch for a task that another process runs: the engine holds back the
+    attempts that it runs itself. Raises WorkflowError HF431.
     """
-    if isinstance(runs_on, Worker) and has_more:
+    if isinstance(runs_on, Worker | Fargate | BatchJob) and has_more:
         raise WorkflowError(
             "HF431",
-            f"the task {function.__name__} runs on the pool {runs_on.pool}, and has limits or a "
+            f"the task {function.__name__} runs on {place_name(runs_on)}, and has limits or a "
             "batch",
-            help="the slots of a pool are its limit: holdfast worker --slots 4",
+            help="the slots of a pool, or the size of a cluster or queue, are the limit",
         )
+
+
+def place_name(runs_on: RunsOn) -> str:
+    match runs_on:
+        case Lambda(arn):
+            return arn
+        case Worker(pool):
+            return f"the pool {pool}"
+        case Fargate(cluster):
+            return f"Fargate, cluster {cluster}"
+        case BatchJob(queue):
+            return f"AWS Batch, queue {queue}"
+        case _:
+            assert_never(runs_on)
 
 
 def stand_in(function: Callable[..., Any], where: Lambda) -> Callable[..., Any]:

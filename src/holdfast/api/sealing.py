@@ -17,7 +17,8 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: Instead of a key's name, in a new secret from a process that has no key (`HandedVault`).
+#: Stands in place of the key's name in a secret that a process without a key has created
+#: (`HandedVault`). The process that receives the secret encrypts it with a key.
 _HANDED: Final = "handed"
 #: Shorter secrets are not removed from texts, because such texts occur by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4

@@ -18,7 +18,7 @@ from holdfast.api.branches import run_after
 from holdfast.api.surface import ask
 from holdfast.api.tasks import Task, TaskError
 
-#: Kinds whose task has the name of the step's id.
+#: The kinds of steps whose task has the same name as the step.
 COMPENSATION: Final = "compensation"
 NAMED_BY_ID: Final = ("service_call", "notification", COMPENSATION)
 HUMAN_APPROVAL: Final = "human_approval"

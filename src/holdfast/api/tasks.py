@@ -28,7 +28,7 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Lambda, RunsOn, Worker, require_plain, stand_in
+from holdfast.api.runs_on import Container, Lambda, RunsOn, Worker, require_plain, stand_in
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -274,7 +274,7 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
-    #: It calls a service instead of a function: it has any arguments, by name.
+    #: The task calls a service instead of a function, so it accepts any arguments by name.
     is_service = False
     #: The task is called until it returns a value; set by `wait_for_condition`.
     polling: Polling | None = None
@@ -559,7 +559,7 @@ def task(
 @overload
 def task(
     *,
-    runs_on: Worker,
+    runs_on: Worker | Container,
     name: str | None = None,
     retry: Retry | None = None,
     timeout: timedelta | None = None,
@@ -600,8 +600,8 @@ def task(
     of many executions and returns a list of their results. `idempotent` declares that running it
     twice is the same as running it once; `holdfast check` then has nothing to say about its
     retries. `renamed`: the name that the task had before, for `holdfast migrate`.
-    `runs_on`: an existing Lambda function, whose declaration has types and no code; or a pool of
-    workers.
+    `runs_on`: an existing Lambda function, whose declaration has types and no code; a pool of
+    workers, or containers.
     `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     """
     make = functools.partial(

@@ -32,7 +32,7 @@ _OURS: Final = "holdfast"
 _FRAMES_MAX: Final = 12
 _LINE_CHARACTERS_MAX: Final = 160
 _TEXT_CHARACTERS_MAX: Final = 300
-#: The most exceptions of one chain, and the most exceptions of one group, that are shown.
+#: At most this many exceptions of one chain, and of one group, are shown.
 _CHAINED_MAX: Final = 3
 #: An endless recursion has as many frames as Python allows. The first ones show how it began.
 _WALKED_MAX: Final = 2_000

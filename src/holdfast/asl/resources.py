@@ -25,6 +25,10 @@ _OURS: Final[Mapping[str, TaskKind]] = {
 CHILD_WORKFLOW: Final = "workflow:"
 #: The prefix of the Resource, and of the target, of a Task that a worker of a pool runs.
 POOL: Final = "holdfast:pool:"
+#: The prefix of the target of a Task that runs in a container: `container:ecs:runTask`. The rest is
+#: the call that starts the container.
+CONTAINER: Final = "container:"
+CONTAINER_CALLS: Final = frozenset({"ecs:runTask", "batch:submitJob"})
 #: The target of a Task that sends an event. The prefix `_START` is that of a Task which starts a
 #: workflow without waiting for it: `start:dispatch`.
 SEND: Final = "send"
@@ -173,6 +177,9 @@ def _ours(text: str) -> Resource | None:
             return Resource("task", target, "")
         case "pure" if target:
             return Resource("pure", target, "")
+        case "container" if target.removesuffix(_TOKEN_SUFFIX) in CONTAINER_CALLS:
+            call, pattern = _split(target)
+            return Resource("callback", f"{CONTAINER}{call}", pattern) if pattern else None
         case "pool" if target:
             return Resource("activity", text, "")
         case "workflow" if target:
@@ -185,6 +192,11 @@ def _ours(text: str) -> Resource | None:
             return Resource("command", f"{_START}{target}", "")
         case _:
             return None
+
+
+def runs_in_container(resource: str) -> bool:
+    """Return True for the Resource of a Task that runs in a container."""
+    return resource.startswith(f"holdfast:{CONTAINER}")
 
 
 def is_polled(resource: str) -> bool:

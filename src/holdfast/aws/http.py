@@ -15,7 +15,7 @@ import base64
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from holdfast.aws import protocol
@@ -99,6 +99,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /pools": ((), ()),
     "POST /pools/{name}/announce": ((), ("worker", "tasks", "slots", "busy", "since")),
     "POST /pools/{name}/poll": ((), ("worker", "tasks")),
+    "POST /pools/{name}/fetch": ((), ("token",)),
     "POST /pools/{name}/heartbeat": ((), ("token",)),
     "POST /pools/{name}/answer": ((), ("token", "result")),
     "GET /doctor": (("execution", "after"), ()),
@@ -414,7 +415,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def pools() -> Any:
         return answer(lambda: front.pools(tenant()), "GET /pools")
 
-    def act_in_pool(name: str, action: Literal["announce", "poll", "heartbeat", "answer"]) -> Any:
+    def act_in_pool(name: str, action: str) -> Any:
         from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
 
         # The operations of a pool name no ARN.
@@ -430,6 +431,10 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.post("/pools/<name>/poll")
     def poll_pool(name: str) -> Any:
         return act_in_pool(name, "poll")
+
+    @app.post("/pools/<name>/fetch")
+    def fetch_in_pool(name: str) -> Any:
+        return act_in_pool(name, "fetch")
 
     @app.post("/pools/<name>/heartbeat")
     def beat_in_pool(name: str) -> Any:

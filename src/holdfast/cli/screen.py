@@ -404,6 +404,8 @@ def _waits_for(wait: JsonRow) -> str:
             where = f"a worker of the pool {wait['pool']}"
             task = f"task {wait['task']}, attempt {wait['attempt']}"
             return f"{task}, on {wait['worker']}" if "worker" in wait else f"{where} for {task}"
+        case "container":
+            return f"task {wait['task']}, attempt {wait['attempt']}, in a container: {wait['on']}"
         case "task" if "retry_at" in wait:
             return f"attempt {wait['attempt']} of task {wait['task']}"
         case "task":
@@ -502,7 +504,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: A series of polls continues across these events of the same step.
+#: After these events of the same step a series of polls continues; after any other event it ends.
 _BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
 
 

@@ -6,12 +6,19 @@ import argparse
 import os
 import signal
 import sys
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from holdfast.api.runs_on import CONTAINERS
 from holdfast.cli.arguments import MODULES_HELP, slots
 from holdfast.cli.console import FINE, NEGATIVE, print_json
 from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.local import project
+
+#: The token of a container's attempt, which the engine sets, and the API's address, which the task
+#: definition sets.
+TOKEN_VARIABLE: Final = "HOLDFAST_TOKEN"  # noqa: S105  # the name, no secret
+API_VARIABLE: Final = "HOLDFAST_API"
 
 
 def add(commands: Any) -> None:
@@ -21,7 +28,11 @@ def add(commands: Any) -> None:
     worker = remote_command(
         commands, "worker", work, "Run the tasks of a pool on this machine, until SIGTERM."
     )
-    worker.add_argument("--pool", required=True, metavar="NAME", help="of runs_on=Worker(NAME)")
+    worker.add_argument(
+        "--pool",
+        metavar="NAME",
+        help="of runs_on=Worker(NAME); a container has none",
+    )
     worker.add_argument(
         "--slots", type=slots, default=1, metavar="N", help="tasks at once; default: 1"
     )
@@ -51,11 +62,20 @@ def work(arguments: argparse.Namespace) -> int:
     from holdfast.remote.client import Client  # noqa: PLC0415
     from holdfast.remote.connecting import is_gateway  # noqa: PLC0415
 
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    pool = CONTAINERS if token and arguments.pool is None else arguments.pool
+    if pool is None:
+        arguments.parser.error("--pool NAME is missing")
     deployment = deployment_of(project.modules_or_none(arguments.modules))
     endpoint = arguments.endpoint
+    if endpoint is None and arguments.stack is None:
+        endpoint = os.environ.get(API_VARIABLE)
     iam = endpoint is not None and is_gateway(endpoint)
     client = Client(endpoint, stack=arguments.stack, iam=iam)
-    worker = PoolWorker(deployment, client, arguments.pool, slots=arguments.slots)
+    worker = PoolWorker(deployment, client, pool, slots=arguments.slots)
+    if pool == CONTAINERS:
+        worker.leave = partial(os._exit, NEGATIVE)
+        return FINE if worker.run_token(token) else NEGATIVE
     if arguments.once:
         return FINE if worker.run_one() else NEGATIVE
 
@@ -69,7 +89,7 @@ def work(arguments: argparse.Namespace) -> int:
 
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, drain)
-    tell(f"{worker.name} works for the pool {arguments.pool}: {', '.join(worker.tasks)}")
+    tell(f"{worker.name} works for the pool {pool}: {', '.join(worker.tasks)}")
     worker.run()
     sys.stdout.flush()
     return FINE

@@ -36,7 +36,8 @@ MINUTE_MS: Final = 60_000
 LATE_MS: Final = 5 * MINUTE_MS
 #: The number of nominal times that may wait for a running execution.
 QUEUED_MAX: Final = 1_000
-#: More skipped nominal times than this are not counted: the search continues at the present time.
+#: Skipped nominal times are counted only up to this number. Beyond it the search continues at the
+#: present time.
 _COUNTED_MAX: Final = 1_000
 #: A change of the zone's offset is searched this far on both sides of a time. The largest known
 #: change is one day.

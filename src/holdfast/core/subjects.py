@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER
 from holdfast.core.state import (
     Admission,
     Attempt,
@@ -163,7 +163,7 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "ask":
             return WaitKind.ASK, awaiting.text("assignee")
         case "token" | "callback":
-            return WaitKind.CALLBACK, awaiting.target
+            return WaitKind.CALLBACK, awaiting.target.removeprefix(CONTAINER)
         case "activity":
             return WaitKind.ACTIVITY, awaiting.target.rpartition(":")[2]
         case "sync":

@@ -13,7 +13,8 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 
 VALIDATION: Final = "ValidationException"
-#: For (botocore's service, member) the pattern that the service checks but its model does not have.
+#: Patterns that a service checks although its model lacks them, by botocore's name of the service
+#: and the member.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 

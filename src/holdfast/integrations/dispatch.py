@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.asl import error_names
+from holdfast.asl.resources import CONTAINER
 from holdfast.core.run_ids import TOO_DEEP
 from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
@@ -84,6 +85,10 @@ class Integrations:
             return item_reader.read(effect, self._clients)
         if effect.kind == "write":
             return item_writer.write(effect, self._clients)
+        if effect.name.startswith(CONTAINER):
+            from holdfast.integrations import containers  # noqa: PLC0415 - few tasks are such
+
+            return containers.start(effect, self._perform)
         if effect.kind == "lambda":
             return self._function(effect, lambda client: _called(client, effect))
         if effect.name == "lambda:invoke":

@@ -16,6 +16,8 @@ All requests go out: the machine needs no address. Rules:
 * Heartbeats go on until the answer is stored. Otherwise the API could be away for a minute while
   the result is there, and the work would be done again.
 * An answer is sent again until the API takes it or says that the attempt is over.
+* In a container the process itself is the attempt: a task that does not end when it is cancelled
+  is ended with the process, and with it the container.
 * The drain (SIGTERM) ends the polls. Attempts that run are finished and answered.
 """
 
@@ -28,10 +30,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from holdfast.api.runs_on import Worker
-from holdfast.api.tasks import HeartbeatMissed, InvalidResult
+from holdfast.api.runs_on import CONTAINERS, BatchJob, Fargate, Worker
+from holdfast.api.tasks import HeartbeatMissed, InvalidResult, Task
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, WorkflowError
 from holdfast.limits import POOL_HEARTBEAT_SECONDS
@@ -48,10 +50,16 @@ from holdfast.task_runs import Outside
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 5.0
 ANNOUNCE_SECONDS: Final = 60.0
+LEAVE_SECONDS: Final = 30.0
+_FETCH_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _GROWTH: Final = 1.5
 _ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
 #: Heartbeats within the longest silence, so that two of them may be lost.
 _BEATS: Final = 3
+
+
+def _stay() -> None:
+    """A worker with other attempts goes on."""
 
 
 def tell(text: str) -> None:
@@ -88,6 +96,8 @@ class PoolWorker:
     name: str = field(default_factory=worker_name)
     say: Callable[[str], None] = tell
     pause: Callable[[float], None] = time.sleep
+    #: Called when a cancelled task runs on for LEAVE_SECONDS. A container ends then.
+    leave: Callable[[], None] = _stay
     draining: threading.Event = field(default_factory=threading.Event)
     tasks: tuple[str, ...] = field(init=False)
     _ended: threading.Event = field(default_factory=threading.Event, init=False)
@@ -95,14 +105,18 @@ class PoolWorker:
 
     def __post_init__(self) -> None:
         found = self.deployment.registry.tasks.values()
-        wanted = Worker(self.pool)
-        self.tasks = tuple(sorted(task.name for task in found if task.runs_on == wanted))
+        self.tasks = tuple(sorted(task.name for task in found if self._is_own(task)))
         if not self.tasks:
             raise WorkflowError(
                 "HF434",
                 f"no task of these modules runs on the pool {self.pool}",
                 help=f'@task(runs_on=Worker("{self.pool}")), or another --pool',
             )
+
+    def _is_own(self, task: Task[..., Any]) -> bool:
+        if self.pool == CONTAINERS:
+            return isinstance(task.runs_on, Fargate | BatchJob)
+        return task.runs_on == Worker(self.pool)
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -141,6 +155,20 @@ class PoolWorker:
         if handed is not None:
             self._work(handed)
         return handed is not None
+
+    def run_token(self, token: str) -> bool:
+        """Run the attempt for which this container was started. Return False when it is over."""
+        for pause in _FETCH_PAUSES:
+            try:
+                handed = self.client.perform(pools.fetch(self.pool, token))
+            except HoldfastError as error:
+                # The container may be up before the record of its start, or before its network.
+                self.say(f"the attempt cannot be fetched: {error}")
+                self.pause(pause)
+                continue
+            self._work(handed)
+            return True
+        return False
 
     def _begin(self, handed: Handed, free: threading.Semaphore) -> threading.Thread:
         def work() -> None:
@@ -194,7 +222,8 @@ class PoolWorker:
         pulse, answered = Pulse(), threading.Event()
         title = f"{effect.name}, attempt {effect.attempt} of {effect.run}"
         self.say(f"{title}: begun")
-        seconds = (effect.heartbeat_seconds or POOL_HEARTBEAT_SECONDS) / _BEATS
+        silence = effect.heartbeat_seconds or POOL_HEARTBEAT_SECONDS
+        seconds = min(silence, POOL_HEARTBEAT_SECONDS) / _BEATS
         beating = threading.Thread(
             target=self._beat, args=(handed, seconds, pulse, answered), daemon=True
         )
@@ -232,9 +261,11 @@ class PoolWorker:
             try:
                 if not self.client.perform(pools.heartbeat(self.pool, handed.token)):
                     pulse.is_over.set()
-                    return
+                    break
             except HoldfastError as error:
                 self.say(f"a heartbeat failed: {error}")
+        if not answered.wait(LEAVE_SECONDS):
+            self.leave()
 
 
 def _is_refused(error: HoldfastError) -> bool:

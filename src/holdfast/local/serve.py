@@ -53,7 +53,8 @@ AWS_BODY_BYTES_MAX: Final = 256_000_000
 #: A year. With more, the clock could pass the last time that some formats can represent.
 ADVANCE_MS_MAX: Final = 366 * 86_400_000
 
-#: Headers about the connection, which this server sets itself.
+#: Headers about the connection. This server sets them itself, so it does not copy them from the
+#: response of an emulated service.
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )

@@ -81,7 +81,8 @@ _lock: Final = threading.Lock()
 _behind: Final[list[_Behind]] = []
 _doors: Final[list[Door]] = []
 _own_hosts: Final[set[str]] = set()
-#: What botocore itself sends with, while the wall stands before it.
+#: The functions with which botocore would send a request. As long as this module intercepts
+#: requests, they are kept here.
 _sends: Final[list[Callable[[Any, Any], AWSResponse]]] = []
 
 

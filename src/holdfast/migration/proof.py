@@ -30,7 +30,8 @@ from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Ver
 from holdfast.migration.shapes import ShapeComparison
 from holdfast.migration.version import Place, Version, task_of
 
-#: The fields that an open wait has already used, by the kind of wait. A question keeps its texts.
+#: The fields of a state that a wait of this kind has already used. A new definition may change them
+#: without an effect on the wait.
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "running": ("Arguments", "Credentials"),
     "retry": ("Arguments", "Credentials"),

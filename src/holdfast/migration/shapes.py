@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: Forms about which nothing is known, or that no value has.
+#: The forms of an unknown value, and of a value that cannot exist.
 _ANY: Final = "unknown"
 _NEVER: Final = "nothing"
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POLL, POOL
+from holdfast.asl.resources import POLL, POOL, runs_in_container
 from holdfast.migration.model import Source
 from holdfast.proofs.expressions import reads
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
@@ -241,7 +241,7 @@ def _is_flow(edge: GraphEdge) -> bool:
 def task_of(state: StateJson) -> str:
     """Return the name of the function that a Task calls; "" for another state."""
     resource = str(state.get("Resource", ""))
-    if resource.startswith(POOL):
+    if resource.startswith(POOL) or runs_in_container(resource):
         return str(state["Arguments"]["task"])
     return named_task(resource)[1]
 

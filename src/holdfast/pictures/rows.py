@@ -20,7 +20,8 @@ _SWEEPS: Final = 6
 _LOOP, _MAIN, _ASIDE, _LOOP_ASIDE = range(4)
 
 Side: TypeAlias = Literal["top", "bottom"]
-#: All that comes together: the target, whether it catches, whether it closes a loop, its lane.
+#: Identifies the links that share a column: the target, whether they lead to a handler, whether
+#: they close a loop, and the place in the row.
 Trunk: TypeAlias = tuple[int, bool, bool, int]
 
 

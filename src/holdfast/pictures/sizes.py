@@ -21,7 +21,7 @@ WORD_LINE: Final = 14.0
 ICON: Final = 16.0
 PADDING: Final = 9.0
 ICON_COLUMN: Final = ICON + 8.0
-#: A Choice ends in a point on both sides.
+#: The box of a Choice has a point at each side; this is its width.
 POINT: Final = 12.0
 _NAME_WIDTH_MAX: Final = 200.0
 _FRAME_WIDTH_MAX: Final = 360.0

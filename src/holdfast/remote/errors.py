@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
-#: The code of an answer that no API of Holdfast has given.
+#: The code for an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
 
 

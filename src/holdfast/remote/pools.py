@@ -32,6 +32,12 @@ def poll(pool: str, worker: str, tasks: Sequence[str]) -> Operation[Handed | Non
     return Handed(answer["token"], answer["attempt"], answer["beats"]) if answer else None
 
 
+def fetch(pool: str, token: str) -> Operation[Handed]:
+    """Return the attempt of a token, which a container got when it was started."""
+    answer = yield _post(pool, "fetch", token=token)
+    return Handed(answer["token"], answer["attempt"], answer["beats"])
+
+
 def announce(
     pool: str, worker: str, tasks: Sequence[str], *, slots: int, busy: int, since_ms: int
 ) -> Operation[int]:

@@ -33,7 +33,7 @@ PAGE_MAX: Final = 100
 _BURST_SECONDS: Final = 5
 RATE_DEFAULT: Final = 20.0
 RATE_MAX: Final = 100.0
-#: One command a minute.
+#: The lowest rate: one command a minute.
 RATE_MIN: Final = 1 / 60
 
 _FAILED: Final = ("FAILED", "TIMED_OUT")

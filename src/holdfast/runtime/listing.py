@@ -310,8 +310,8 @@ def read_page(
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:
-    """Return the newest entries down to `read_to`: the highest of the keys at which the queries
-    stopped.
+    """Return the newest entries down to `read_to`, the highest of the keys at which the queries
+    stopped. Below it the entries of some queries are missing, so the next page begins there.
     """
     found = sorted(
         (entry for entry in entries if entry.key >= read_to),

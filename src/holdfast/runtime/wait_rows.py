@@ -44,7 +44,8 @@ from holdfast.runtime.wait_text import IndexedWaits
 #: The attribute of a row with the number of its record.
 SEQUENCE: Final = "seq"
 _CHECKSUM: Final = "wc"
-#: Attributes of a list entry that an older row may have and a newer row may not. They are removed.
+#: Attributes that an older list entry may have and a newer one may lack. Without their removal they
+#: would stay in the entry.
 _PASSING: Final = (
     resources.LIST_WAITS,
     resources.LIST_WAITING_SINCE,

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.core.state import Awaiting, Execution
+from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
@@ -148,7 +148,7 @@ class Taken:
 
     token: str
     execution: Execution
-    waiting: Awaiting
+    waiting: Attempt | Awaiting
 
 
 def get_activity_task(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
@@ -202,7 +202,7 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
     return None
 
 
-#: The task of the row stays for a worker that knows its function.
+#: The result for a row whose task this worker does not have. The row stays for another worker.
 _NOT_FOR_THIS_POLL: Final = "not for this poll"
 
 

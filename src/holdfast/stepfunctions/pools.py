@@ -18,6 +18,9 @@ A pool is an activity by another name. `@task(runs_on=Worker("gpu"))` is a Task 
     POST /pools/gpu/heartbeat ──► `h#` item; HF433 once it is over
     POST /pools/gpu/answer    ──► `t#` item, wake ───────────────► ActivitySucceeded, or …Failed
 
+A container of ECS or Batch runs one attempt and has its token: it fetches the attempt, in place of
+the poll, and goes on as a worker does.
+
 A poll whose answer is lost has taken the task: its heartbeat is then missed, and the attempt is
 retried. A heartbeat and an answer may be sent again.
 """
@@ -28,6 +31,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any, Final, assert_never
 
+from holdfast.asl.resources import CONTAINER
+from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import HoldfastError, RequestError
 from holdfast.runtime.commands.pools import PoolWorkerRow
 from holdfast.runtime.effects import (
@@ -42,6 +47,7 @@ from holdfast.runtime.effects import (
     TaskThrottled,
 )
 from holdfast.runtime.handed_attempts import HandedAttempt, attempt_message, read_result
+from holdfast.runtime.offers import execution_of
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions import tasks
@@ -49,7 +55,7 @@ from holdfast.stepfunctions.activities import Poll, Taken, look
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
-#: A worker names its tasks in each poll.
+#: The most tasks that a worker may name in one poll.
 TASKS_MAX: Final = 500
 WORKER_CHARACTERS_MAX: Final = 80
 
@@ -71,6 +77,29 @@ def poll(service: Service, pool: str, request: Mapping[str, Any], chance: bytes)
     now_ms = yield Clock()
     taken = yield from look(asked, now_ms)
     return {} if taken is None else _handed(service, taken)
+
+
+def fetch(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
+    """Return the attempt of a token, which a container got when it was started.
+
+    Raises RequestError HF433 (409) for an attempt that the engine does not wait for.
+    """
+    keys.require_name(pool, "the pool")
+    text = _text(request, "token")
+    try:
+        token, _now_ms = yield from tasks.require_open_token(service, {"taskToken": text})
+    except StatesFault as fault:
+        raise _refused(fault) from None
+    execution = yield from execution_of(service.tenant, token.run)
+    frame = None if execution is None else execution.frame_of(token.entry)
+    if execution is None or frame is None:
+        raise _over()
+    waiting = frame.waiting
+    if not isinstance(waiting, Attempt | Awaiting) or waiting.attempt != token.attempt:
+        raise _over()
+    if not waiting.target.startswith(CONTAINER):
+        raise _malformed("the token is not that of a container")
+    return _handed(service, Taken(text, execution, waiting))
 
 
 def _handed(service: Service, taken: Taken) -> dict[str, Any]:
@@ -137,14 +166,16 @@ def answer(service: Service, pool: str, request: Mapping[str, Any], _: bytes) ->
     match result:
         case TaskSucceeded(output):
             given["output"] = json_text(output)
-            # As a task in the engine's own worker: the limit of Step Functions is not Holdfast's.
+            # Remove the limit of Step Functions for the size of a result: a task of a pool is a
+            # task of Holdfast.
             unbounded = replace(service, payload_bytes_max=None)
             return (yield from _told(tasks.send_task_success, unbounded, given))
         case TaskFailed(error=name, cause=cause):
             failed = {**given, "error": name or "", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case TaskThrottled(cause=cause):
-            # Only an attempt of the engine can wait for its turn.
+            # Only an attempt in the engine's own worker can wait at a limit. For a worker of a pool
+            # this result is a failure.
             failed = {**given, "error": "Throttled", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case _:
@@ -160,14 +191,20 @@ def _told(
     try:
         return dict((yield from send(service, given, b"")))
     except StatesFault as fault:
-        if fault.code == "TaskTimedOut":
-            raise RequestError(
-                "HF433",
-                "the engine no longer waits for this attempt",
-                status=409,
-                help="end the work: the execution was stopped, timed out or went on without it",
-            ) from None
-        raise _malformed(fault.message) from None
+        raise _refused(fault) from None
+
+
+def _refused(fault: StatesFault) -> RequestError:
+    return _over() if fault.code == "TaskTimedOut" else _malformed(fault.message)
+
+
+def _over() -> RequestError:
+    return RequestError(
+        "HF433",
+        "the engine no longer waits for this attempt",
+        status=409,
+        help="end the work: the execution was stopped, timed out or went on without it",
+    )
 
 
 def _tasks(request: Mapping[str, Any]) -> list[str]:
@@ -195,10 +232,11 @@ def _malformed(problem: str) -> RequestError:
     return RequestError("HF432", f"a worker of a pool sent: {problem}")
 
 
-#: By the last part of the route. Each gets 16 random bytes.
+#: The functions of the routes of a pool, by the last part of the path. Each gets 16 random bytes.
 ACTIONS: Final[Mapping[str, Callable[[Service, str, Mapping[str, Any], bytes], JsonResult]]] = {
     "announce": announce,
     "poll": poll,
+    "fetch": fetch,
     "heartbeat": beat,
     "answer": answer,
 }

@@ -27,7 +27,7 @@ from holdfast.stepfunctions.starts import json_problem
 
 
 def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    token, now_ms = yield from _require_token(service, request)
+    token, now_ms = yield from require_open_token(service, request)
     text = str(request["output"])
     limit = service.payload_bytes_max
     if limit is not None and len(text.encode()) > limit:
@@ -44,7 +44,7 @@ def send_task_success(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    token, now_ms = yield from _require_token(service, request)
+    token, now_ms = yield from require_open_token(service, request)
     waiting = yield from _require_wait(token)
     texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
     return (yield from _answer(token, waiting, now_ms, texts))
@@ -54,7 +54,7 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
     """Store a heartbeat. No wake is sent: the timer of the missed heartbeat reads the inbox before
     it fires (R14).
     """
-    token, now_ms = yield from _require_token(service, request)
+    token, now_ms = yield from require_open_token(service, request)
     yield from _require_wait(token)
     item: Item = {
         "pk": keys.inbox(token.tenant, token.run),
@@ -92,7 +92,7 @@ def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]
     return bool((yield Replace(tables.MAIL, {**item, "rv": seen + 1}, seen)))
 
 
-def _require_token(
+def require_open_token(
     service: Service, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, tuple[Token, int]]:
     """Return the token, and the present time. Raises InvalidToken; TaskTimedOut when it has

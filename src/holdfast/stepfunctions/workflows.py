@@ -25,7 +25,7 @@ DEFAULT_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "tracing": {"enabled": False},
     "encryption": {"type": "AWS_OWNED_KEY"},
 }
-#: A deployment does not record when a workflow was first deployed.
+#: The creation time of a workflow's state machine. A deployment does not record the real one.
 CREATED_MS: Final = 0
 
 

@@ -27,7 +27,8 @@ from holdfast.testing.world import World
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-#: A generated run with more calls is given up: it loops as long as the drawn results say so.
+#: A generated run is given up after this many calls: its drawn results may keep a loop running for
+#: ever.
 _CALLS_MAX: Final = 200
 _DURATIONS: Final = (0, 1, 60, 3_600, 86_400)
 _STOPS: Final = (0, 1, 90, 4_000, 90_000)
@@ -52,9 +53,7 @@ def check_workflow(
     try:
         import hypothesis  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise ScriptError(
-            "check_workflow needs hypothesis: pip install hypothesis"
-        ) from None
+        raise ScriptError("check_workflow needs hypothesis: pip install hypothesis") from None
 
     # Imported first, because jsonata-python raises the recursion limit, about which hypothesis
     # would complain.

@@ -13,7 +13,7 @@ from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, REPLY, STOP, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, CONTAINER, REPLY, STOP, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -311,6 +311,8 @@ class _Machine:
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         if attempt.kind == "command":
             return self._command(path, attempt)
+        if attempt.target.startswith(CONTAINER):
+            return self._elsewhere(path, attempt)
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         name = _name_of(attempt)
@@ -331,20 +333,21 @@ class _Machine:
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 
-    def _in_pool(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
-        """Let a worker of the pool take the task at once. After that the task runs as any other
-        task does.
+    def _elsewhere(self, path: RunPath, waiting: Attempt | Awaiting) -> WaitingPlace:
+        """Let another process take the task at once. After that the task runs as any other task
+        does.
         """
-        given: Any = awaiting.arguments
+        given: Any = waiting.arguments
         task = self._timeline.script.tasks.get(given["task"])
         arguments = given["arguments"]
         if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
-        timeout = awaiting.timeout_seconds
+        timeout = waiting.timeout_seconds
+        since_ms, begun = _begun(waiting)
 
         def end(over: Over) -> None:
-            self._offer(ActivityStarted(awaiting.entry, awaiting.attempt, None))
-            self._offer(_fact(awaiting, over))
+            self._offer(begun)
+            self._offer(_fact(waiting, over))
 
         return WaitingPlace(
             path=path,
@@ -353,14 +356,14 @@ class _Machine:
             name=given["task"],
             arguments=arguments,
             subject=task,
-            attempt=awaiting.attempt,
-            begins_ms=awaiting.since_ms,
+            attempt=waiting.attempt,
+            begins_ms=since_ms,
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 
     def _wait(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
         if awaiting.kind == "activity":
-            return self._in_pool(path, awaiting)
+            return self._elsewhere(path, awaiting)
         asked: Any = awaiting.arguments
         named = "event" if awaiting.kind == "event" else "title"
         others = {key: value for key, value in asked.items() if key != named and value is not None}
@@ -424,6 +427,13 @@ def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
     if waiting.kind == "event":
         return EventReceived(entry, f"event {entry}", answer.output, _FOR_EVER_MS)
     return Succeeded(entry, attempt, answer.output)
+
+
+def _begun(waiting: Attempt | Awaiting) -> tuple[int, Fact]:
+    """Return when the task may begin, and the fact that it has."""
+    if isinstance(waiting, Attempt):
+        return waiting.due_ms, Submitted(waiting.entry, waiting.attempt, None)
+    return waiting.since_ms, ActivityStarted(waiting.entry, waiting.attempt, None)
 
 
 def _name_of(attempt: Attempt) -> str:

@@ -26,7 +26,8 @@ from holdfast.testing.timeline import Over, Timeline, Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)
-#: The random number for a retry's jitter, in both runs.
+#: The value for the random number of a retry's jitter. The run in Python and the compiled run use
+#: the same value, so that their delays are equal.
 DRAWN = 0.5
 
 

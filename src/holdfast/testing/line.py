@@ -66,8 +66,8 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: What the line waits for: a place, a group of branches, or a child execution together with its
-    #: place.
+    #: What the line waits for: a place, a group of branches, or a child execution with the place of
+    #: its call.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

@@ -21,7 +21,7 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer, Sent
 
-#: A run with more calls follows a script that never ends.
+#: A run fails after this many calls, because its script probably never ends.
 CALLS_MAX: Final = 10_000
 
 

@@ -376,7 +376,9 @@ class _Walk:
         since_ms = own.get("due", event.at_ms)
         resource = f"{details.get('resourceType')}:{details.get('resource')}"
         is_awaited = event.type == "ActivityScheduled" or (
-            resource.startswith("holdfast:") and resource.endswith(".waitForTaskToken")
+            resource.startswith("holdfast:")
+            and not resource.startswith("holdfast:container:")
+            and resource.endswith(".waitForTaskToken")
         )
         seconds, beat = details.get("timeoutInSeconds"), details.get("heartbeatInSeconds")
         task = _Task((own["entry"], own["attempt"]), not is_awaited, since_ms, seconds, beat)

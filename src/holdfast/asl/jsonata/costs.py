@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from holdfast.asl.jsonata.values import character_count, node_count
 
-#: The cost of shorter lists and texts is part of the cost of a step.
+#: Only lists and texts of this size or more are charged by their size; the charge of a step covers
+#: shorter ones.
 BULK_MIN: Final = 64
 #: Reading this many characters of a text costs one item.
 CHARACTERS_PER_ITEM: Final = 64

@@ -47,8 +47,8 @@ class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        #: True for an index on a value that is no array: AWS shows Jayway's sentence for it
-        #: everywhere.
+        #: True for an index on a value other than an array. AWS shows the message of Jayway, its
+        #: library for JSONPath, for it.
         self.is_misuse = is_misuse
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from holdfast.api.payloads import display, reference_of
-from holdfast.api.runs_on import Worker
+from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
-from holdfast.asl.resources import POLL, POOL
+from holdfast.asl.resources import CONTAINER, POLL, POOL
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
+from holdfast.compiler.emit.containers import batch_request, fargate_request
 from holdfast.compiler.expressions.query import (
     NULL,
     ArrayOf,
@@ -32,7 +33,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
-from holdfast.limits import POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
+from holdfast.limits import CONTAINER_HEARTBEAT_SECONDS, POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
 from holdfast.service_models import action_of
 
 STATES: Final = Variable("states")
@@ -53,7 +54,7 @@ class MachineParts:
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    #: For each part with an undo: how it is undone when the execution is stopped in it, innermost
+    #: For each part of the code with an undo: the undo steps for a stop in this part, innermost
     #: first.
     undos: list[dict[str, Any]] = field(default_factory=list)
     #: Sets of states that a cancellation does not interrupt.
@@ -94,7 +95,18 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
                 "SecondsMax": int(polling.most.total_seconds()),
             }
         }
-    return _elsewhere(task, state) if isinstance(task.runs_on, Worker) else state
+    match task.runs_on:
+        case Worker():
+            return _elsewhere(task, state, POOL_HEARTBEAT_SECONDS)
+        case Fargate() as fargate:
+            return _in_container(task, state, fargate_request(fargate), CONTAINER_HEARTBEAT_SECONDS)
+        case BatchJob() as job:
+            # A job may wait in its queue for hours before its first heartbeat.
+            return _in_container(task, state, batch_request(task.name, job), None)
+        case Lambda() | None:
+            return state
+        case _:
+            assert_never(task.runs_on)
 
 
 #: A worker of a pool that misses its heartbeats is lost, and its attempt is made again, as the
@@ -107,15 +119,30 @@ _RETRY_OF_LOST: Final[Mapping[str, Any]] = {
 }
 
 
-def _elsewhere(task: Task[..., Any], state: dict[str, Any]) -> dict[str, Any]:
+def _in_container(
+    task: Task[..., Any],
+    state: dict[str, Any],
+    request: dict[str, Any],
+    silence_seconds: int | None,
+) -> dict[str, Any]:
+    """Return the state of a task that runs in a container of its own. `request` starts it."""
+    state = _elsewhere(task, state, silence_seconds)
+    return {**state, "Arguments": {**state["Arguments"], "request": request}}
+
+
+def _elsewhere(
+    task: Task[..., Any], state: dict[str, Any], silence_seconds: int | None
+) -> dict[str, Any]:
     """Return the state of a task that another process runs. Without a heartbeat of its own, the
-    process sends the task's heartbeats.
+    process sends the task's heartbeats, and is lost after `silence_seconds` without one.
     """
     given = {"task": task.name, "arguments": state["Arguments"]}
     if task.heartbeat is not None:
         given["beats"] = True
-    elif task.timeout is None or task.timeout.total_seconds() > POOL_HEARTBEAT_SECONDS:
-        state["HeartbeatSeconds"] = POOL_HEARTBEAT_SECONDS
+    elif silence_seconds is not None and (
+        task.timeout is None or task.timeout.total_seconds() > silence_seconds
+    ):
+        state["HeartbeatSeconds"] = silence_seconds
     state["Arguments"] = given
     state["Retry"] = [dict(_RETRY_OF_LOST), *state.get("Retry", ())]
     return state
@@ -131,8 +158,13 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
             return f"arn:aws:states:::{HTTP_TARGET}"
         case _:
             machine.note_task(task)
-            if isinstance(task.runs_on, Worker):
-                return f"{POOL}{task.runs_on.pool}"
+            match task.runs_on:
+                case Worker(pool):
+                    return f"{POOL}{pool}"
+                case Fargate():
+                    return f"holdfast:{CONTAINER}ecs:runTask.waitForTaskToken"
+                case BatchJob():
+                    return f"holdfast:{CONTAINER}batch:submitJob.waitForTaskToken"
             if task.polling is not None:
                 return f"{POLL}{task.name}"
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"

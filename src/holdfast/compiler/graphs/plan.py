@@ -51,8 +51,8 @@ from typing import Final, TypeAlias
 
 Plan: TypeAlias = "SingleStep | Chain | Fork | Core"
 
-#: The greatest depth of forks in forks; deeper ones become a core. JSON readers limit the depth of
-#: a document. No plan exceeds twice this depth.
+#: The greatest depth of forks inside of forks; deeper ones become a core, which is flat. JSON
+#: readers limit the depth of a document. No plan is deeper than twice this number.
 _NESTING_MAX: Final = 12
 
 

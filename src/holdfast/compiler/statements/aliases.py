@@ -18,7 +18,7 @@ _INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
 CHANGES: Final = frozenset(
     {"add", "append", "clear", "discard", "extend", "insert", "remove", "reverse", "sort", "update"}
 )
-#: Methods that change it and give a value.
+#: Methods that change it and also give a value.
 TAKES: Final = frozenset({"pop", "setdefault"})
 #: Methods that do not store their arguments: no second name refers to an argument after the call.
 _HARMLESS_METHODS: Final = frozenset(
@@ -44,8 +44,8 @@ _FRESH_METHODS: Final = frozenset(
 )
 
 IsDurable = Callable[[ast.AST], bool]
-#: Decides whether a call returns a list or dict to which nothing else refers; None when the form of
-#: the call decides.
+#: Decides whether a call returns a list or dict to which no other name refers. None: only the form
+#: of the call decides.
 IsFreshCall = Callable[[ast.Call], bool | None]
 
 

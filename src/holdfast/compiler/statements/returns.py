@@ -30,7 +30,8 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: The key of the variable that holds a value until it is returned.
+#: The key of the variable that holds a returned value until the `finally` blocks around the
+#: `return` have run.
 _RETURNED: Final = ("returned",)
 
 

@@ -69,7 +69,7 @@ def lower_taking(statements: Statements, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     for argument in node.args:
         statements.share(argument, is_kept=True)
-    found = taken(statements, node, current, values)
+    found = taken(statements, node, current, _evaluated_first(statements, node, name, values))
     if found is None:
         return REFUSED_EXPRESSION
     value, rest = found
@@ -81,6 +81,21 @@ def lower_taking(statements: Statements, node: ast.Call) -> TypedQuery:
 
 
 _Taken = tuple[TypedQuery, TypedQuery]
+
+
+def _evaluated_first(
+    statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
+) -> list[TypedQuery]:
+    """Return the values, with a default that may fail in a variable: Python evaluates the default
+    also when the key is there.
+    """
+    match values:
+        case [key, default] if default.fails:
+            variable = statements.scope.name(f"{name}_default", (node, "default"))
+            statements.emit(Assign(statements.origin(node), ((variable, default),)))
+            return [key, TypedQuery(Variable(variable), default.type)]
+        case _:
+            return values
 
 
 def _pop_item(

@@ -41,7 +41,9 @@ def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
 
 
 def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuery:
-    """Return `value` as a variable, because it is used several times."""
+    """Return `value` in a variable, so that code which reads it several times computes it only
+    once.
+    """
     if isinstance(value.query, Variable | Constant) or is_refused(value.type):
         return value
     variable = statements.scope.name("parts", (node, "parts"))

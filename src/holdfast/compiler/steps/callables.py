@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from holdfast import limits
-from holdfast.api.runs_on import Worker
+from holdfast.api.runs_on import BatchJob, Fargate, Worker
 from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.compiler.signatures import signature_of
@@ -83,14 +83,17 @@ def _obstacles(
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
         message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
-    if isinstance(declared.runs_on, Worker):
+    if isinstance(declared.runs_on, Worker | Fargate | BatchJob):
         return
     if declared.timeout is not None and declared.timeout.total_seconds() > seconds_max:
         message = (
             f"`{declared.name}` has a timeout of {declared.timeout}; a task that runs inside the "
             f"engine's function has at most {seconds_max // 60} minutes"
         )
-        help_ = '@task(runs_on=Worker("pool"), …): docs/how-to/long-tasks.md'
+        help_ = (
+            'runs_on=Worker("pool"), Fargate(…) or BatchJob(…), see docs/how-to/long-tasks.md; or '
+            "start the work in a short @task, then wait_for_event(…) for its end"
+        )
         yield Obstacle("HF060", message, help_)
 
 

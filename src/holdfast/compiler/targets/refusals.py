@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.asl.resources import POOL
+from holdfast.asl.resources import POOL, runs_in_container
 from holdfast.asl.validation.validate import diagnose
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.compiler.diagnostics import Diagnostic
@@ -149,8 +149,12 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         if state.get("Resource") == "holdfast:reply":
             yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
-        if str(state.get("Resource", "")).startswith(POOL):
+        resource = str(state.get("Resource", ""))
+        if resource.startswith(POOL):
             yield refuse(name, "Step Functions has no pools of workers", _ON_LAMBDA)
+        if runs_in_container(resource):
+            message = "a container fetches its attempt from Holdfast, not from Step Functions"
+            yield refuse(name, message, _ON_LAMBDA)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])

@@ -163,7 +163,7 @@ class Rewriting:
                 )
             case "arn":
                 return state  # A call of a service, already in AWS's form
-            case "again" | "reply" | "pool":
+            case "again" | "reply" | "pool" | "container":
                 return state  # AWS cannot run it; `refusals` reports that
             case "stop":
                 stopped = {"ExecutionArn": state["Arguments"]["execution"]}

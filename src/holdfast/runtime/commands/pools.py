@@ -19,11 +19,12 @@ from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Query
 from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 
-#: A worker that announced itself within this time works: two of its announcements may be lost.
+#: A worker counts as present when it has announced itself within this time, so two announcements in
+#: a row may be lost.
 PRESENT_MS: Final = 3 * 60_000
 #: A task that has waited for less is not reported: a worker may be starting.
 PATIENCE_MS: Final = 2 * 60_000
-#: More waiting tasks of one pool are not counted.
+#: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000
 #: Rows of tasks that have ended stay until a poll. After this many in a row the next one counts as
 #: open without a look.
@@ -179,8 +180,13 @@ def with_workers(
     """
     found = list[dict[str, Any]]()
     for wait in waits:
-        is_begun = wait["kind"] == "pool" and wait.pop("begun")
-        found.append({**wait, **((yield from _worker_of(tenant, run, wait)) if is_begun else {})})
+        more: dict[str, Any] = {}
+        if wait["kind"] == "pool" and wait.pop("begun"):
+            more = yield from _worker_of(tenant, run, wait)
+        elif wait["kind"] == "container":
+            beat = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.heartbeat(wait["entry"]))
+            more = {} if beat is None else {"heartbeat": iso_time(int(beat["at"]))}
+        found.append({**wait, **more})
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import POOL, started_by
+from holdfast.asl.resources import CONTAINER, POOL, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -172,6 +172,10 @@ def _awaited(
         pool = {"pool": awaiting.target.removeprefix(POOL), "task": awaiting.text("task")}
         place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
         return {"kind": "pool", **pool, **place, "begun": awaiting.is_begun, **until}
+    if awaiting.target.startswith(CONTAINER):
+        on = {"on": awaiting.target.removeprefix(CONTAINER), "task": awaiting.text("task")}
+        place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
+        return {"kind": "container", **on, **place, **until}
     asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
     if awaiting.kind == "ask":
         asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)

@@ -31,7 +31,7 @@ from holdfast.runtime.storage.json_values import json_text
 #: A worker has 15 minutes for a message. By then it has opened or ended the execution, and the list
 #: index has an entry. A start whose message waits longer in the queue is described, but not listed.
 LISTED_MS: Final = 20 * 60_000
-#: How long the sweeper sends a start again that does not begin.
+#: For this long the sweeper sends a start again that has not begun.
 RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 

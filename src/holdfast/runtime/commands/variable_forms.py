@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 
-#: The Python types of the JSON that a simple form takes. A bool is an int in Python alone.
+#: The Python types of the JSON of each simple form. A bool is excluded from int: in Python it is an
+#: int, in JSON it is not.
 _SIMPLE: Final[Mapping[str, tuple[type, ...]]] = {
     "None": (type(None),),
     "bool": (bool,),

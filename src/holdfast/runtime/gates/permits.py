@@ -212,7 +212,7 @@ class Permits:
         return None
 
     def _place(self, gate_id: GateId, use: LimitUse, arguments: Json, now_ms: int) -> Queued:
-        """Return the place of an attempt that has no permits."""
+        """Return the attempt's place in the queue of the limit that has refused it."""
         fair = "" if use.fair is None else argument_text(arguments, use.fair)
         return Queued(str(gate_id), now_ms, fair)
 

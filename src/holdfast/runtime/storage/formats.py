@@ -97,7 +97,8 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 }
 
 
-#: How the resources of Holdfast's own tasks begin that code of format 1 does not know.
+#: The beginnings of resources that code of format 1 does not know. A record with such a task needs
+#: a newer format.
 _NEWER_TASKS: Final = ("poll:", "send", "start:", "again", "bulk:", "reply", "stop")
 
 

@@ -393,6 +393,7 @@ class Attempts:
             arns=_arns(state.origin),
             resource=task.resource if isinstance(task, TaskState) else "",
             heartbeat_seconds=waiting.heartbeat_seconds,
+            is_timed=isinstance(waiting, Attempt) and bool(waiting.timeout_seconds),
         )
 
     def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
@@ -484,7 +485,8 @@ class Attempts:
         return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
-#: Stands for an attempt that has timed out. `advance` ignores its late result.
+#: Replaces the record of an attempt that has timed out: the core ignores the late result of this
+#: attempt.
 _OVER = Begun(0, is_answered_later=False)
 
 

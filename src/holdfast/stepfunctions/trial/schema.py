@@ -40,7 +40,7 @@ _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExe
 #: them.
 _JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
 _PARSED: Final = frozenset({"Input", "Output"})
-#: Results whose shape only the integration defines.
+#: Actions whose result has no shape in the service's model; only Step Functions defines it.
 _UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
