@@ -102,7 +102,7 @@ def play(seed: int) -> FlowResult:
 
 
 def _stop_some(world: FlowWorld) -> None:
-    """A caller stops some executions while they wait or run."""
+    """Stop some executions while they wait or run, as a caller does."""
 
     def stop() -> None:
         for run, work in list(world.works.items()):
@@ -130,7 +130,7 @@ def _by_gate(
 
 
 def _starts(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
-    """S1, by a bucket of the allowed size that every start drains."""
+    """Check S1 with a token bucket of the allowed size: each start takes a token from it."""
     slack_ms = GATE_TOKEN_MS + 4 * CLOCK_ERROR_MS
     for rule, runs in _by_gate(world, rules):
         if rule.interval_us is None:
@@ -147,7 +147,7 @@ def _starts(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
 
 
 def _holders(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
-    """S2. A run counts from its beginning to its end, or to the end of its lease."""
+    """Check S2. A run counts from its beginning until its end, or until its lease expires."""
     for rule, runs in _by_gate(world, rules):
         if rule.concurrency is None:
             continue
