@@ -158,7 +158,7 @@ class CoreRun:
         """
         if attempt.target == AGAIN:
             raise TooLong  # it continues as new: there is no end to compare
-        started = None if started_by(attempt.target) is None else "started"
+        started = None if started_by(attempt.target) is None else f"run {attempt.entry}"
         return Succeeded(attempt.entry, attempt.attempt, started)
 
     def _result(self, name: str, draw: Iterator[int]) -> Any:

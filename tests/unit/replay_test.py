@@ -220,3 +220,22 @@ def test_a_skipped_pure_function_is_computed_and_the_step_after_it_is_compared(
     rest = [{**one, "id": one["id"] - 2} if "id" in one else one for one in history[place + 3 :]]
     skipped = [*history[: place + 1], skip, *rest]
     assert again(tmp_path, ORDER, skipped).steps == ["reserve", "charge", "sleep", "ship"]
+
+
+def test_a_deadline_of_a_block_with_undo_steps_passes_as_it_did(tmp_path: Path) -> None:
+    source = """
+@workflow
+def flow(order: str) -> str:
+    try:
+        with timeout(minutes(1)), compensating() as undo:
+            undo(refund, 1)
+            reserve(order)
+            sleep(minutes(5))
+    except BlockTimeout:
+        return "late"
+    return ""
+"""
+    history = recorded(tmp_path, source)
+    types = [event["type"] for event in history]
+    assert types.index("Cancelled") < types.index("DeadlinePassed")
+    assert again(tmp_path, source, history).steps == ["reserve", "sleep", "refund"]
