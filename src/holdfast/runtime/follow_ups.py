@@ -122,8 +122,12 @@ def withdraw(
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
+    # A pause with frozen timers moves the deadline of a question. The question is still the same
+    # one: its row has the same key, and says who has claimed or been given the question.
+    open_keys = {questions.own_key(log.run, one) for one in now if isinstance(one, OpenQuestion)}
     for command in before:
-        if isinstance(command, OpenQuestion) and command not in now:
+        is_question = isinstance(command, OpenQuestion)
+        if is_question and questions.own_key(log.run, command) not in open_keys:
             yield from questions.close_row(log.tenant, log.run, command)
         if isinstance(command, JoinQueue) and command not in now:
             frame = log.state.frame_of(command.entry)
