@@ -11,6 +11,7 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main
 from holdfast.errors import RequestError
+from holdfast.runtime.storage.definitions import read_item
 from tests.unit.client_kit import MemoryStack, served
 
 MODULE = "tests.unit.registered_flows"
@@ -86,6 +87,30 @@ def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: Memor
     assert error["diagnostics"][0]["line"] == 1
     assert '"unknown" is none of the tasks' in error["message"]
     assert request(stack, "GET", "/workflows/bad")[0] == 404
+
+
+def test_a_document_of_400_steps_in_one_line_is_registered(stack: MemoryStack) -> None:
+    steps = [
+        {"id": f"s{n}", "type": "validate", "depends_on": [f"s{n - 1}"][:n]} for n in range(400)
+    ]
+    status, _ = request(stack, "POST", "/workflows", {"workflow_id": "long", "steps": steps})
+    (stored,) = [item for item in stack.world.services.items("mail") if "#def#" in str(item["pk"])]
+
+    assert status == 201
+    assert len(str(read_item(stored).source_map)) < 400 * 300
+
+
+def test_of_many_refusals_of_one_line_the_first_are_answered(stack: MemoryStack) -> None:
+    steps = [{"id": f"s{n}", "type": "nope"} for n in range(400)]
+    status, answer = request(stack, "POST", "/workflows", {"workflow_id": "bad", "steps": steps})
+    message = answer["error"]["message"]
+    _, _, line, caret, *_ = message.splitlines()
+
+    assert status == 400
+    assert len(answer["error"]["diagnostics"]) == 50
+    assert message.endswith("These are the first 50 of 400 refusals.")
+    assert len(json.dumps(answer)) < 60_000
+    assert line[caret.index("^") :].startswith('"nope"')
 
 
 @pytest.mark.parametrize(
