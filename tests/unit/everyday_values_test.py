@@ -105,7 +105,7 @@ def test_a_set_grows_by_the_results_of_tasks(module: ModuleType) -> None:
 
 
 def test_a_typed_dict_is_made_changed_and_passed_on(module: ModuleType) -> None:
-    given = {"items": [{"sku": "a", "qty": 2}], "basket": {"counts": {"done": 4}}}
+    given: Any = {"items": [{"sku": "a", "qty": 2}], "basket": {"counts": {"done": 4}}}
     run = World(others=real).run_json(module.count, given)
     assert run.result == [{"sku": "z", "qty": 3}, {"done": 4, "new": 10}, ["done"]]
 

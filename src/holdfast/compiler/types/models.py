@@ -172,10 +172,8 @@ def has_set(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
         case SetOf():
             return True
         case TypedDictOf(cls=cls):
-            within = around | {cls}
-            return cls not in around and any(
-                has_set(one, within) for one in type_.fields().values()
-            )
+            within, types = around | {cls}, type_.fields().values()
+            return cls not in around and any(has_set(one, within) for one in types)
         case ListOf(inner) | DictOf(inner):
             return has_set(inner, around)
         case TupleOf(parts) | Union(parts):
