@@ -51,10 +51,11 @@ WORKFLOWS = """
 from __future__ import annotations
 
 import os
+import time
 
 from pydantic import SecretStr
 
-from holdfast import TaskError, task, task_context, workflow
+from holdfast import TaskError, seconds, task, task_context, workflow
 
 
 class Declined(TaskError): ...
@@ -117,6 +118,11 @@ def encrypt(key: str) -> None:
     at_aws("kms").encrypt(KeyId=key, Plaintext=b"x")
 
 
+@task(group="mail", timeout=seconds(2))
+def hang() -> None:
+    time.sleep(600)
+
+
 @task(group="payments")
 def variables() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("HOLDFAST_"))
@@ -162,6 +168,11 @@ def secretly(token: SecretStr) -> int:
 @workflow
 def engine_key(key: str) -> None:
     encrypt(key)
+
+
+@workflow
+def hanging() -> None:
+    hang()
 
 
 @workflow
@@ -217,6 +228,8 @@ def test_a_group_runs_its_tasks_and_reaches_nothing_of_the_engine_and_of_other_g
         _refused(ended(shop, "engine_queue", {"queue": work}), "sqs:SendMessage")
         assert ended(shop, "secretly", {"token": "hunter22"})["output"] == len("new hunter22")
         _refused(ended(shop, "engine_key", {"key": shop.outputs["SecretsKeyArn"]}), "kms:Encrypt")
+        late = ended(shop, "hanging", {})
+        assert (late["status"], late["error"]) == ("FAILED", "States.Timeout")
         names = ended(shop, "environment", {})["output"]
         assert names == ["HOLDFAST_MODULES", "HOLDFAST_STACK"]
 

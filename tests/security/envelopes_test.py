@@ -80,9 +80,9 @@ WHOLES = [
     Case("a notification around one", {"Type": "Notification", "Message": as_text(go())}, BUG),
 ]
 FORMATS = [
-    Case("a newer format", recover(f=3), NEWER),
+    Case("a newer format", recover(f=4), NEWER),
     Case("a much newer format", recover(f=2**70), NEWER),
-    Case("a newer format and nothing else", {"f": 3}, NEWER),
+    Case("a newer format and nothing else", {"f": 4}, NEWER),
     Case("a newer format of an unknown kind", {"f": 9, "k": "teleport", "run": []}, NEWER),
     Case("format 0", recover(f=0), BUG),
     Case("a negative format", recover(f=-1), BUG),
@@ -366,6 +366,6 @@ def test_no_generated_envelope_breaks_anything() -> None:
 
 def test_a_newer_message_is_one_that_newer_code_reads() -> None:
     with pytest.raises(NewerFormatError):
-        messages.require_readable({"f": 3})
+        messages.require_readable({"f": 4})
     with pytest.raises(HoldfastBug):
         messages.require_readable({"f": True})

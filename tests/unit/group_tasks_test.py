@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from holdfast import Lambda, task
 from holdfast.api.sealing import LocalVault, Seals
-from holdfast.aws import group_tasks
+from holdfast.aws import group_function, group_tasks
 from holdfast.aws.group_function import runs_attempt
 from holdfast.aws.group_tasks import GroupTasks, lambda_call
 from holdfast.deployment import Deployment
@@ -244,6 +245,38 @@ def test_a_worker_does_not_read_the_types_of_a_task_that_gets_no_secret(
         "paid"
     )
     assert "boundary" not in vars(charge), "a cold start imports pydantic"
+
+
+# -- time-outs ---
+
+
+def test_the_function_is_told_how_long_the_engine_waits_and_nothing_without_a_time_out(
+    deployment: Deployment,
+) -> None:
+    function = Function(deployment, throttled())
+    tasks = function.tasks(deployment)
+    tasks.perform(asked("charge", {"order": "o1"}, is_timed=True))
+    tasks.perform(asked("charge", {"order": "o1"}))
+    assert [json.loads(sent)["seconds_left"] for _, sent in function.calls] == [60, 59, None]
+
+
+def test_an_attempt_that_hangs_ends_with_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_function, "_GRACE_SECONDS", 0)
+    ended = threading.Event()
+    with group_function.ended_in_time(-1, ended.set):
+        assert ended.wait(10)
+
+
+def test_an_attempt_in_time_leaves_its_process_alone() -> None:
+    ends: list[None] = []
+    before = threading.active_count()
+    with group_function.ended_in_time(600, lambda: ends.append(None)):
+        assert threading.active_count() == before + 1
+        [timer] = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+    timer.join(10)
+    assert ends == []
+    with group_function.ended_in_time(None, lambda: ends.append(None)):
+        assert threading.active_count() == before
 
 
 # -- calls that fail -------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ ATTEMPT = HandedAttempt(
     ),
     "shop.tasks",
     {"holdfast.secret.1.k.eA.1": "x"},
+    seconds_left=2.5,
 )
 
 

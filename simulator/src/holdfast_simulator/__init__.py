@@ -1,3 +1,3 @@
-"""The simulator: the real handlers in a world of memory, virtual time and faults."""
+"""The simulator runs the real handlers with storage in memory, virtual time and injected faults."""
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""`python -m holdfast_simulator`: schedules by seed, a level, or a tape that was written down."""
+"""`python -m holdfast_simulator` runs schedules by seed, a level, or a tape that was saved
+earlier.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ _STATEMACHINES: Final = Path("statemachines")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0: all well; 1: something was violated, or a mark is missing; 2: asked for something
-    that is not there.
+    """Return 0 if no invariant was violated; 1 if one was, or if a mark is missing; 2 if the
+    arguments name something that does not exist.
     """
     parser = _parser()
     asked = parser.parse_args(arguments)

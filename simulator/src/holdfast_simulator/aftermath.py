@@ -1,5 +1,5 @@
-"""After the faults: guarded executions, an operator with `holdfast doctor`, a redrive of all
-dead letters.
+"""The phase after the faults: it checks that executions are guarded, lets an operator repair with
+`holdfast doctor`, and sends all dead letters again.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES, Services
 from holdfast_simulator.simulation import Simulation
 
 _QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
-#: How soon the operator looks after the alarm.
+#: The time between the alarm and the operator's repair.
 _ALARM_MS: Final = 30_000
-#: A message that no worker takes is deleted after so long.
+#: SQS deletes a message that no worker has processed after this time.
 _RETENTION_MS: Final = WORK.retention_seconds * 1_000
 #: The time for dead letters that are sent again: rounds, sweeps, and their follow-ups.
 _SETTLING_MS: Final = 3 * STUCK_SECONDS * 1_000
-#: Where hosts die all the time there are thousands, and no schedule has turns for all of them.
+#: In schedules where hosts crash all the time there are thousands of letters. Only so many are sent
+#: again, because a schedule has too few steps for all.
 _LETTERS_MAX: Final = 200
 _ROW_MS_MAX: Final = (WATCH_LOOK_SECONDS_MAX + 2 * WATCH_GRID_SECONDS) * 1_000
 
 
 class Operator:
-    """An operator who sees the quarantine's alarm. The operator waits until the faults are over,
-    then repairs each execution by name, as `holdfast doctor --repair NAME` does.
+    """An operator who reacts to the alarm of the quarantine. The operator waits until the faults
+    are over, and then repairs each execution by name, as `holdfast doctor --repair NAME` does.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -87,7 +88,9 @@ def tenants(simulation: Simulation) -> list[str]:
 
 
 def note_unguarded(simulation: Simulation) -> None:
-    """Notes running executions without message, row of the sweeper, or quarantine (I16)."""
+    """Note each running execution without a message, a row of the sweeper, or quarantine (I16): no
+    worker would continue it.
+    """
     services, evidence = simulation.services, simulation.evidence
     begun = {str(item["pk"]) for item in services.items(tables.EXECUTIONS)}
     accepted = {
@@ -138,7 +141,9 @@ def _whose(key: str) -> tuple[str, str]:
 
 
 def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> list[str]:
-    """An execution in quarantine whose log has grown is due at the sweeper's next check."""
+    """Return the work of an execution that no worker has carried out in time. An execution in
+    quarantine whose log has grown is due at the sweeper's next check.
+    """
     texts = list(forgotten(simulation.evidence, found, before_ms))
     place = keys.execution(found.tenant, found.run)
     if texts and simulation.services.perform(Get(tables.MAIL, keys.QUARANTINE, place)) is not None:
@@ -147,13 +152,13 @@ def _forgotten(simulation: Simulation, found: StoredHistory, before_ms: int) -> 
 
 
 def note_stuck(simulation: Simulation) -> None:
-    """Executions that should have moved for longer than the stated time (I17)."""
+    """Note each execution that has not moved for longer than the documented time (I17)."""
     evidence, now_ms = simulation.evidence, simulation.now_ms
     for tenant, run in sorted(simulation.open):
         try:
             found = history(simulation.services, tenant, run)
         except HoldfastError:
-            continue  # a log that cannot be read has an invariant of its own
+            continue  # Another invariant reports a log that cannot be read
         before_ms = now_ms - stuck_ms_max(evidence, run)
         if before_ms >= evidence.faults_end_ms:
             evidence.forgotten += _forgotten(simulation, found, before_ms)
@@ -167,14 +172,14 @@ def note_stuck(simulation: Simulation) -> None:
 
 
 def note_restless(simulation: Simulation) -> None:
-    """Executions that wait for something that can no longer come (I16). This is checked before they
-    are stopped, because a lost execution would end with the stop like any other.
+    """Note each execution that waits for something that can no longer happen (I16). This is checked
+    before the executions are stopped, because the stop would end a lost execution like any other.
     """
     for tenant, run in sorted(simulation.open):
         try:
             found = history(simulation.services, tenant, run)
         except HoldfastError:
-            continue  # a log that cannot be read has an invariant of its own
+            continue  # Another invariant reports a log that cannot be read
         running = {other for whose, other in simulation.open if whose == tenant}
         rests = Rests(simulation.evidence, found, running, simulation.now_ms)
         simulation.evidence.restless += rests.violations()
@@ -190,12 +195,12 @@ def note_findings(simulation: Simulation) -> None:
         for one in _answer(simulation.services, handler)["findings"]:
             run, state = one.get("execution", ""), one.get("state", "")
             if run in simulation.evidence.lost:
-                continue  # the sweeper's next look may be days away
+                continue  # The sweeper's next check may be days away
             simulation.evidence.diagnosed.append(f"{run}: {one['reason']} {state!r}: {one['says']}")
 
 
 def _answer(services: Services, handler: Handler) -> Any:
-    """Run a command without faults and without passing time."""
+    """Run a command without faults. Time does not advance meanwhile."""
     answer: Any = None
     try:
         while True:
@@ -208,8 +213,8 @@ def _answer(services: Services, handler: Handler) -> Any:
 
 
 def redrive_letters(simulation: Simulation) -> None:
-    """Sends every dead letter once more, from the queues and from their dead letters: an ended
-    execution does not change (I19).
+    """Send every dead letter once more, from the queues and from their dead-letter queues. An ended
+    execution must not change (I19).
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
@@ -235,11 +240,13 @@ def redrive_letters(simulation: Simulation) -> None:
 
 
 def _is_redrive_wished(services: Services) -> bool:
-    """An accepted redrive that no worker has read: its execution has not ended for good."""
+    """Return True when a redrive was accepted and no worker has read it: then the execution has not
+    finally ended.
+    """
     try:
         logs = histories(services)
     except HoldfastError:
-        return True  # The effect of a dead letter is unknown there too
+        return True  # For a dead letter the effect is unknown, so count it as possible
     for found in logs:
         handler = inbox.control_facts(found.tenant, found.state)
         for fact in _answer(services, handler):

@@ -1,4 +1,4 @@
-"""The contents of a token and of a stored answer, read without any secret."""
+"""Reads the contents of a token and of a stored answer, without any secret."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def ticket_of(token: str) -> TokenClaims:
 
 
 def says(item: Item, said: Mapping[str, Any]) -> bool:
-    """The item holds that output, or that error and cause. A large value is in a blob, whose name
-    is its hash; its writer does not matter here.
+    """Return True when the item contains that output, or that error and cause. Of a large value,
+    which is in a blob, only the presence is checked.
     """
     if "ref" in item:
         return "output" in said

@@ -1,7 +1,8 @@
-"""Work that was carried out for executions, and its first time: messages, rows, inbox items.
+"""Records the work that workers carried out for executions, and its first time: messages, rows,
+inbox items.
 
-Each thing has a key, of the words that say which it is: ("timer", tenant, run, entry, due ms),
-("start", tenant, run), ("stop", tenant, run), ("registration", tenant, run, place of the event).
+Each piece of work has a key: ("timer", tenant, run, entry, due ms), ("start", tenant, run),
+("stop", tenant, run), ("registration", tenant, run, place of the event).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.runtime.effects import Effect, Item, Put, PutIfAbsent, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.scenarios import Scenario
 
-#: The identity of one dispatch.
+#: The key of one piece of work that a worker carried out.
 DispatchKey: TypeAlias = tuple[str | int, ...]
 
 _ROWS: Final = "~due#"

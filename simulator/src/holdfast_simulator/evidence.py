@@ -42,7 +42,9 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class StartAnswer:
-    """A caller was answered. `run` None: refused, with `refused` as the code."""
+    """The answer that the caller of a start got. `run` is None for a refusal, and `refused` is its
+    code.
+    """
 
     tenant: str
     workflow: str
@@ -55,11 +57,11 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A caller got an answer: `what` is "answer", "heartbeat", "event", "stop" or
-    "redrive", or a "look" where it was refused; those that have to be refused are a "contradiction"
-    of an answer that was accepted, and a "forgery".
+    """An answer to a caller. `what` is "answer", "heartbeat", "event", "stop" or "redrive"; or
+    "look" when the call was refused. Two kinds must be refused: a "contradiction" of an accepted
+    answer, and a "forgery".
 
-    `asked_ms`: when the request began that was answered.
+    `asked_ms`: the time at which the request began.
     """
 
     what: str
@@ -131,5 +133,5 @@ class Evidence:
 
     @property
     def task_runs(self) -> frozenset[tuple[str, int, int]]:
-        """(run, entry, attempt) of all that ran."""
+        """Return (run, entry, attempt) of each attempt that ran."""
         return frozenset((one.run, one.entry, one.attempt) for one in self.ran)

@@ -1,4 +1,4 @@
-"""DynamoDB's TTL: rows past their time vanish, up to two days late and in any order."""
+"""DynamoDB's TTL: expired rows are deleted up to two days late and in any order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _TABLES: Final[tuple[TableName, ...]] = (tables.EXECUTIONS, tables.MAIL)
 #: AWS: typically within a few days.
 LATE_MS_MAX: Final = 2 * 86_400_000
 _HOUR_MS: Final = 3_600_000
-#: In so many sweeps of two a row that might go is left.
+#: An expired row is deleted in one of so many sweeps on average, and at the last possible one at
+#: the latest.
 _LEFT: Final = 2
 
 

@@ -1,7 +1,7 @@
-"""The faults around one effect of a handler, by the kind of effect.
+"""The faults that a schedule can inject at one effect of a handler, by the kind of effect.
 
-A read may fail, or its process may die or freeze before it is made. A write may besides be done
-without an answer, or not be done without a sign of it, or be done a while later.
+A read may fail, or the process may crash or freeze before it. For a write there are three more: it
+is done but no answer arrives, it is silently not done, or it is done later.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def no_answer(effect: Effect) -> ServiceFault:
 
 
 def may_vanish(body: Mapping[str, Any]) -> bool:
-    """Return True when the message may vanish. A message that replaces a dead one is the only guard
-    of its execution and must not vanish; a start has its row.
+    """Return True when the message may be lost. A message that replaces a dead letter must not be
+    lost, because nothing else guards its execution. A start may be lost, because its row guards it.
     """
     return body["k"] == START or not replaced_by(body)
 

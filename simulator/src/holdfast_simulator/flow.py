@@ -90,9 +90,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """`chance`: of a fault at one effect, until `end_ms` after the start.
+    """The faults of a world. `chance`: the probability of a fault at one effect, until `end_ms`
+    after the start.
 
-    `duplicates`: of a message that comes twice; `late`: of a wake that is half a minute late.
+    `duplicates`: the probability that a message is delivered twice; `late`: that a wake arrives
+    half a minute late.
     """
 
     chance: float = 0.0
@@ -104,7 +106,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """One attempt began. `ended_ms`: the end of its run, or the crash of its host."""
+    """An attempt that began. `ended_ms`: the time at which it ended or its host crashed."""
 
     run: str
     task: str
@@ -160,7 +162,9 @@ class AnyTypes:
 
 
 def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) -> dict[str, Any]:
-    """The tasks in a row; each gets the execution's input."""
+    """Return a machine with one state for each task, one after the other. Each gets the execution's
+    input.
+    """
     states: dict[str, Any] = {}
     for number, task in enumerate(tasks):
         follow = {"Next": f"{number + 1}"} if number + 1 < len(tasks) else {"End": True}
@@ -179,8 +183,9 @@ def machine(tasks: tuple[str, ...], timeout_seconds: int, retry: bool = True) ->
 
 
 class FlowWorld:
-    """`uses`: the limits of each task, `running` those of the workflow. `act`: -> the result of an
-    attempt, at its end. `workers`: deliveries at once; `start_workers`: those that may be starts.
+    """A simulated world. `uses`: the limits of each task; `running`: those of the workflow. `act`
+    returns the result of an attempt at its end. `workers`: the most deliveries at once;
+    `start_workers`: the most deliveries of starts among them.
     """
 
     def __init__(
@@ -216,7 +221,7 @@ class FlowWorld:
         self.errors: list[str] = []
         self.timeout_ms = definition["States"]["0"]["TimeoutSeconds"] * 1_000
         self.act: Callable[[Work, Begin], TaskResult] = self._outcome
-        #: Whether an attempt kills the process that runs it.
+        #: Return True for an attempt that crashes the process which runs it.
         self.is_deadly: Callable[[Begin], bool] = lambda _: False
         self._tried: Counter[tuple[str, int]] = Counter()
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
@@ -232,7 +237,7 @@ class FlowWorld:
         heappush(self._heap, (max(at_ms, self.now_ms), next(self._numbers), action))
 
     def run(self, until_ms: int) -> None:
-        """Until all executions have ended and no message is left, or that moment."""
+        """Run until all executions have ended and no message is left, or until that time."""
         while self._heap and self._heap[0][0] <= until_ms:
             self.now_ms, _, action = heappop(self._heap)
             action()
@@ -281,7 +286,7 @@ class FlowWorld:
         self._poll()
 
     def call(self, handler: Handler) -> Any:
-        """Runs a handler at once, without faults."""
+        """Run a handler at once and without faults."""
         answer: Any = None
         try:
             while True:
@@ -303,7 +308,7 @@ class FlowWorld:
     # -- deliveries --------------------------------------------------------------------------------
 
     def _poll(self) -> None:
-        """The queue is looked at when a message becomes visible, and 20 to 120 ms later."""
+        """Receive messages when a message becomes visible, and again 20 to 120 ms later."""
         at_ms = self.services.next_visible_ms()
         if at_ms is None:
             return
@@ -351,7 +356,7 @@ class FlowWorld:
         self._resume(host, received, deliver(setting, delivery), perform, next)
 
     def _extend(self, host: _Host, received: Received) -> None:
-        """While its worker lives, a message stays hidden."""
+        """Keep the message hidden while its worker runs."""
         if not host.is_alive:
             return
         if host.frozen_until_ms > self.now_ms:
@@ -365,7 +370,7 @@ class FlowWorld:
         self.at(self.now_ms + 60_000, lambda: self._extend(host, received))
 
     def _over(self, host: _Host) -> None:
-        """The process has ended; tasks that ran in it end with it."""
+        """End the process, and with it the tasks that run in it."""
         if host.is_alive:
             host.is_alive = False
             self._running.discard(host)
@@ -519,7 +524,7 @@ class FlowWorld:
             stored.place(one)
 
     def kill(self, run: str) -> None:
-        """Kills the hosts that run a task of the execution."""
+        """Crash the hosts that run a task of the execution."""
         for host in list(self._running):
             if any(one.began.run == run and one.ended_ms is None for one in host.runs):
                 self._over(host)

@@ -1,12 +1,13 @@
-"""Random worlds of limited tasks, and what must hold in them.
+"""Random worlds of limited tasks, and the conditions that each must satisfy.
 
     S1     starts in any window t <= burst + rate x (t + 3 s + 4 x clock error)
-    S2     at most n attempts run with a permit that has not lapsed
+    S2     at most n attempts run with a permit that has not expired
     LIVE   after the faults every execution ends, and within minutes
     CLEAN  then no row waits, no gate says that attempts wait, no permit is left
     BOUND  an execution needs at most so many messages
 
-A world is drawn from its seed: limits, keys, tasks with one to three limits, executions, faults.
+The seed determines a world: its limits, keys, tasks with one to three limits, executions and
+faults.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def play(seed: int) -> FlowResult:
 
 
 def _stop_some(world: FlowWorld) -> None:
-    """A caller stops some executions while they wait or run."""
+    """Stop some executions while they wait or run, as a caller does."""
 
     def stop() -> None:
         for run, work in list(world.works.items()):
@@ -130,7 +131,7 @@ def _by_gate(
 
 
 def _starts(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
-    """S1, by a bucket of the allowed size that every start drains."""
+    """Check S1 with a token bucket of the allowed size: each start takes a token from it."""
     slack_ms = GATE_TOKEN_MS + 4 * CLOCK_ERROR_MS
     for rule, runs in _by_gate(world, rules):
         if rule.interval_us is None:
@@ -147,7 +148,7 @@ def _starts(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
 
 
 def _holders(world: FlowWorld, rules: Sequence[LimitRule]) -> Iterator[str]:
-    """S2. A run counts from its beginning to its end, or to the end of its lease."""
+    """Check S2. A run counts from its beginning until its end, or until its lease expires."""
     for rule, runs in _by_gate(world, rules):
         if rule.concurrency is None:
             continue

@@ -1,4 +1,4 @@
-"""Random distributed Maps, around a lane that is there."""
+"""Generates random distributed Maps from a given branch."""
 
 from __future__ import annotations
 

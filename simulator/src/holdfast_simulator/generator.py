@@ -25,7 +25,8 @@ SECONDS_MAX: Final = 100
 STATES_MAX: Final = 40
 _DEPTH_MAX: Final = 4
 _LANES_MAX: Final = 3
-#: How often one state is run, by loops and Maps in one another; and one that begins a child.
+#: How often one state may run, in loops and Maps inside of each other; then the same for a state
+#: that starts a child.
 _TIMES_MAX: Final = 8
 _CHILD_TIMES_MAX: Final = 2
 _ALL: Final = [error_names.ALL]
@@ -44,7 +45,7 @@ _OUTPUTS: Final = (
     "{% $exists($tries) ? $tries : 'no tries' %}",
     "{% $exists($states.context.Map) ? $states.context.Map.Item : [] %}",
 )
-#: Undefined outside of a Map; always refused.
+#: Undefined outside of a Map, so this always fails.
 _FAILING: Final = ("{% $states.context.Map.Item.Index %}", "{% $error('no') %}")
 _RESULTS: Final = ("{% $states.result %}", "{% {'got': $type($states.result)} %}", *_OUTPUTS)
 _CONDITIONS: Final = (
@@ -74,7 +75,7 @@ _PATH_RULES: Final[tuple[MachineJson, ...]] = (
     {"Variable": "$.at", "IsPresent": True},
     {"Variable": "$", "IsNull": True},
     {"And": [{"Variable": "$.got", "IsPresent": True}, {"Variable": "$.got", "IsString": True}]},
-    {"Variable": "$.at", "StringEquals": "here"},  # Fails without such a field
+    {"Variable": "$.at", "StringEquals": "here"},  # It fails without such a field
 )
 
 
@@ -150,7 +151,7 @@ class Generator:
         return self.random.choice(nested)(level, depth, target)
 
     def _is_full(self) -> bool:
-        """The open parts need the rest of the states."""
+        """Return True when the parts that are still open need all remaining states."""
         return self.count > STATES_MAX // 2
 
     def _task(self, level: GeneratedLine, target: str) -> str:
@@ -217,7 +218,7 @@ class Generator:
         return self._add(level, self._name("end"), {"Type": "Succeed"})
 
     def _undone(self, level: GeneratedLine, depth: int, target: str) -> str:
-        """with compensating(undo): …, begun by a step."""
+        """Add a step and a part after it, as `with compensating(undo): …` compiles to."""
         begin, end = self._name("undo"), self._name("undone")
         outer = level.handler
         after: MachineJson = {"Type": "Fail", "Error": "Again"}
@@ -294,7 +295,7 @@ class Generator:
         return self._opened(level, self._written(body), self._quorum(max(count, 1)), target)
 
     def _map_run(self, level: GeneratedLine, depth: int, target: str) -> str:
-        times, self.times = self.times, _CHILD_TIMES_MAX + 1  # no child in one of its items
+        times, self.times = self.times, _CHILD_TIMES_MAX + 1  # An item must not start a child
         body = self._written(distributed(self.random, self._lane(depth)))
         self.times = times
         return self._opened(level, body, {}, target)

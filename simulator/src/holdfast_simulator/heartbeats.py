@@ -1,4 +1,4 @@
-"""Heartbeats of people who need a long time for an answer."""
+"""Heartbeats of people whose answer takes a long time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executions of a store, each read from its first record."""
+"""Reads every execution of a store from its first record on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StoredHistory:
 
 
 def histories(services: Services) -> list[StoredHistory]:
-    """Raises HoldfastError when a log cannot be folded."""
+    """Return the executions of the store. Raises HoldfastError when a log cannot be read."""
     by_log: dict[str, list[Item]] = {}
     for item in services.items(tables.EXECUTIONS):
         by_log.setdefault(str(item["pk"]), []).append(item)
@@ -44,7 +44,7 @@ def histories(services: Services) -> list[StoredHistory]:
 
 
 def history(services: Services, tenant: str, run: str) -> StoredHistory:
-    """Raises HoldfastError when its log cannot be folded."""
+    """Return one execution of the store. Raises HoldfastError when its log cannot be read."""
     pk = f"{tenant}#{run}"
     items = [item for item in services.items(tables.EXECUTIONS) if item["pk"] == pk]
     return _history(pk, items, by_digest(services))

@@ -1,16 +1,17 @@
-"""The fields of an error: what an author's exception class declares, as its cause carries them.
+"""The fields of an error: the annotations of an author's exception class, which its cause contains
+as JSON.
 
     class Declined(TaskError):
         code: str
 
-An error crosses a border as the name of its class and a text, the cause. The cause of a class with
-declared fields is JSON: `{"message":"…","fields":{"code":"51"}}`. The cause of any other class is
-the text of the error. Workers before this form wrote the text for every class, so a reader takes a
-cause that is no such JSON as the text.
+A worker reports an error as the name of its class and a text, the cause. For a class with declared
+fields the cause is JSON: `{"message":"…","fields":{"code":"51"}}`. For any other class it is the
+text of the error. Workers of an earlier release write the text for every class, so a reader treats
+a cause without this JSON as the text.
 
 A field is an annotation in the body of a subclass of `TaskError`. `ClassVar` and names with a
-leading underscore are none. The errors of libraries have no fields: an update of a library would
-change what crosses.
+leading underscore do not count. The errors of libraries have no fields: otherwise an update of a
+library would change the data that workflows get.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _hints(cls: type[BaseException]) -> dict[str, Any]:
 
 
 def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> str:
-    """Return the cause of the error. `shown` hides secrets in each text of it."""
+    """Return the cause of the error. `shown` removes the secrets from each of its texts."""
     text, fields = shown(error_text(error)), error_fields(type(error))
     if not fields:
         return text[:CAUSE_CHARACTERS_MAX]
@@ -68,9 +69,10 @@ def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> s
         except KeyboardInterrupt:
             raise
         except Exception:  # noqa: BLE001, S112 - the author's value, and its own code
-            continue  # the workflow that reads it fails with AttributeError
+            continue  # A workflow that reads this missing field fails with AttributeError
     cause = written_cause(text, values)
-    # A part of the JSON could not be read, so the text alone is kept of an error that is too large.
+    # JSON that is cut at its maximum length could not be read. So of an error that is too large
+    # only the text is kept.
     return cause if len(cause) <= CAUSE_CHARACTERS_MAX else text[:CAUSE_CHARACTERS_MAX]
 
 

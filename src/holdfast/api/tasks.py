@@ -274,7 +274,7 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
-    #: It calls a service instead of a function: it has any arguments, by name.
+    #: The task calls a service instead of a function, so it accepts any arguments by name.
     is_service = False
     #: The task is called until it returns a value; set by `wait_for_condition`.
     polling: Polling | None = None

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
 
 from holdfast import resources
 from holdfast.api.registry import Registry
@@ -24,8 +28,41 @@ from holdfast.task_runs import packages_of, run_attempt
 RunsAttempt: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
+_logger: Final = logging.getLogger("holdfast.tasks")
+#: The worker records the time-out first, so that a late end of the process changes nothing.
+_GRACE_SECONDS: Final = 1
+
+
 def group_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    return _runs_attempt()(event)
+    end = functools.partial(_end_process, event)
+    with ended_in_time(event.get("seconds_left"), end):
+        return _runs_attempt()(event)
+
+
+@contextmanager
+def ended_in_time(seconds_left: float | None, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end` when the block runs on after the engine has stopped waiting for it.
+
+    A task that hangs would be billed to the function's own time-out, and would hold a place of the
+    group and a thread of the worker.
+    """
+    if seconds_left is None:
+        yield
+        return
+    timer = threading.Timer(max(0.0, seconds_left) + _GRACE_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end_process(event: Mapping[str, Any]) -> None:
+    keys = {"execution_id": event.get("execution"), "task": event.get("task")}
+    _logger.error("the attempt runs on after its time-out, and its process ends", extra=keys)
+    sys.stdout.flush()
+    os._exit(1)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ that protects an inline attempt protects this one, and nothing new is stored:
     the answer is lost                         the worker calls again, with the same idempotency key
     the function crashes or times out          the attempt fails, and the task's `retry` decides
     a result comes after the time-out          the worker no longer waits, and drops it
+    the task runs on after its time-out        the function ends its process a second later
 
 Calling without waiting would save the worker's time. But then the result needs a way back: a queue
 of the engine to which the role of each group may write, and with it the results of other groups.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.api.sealing import Seals, sealed_again
@@ -81,23 +83,21 @@ class GroupTasks:
             return self._deployment.run_task(effect)
         seals = Seals(self._deployment.vault, effect.tenant)
         try:
-            message = attempt_message(_handed(task, effect, seals))
-            sent = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-            if len(sent) > GROUP_PAYLOAD_BYTES_MAX:
-                return _too_large(task, len(sent))
-            return self._answered(task, sent, effect.deadline_ms, seals)
+            return self._answered(task, _handed(task, effect, seals), seals)
         except VaultFault as refused:
             return TaskFailed(SECRET_UNAVAILABLE, refused.message)
 
-    def _answered(
-        self, task: Task[..., Any], sent: bytes, deadline_ms: int, seals: Seals
-    ) -> OwnResult:
+    def _answered(self, task: Task[..., Any], attempt: HandedAttempt, seals: Seals) -> OwnResult:
         """Call the function until it answers. A call for which it has no place has not begun the
         attempt, and a lost answer may belong to an attempt that has run.
         """
         assert task.group is not None
         lost = 0
         while True:
+            seconds_left = attempt.effect.deadline_ms / 1_000 - self._clock()
+            sent = _payload(attempt, seconds_left)
+            if len(sent) > GROUP_PAYLOAD_BYTES_MAX:
+                return _too_large(task, len(sent))
             try:
                 is_error, body = self._call(task.group, sent)
             except HoldfastError as error:
@@ -105,7 +105,7 @@ class GroupTasks:
             except Exception as error:  # noqa: BLE001  # whatever botocore raises
                 refused = fault(f"the call of the group {task.group}", error)
                 lost += refused.code != THROTTLED
-                is_over = (self._clock() + BUSY_SECONDS) * 1_000 >= deadline_ms
+                is_over = seconds_left <= BUSY_SECONDS
                 if refused.retry == "never" or lost >= LOST_MAX or is_over:
                     return _failed(task, refused.message)
                 self._pause(BUSY_SECONDS)
@@ -122,6 +122,13 @@ def _handed(task: Task[..., Any], effect: RunTask, seals: Seals) -> HandedAttemp
         except ValueError:
             continue  # the function finds the same misfit, and names the argument
     return HandedAttempt(effect, task.function.__module__, seals.handed())
+
+
+def _payload(attempt: HandedAttempt, seconds_left: float) -> bytes:
+    if attempt.effect.is_timed:
+        attempt = replace(attempt, seconds_left=round(seconds_left, 3))
+    message = attempt_message(attempt)
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _read(task: Task[..., Any], body: bytes, seals: Seals) -> OwnResult:

@@ -116,8 +116,8 @@ def dues_of(waiting: WaitingFor) -> tuple[Due, ...]:
         case Attempt(claim=claim):
             if claim is not None:
                 return ((DueKind.LEASE, claim.until_ms),)
-            # Such an attempt waits for a worker that has its function, or for its turn at a limit.
-            # No due time changes that.
+            # An attempt of an unknown function waits for a worker that has the function, and a
+            # queued one for its turn at a limit. So no time makes either of them due.
             is_parked = waiting.is_unknown or waiting.queued is not None
             return () if is_parked else ((DueKind.BEGIN, waiting.due_ms),)
         case Awaiting():

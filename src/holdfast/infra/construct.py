@@ -557,7 +557,9 @@ def _require_snap_start(python: str) -> bool:
 
 
 def _topic_arn(alarms: sns.ITopic | None) -> str | None:
-    """Return the topic of the alarms. An author may take `alarms` for a switch. Raises Unfit."""
+    """Return the ARN of the topic of the alarms. Raises Unfit for another value: an author may
+    write `alarms=True`.
+    """
     if alarms is not None and not hasattr(alarms, "topic_arn"):
         expected = "an SNS topic, or None: alarms then show on the console; see `alarm_bounds`"
         raise Unfit("alarms", alarms, expected)

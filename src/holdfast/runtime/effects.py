@@ -341,6 +341,8 @@ class RunTask:
     #: The longest time between two heartbeats of a task that runs in this process.
     heartbeat_seconds: int | None = None
     is_batch: bool = False
+    #: True when the engine stops waiting at `deadline_ms`; False: the task has no time-out.
+    is_timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,15 @@ _UNREADABLE: Final = "HF420"
 @dataclass(frozen=True, slots=True)
 class HandedAttempt:
     """An attempt for another process. `module` is that of the task's function; tasks of two modules
-    may have one name. `secrets`: for each sealed text in the arguments, the secret.
+    may have one name. `secrets`: for each sealed text in the arguments, the secret. `seconds_left`:
+    so long the engine waits for the result; None without a time-out. It is no time of day, because
+    the clocks of the two processes differ.
     """
 
     effect: RunTask
     module: str
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    seconds_left: float | None = None
 
 
 def attempt_message(attempt: HandedAttempt) -> dict[str, Any]:
@@ -65,6 +68,7 @@ def attempt_message(attempt: HandedAttempt) -> dict[str, Any]:
         "heartbeat_seconds": effect.heartbeat_seconds,
         "is_batch": effect.is_batch,
         "secrets": dict(attempt.secrets),
+        "seconds_left": attempt.seconds_left,
     }
 
 
@@ -86,7 +90,10 @@ def read_attempt(message: Any) -> HandedAttempt:
             heartbeat_seconds=message["heartbeat_seconds"],
             is_batch=bool(message["is_batch"]),
         )
-        return HandedAttempt(effect, str(message["module"]), dict(message["secrets"]))
+        left, secrets = message.get("seconds_left"), dict(message["secrets"])
+        return HandedAttempt(
+            effect, str(message["module"]), secrets, None if left is None else float(left)
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable("an attempt", type(error).__name__) from None
 

@@ -177,6 +177,7 @@ class ExpressRun:
             deadline_ms=deadline_ms,
             credentials=attempt.credentials,
             arns=(self.origin["state_machine_arn"], self.origin["execution_arn"]),
+            is_timed=True,
         )
 
     def _wait(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:

@@ -103,7 +103,7 @@ class StoreView(Protocol):
 
 
 def histories(world: StoreView) -> list[StoredHistory]:
-    """Raises HoldfastError when a log cannot be folded."""
+    """Return the executions of the store. Raises HoldfastError when a log cannot be read."""
     return stored.histories(world.services)
 
 

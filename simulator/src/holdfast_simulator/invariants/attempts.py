@@ -1,5 +1,5 @@
-"""I5: attempts are numbered without gaps, held by one, repeated as the state says, and end once,
-with what they themselves came to.
+"""I5: attempts are numbered without gaps, one worker at a time holds each, they are repeated as the
+state says, and each ends once, with its own result.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SCHEDULED: Final = frozenset(f"{task}Scheduled" for task in _TASKS)
 _SUCCEEDED: Final = frozenset(f"{task}Succeeded" for task in _TASKS)
 _FAILED: Final = frozenset(f"{task}Failed" for task in _TASKS)
 _RESULTS: Final = _SUCCEEDED | _FAILED | frozenset(f"{task}TimedOut" for task in _TASKS)
-#: The attempts at the two ends of a distributed Map, which no TaskScheduled asks for.
+#: The first and last attempt of a distributed Map, for which there is no TaskScheduled event.
 _ENDS_OF_A_MAP: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 _WORKER_LOST: Final = "Holdfast.WorkerLost"
 #: Errors that the engine gives an attempt, independent of the task's result.
 _OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, error_names.DATA_LIMIT_EXCEEDED})
 
-#: Owner, message, which delivery of it, until when.
+#: The owner, the message, the number of its delivery, and the end of the lease.
 _Claim: TypeAlias = tuple[str, str, int, int]
 _Runs: TypeAlias = Mapping[tuple[str, int, int], Ran]
 
@@ -86,7 +86,7 @@ def _killed_often(evidence: Evidence) -> Iterator[str]:
 
 
 class _Walk:
-    """The walk through one history from its beginning, line by line."""
+    """Reads one history from its beginning and checks each line of control."""
 
     def __init__(self, case: Case, history: StoredHistory, runs: _Runs, skew_of: Skews) -> None:
         self._evidence: Evidence | None = case.evidence
@@ -169,7 +169,7 @@ class _Walk:
             yield f"retry {used + 1} rests {delay_ms} ms instead of {least_ms} to {most_ms}"
 
     def _polled(self, line: _Line, event: Event) -> Iterator[str]:
-        """A poll without a value: the next one is another attempt, after the interval."""
+        """Check a poll without a value: the next poll is another attempt, after the interval."""
         if not line.is_open:
             yield "no attempt is open"
         own, polls = event.holdfast, line.polls + 1
@@ -222,7 +222,7 @@ class _Walk:
             return  # The task's result is unknown here: the task may have raised this error itself
         resource = str(event.details.get("resource", ""))
         is_lost = event.details.get("error") == _WORKER_LOST
-        # The error of a child is passed on as it is, and those workers were the child's.
+        # The error of a child is passed on unchanged: the lost workers belonged to the child.
         if is_lost and line.takeovers < TAKEOVERS_MAX and not resource.startswith("workflow:"):
             yield f"tells of a lost worker after {line.takeovers} losses"
         place = (self._history.run, line.entry, line.attempt)
@@ -269,7 +269,9 @@ def _is_lost(before: _Claim, now: _Claim, at_ms: int) -> bool:
 
 
 def _delay_ms(retrier: Retrier, used: int) -> int:
-    """The longest delay of the retry after so many: ASL, Retriers."""
+    """Return the longest delay before the retry after so many retries, by ASL's rules for
+    Retriers.
+    """
     try:
         seconds = retrier.interval_seconds * retrier.backoff_rate**used
     except OverflowError:

@@ -1,4 +1,4 @@
-"""I4 of the bus: it gets each beginning and end of a state machine's executions."""
+"""I4 for the event bus: every begin and end of a state machine's execution is published."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""I4: nothing happens that no record asked for, and what a record asks for happens.
+"""I4: workers carry out exactly what records request.
 
-The commands of a state (`core/waits.py`) are carried out after its record is stored:
-messages, rows, mail, attempts. Only the attempts of record 0 may come before it: they follow from
-the start message alone (R3).
+Workers carry out the commands of a state (`core/waits.py`) after its record is stored: messages,
+rows, inbox items, attempts. Only the attempts of record 0 may come before it, because they follow
+from the start message alone (R3).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from holdfast_simulator.invariants import bus
 from holdfast_simulator.invariants.case import Case
 from holdfast_simulator.swarm import FREEZES_MS
 
-#: Entry and attempt -> the record that asks for it, and its arguments.
+#: Entry and attempt, with the record that requests the attempt and its arguments.
 _Asked: TypeAlias = dict[tuple[int, int], tuple[int, Json]]
 
 _SCHEDULED: Final = frozenset({"TaskScheduled", "LambdaFunctionScheduled"})
@@ -153,7 +153,7 @@ def _children(case: Case) -> Iterator[str]:
 
 
 def _carried_out(case: Case, written: Mapping[tuple[str, int], int]) -> Iterator[str]:
-    """Timers, starts of children, their stops and registrations follow their record."""
+    """Check that timers, starts of children, their stops and registrations follow their record."""
     asked: dict[DispatchKey, tuple[str, int]] = {}
     for history in case.histories:
         for record, state in zip(history.records, history.states, strict=True):
@@ -163,7 +163,7 @@ def _carried_out(case: Case, written: Mapping[tuple[str, int], int]) -> Iterator
     for key, first_ms in case.schedule.dispatches.first_ms.items():
         kind, _, run, *_ = key
         if kind == "start" and (run in roots or "." not in str(run)):
-            continue  # a caller has sent it
+            continue  # A caller has sent this one
         found = asked.get(key)
         if found is None:
             yield f"{key} was carried out, and no record asked for it"
@@ -172,7 +172,9 @@ def _carried_out(case: Case, written: Mapping[tuple[str, int], int]) -> Iterator
 
 
 def _called(history: StoredHistory, record: Record) -> Iterator[DispatchKey]:
-    """The workflows that tasks call: an attempt may have begun one before its record is written."""
+    """Yield the workflows that tasks call. An attempt may have started one before its record is
+    written.
+    """
     for event in record.events:
         if event.type in _SCHEDULED and str(event.details["resource"]).startswith("workflow:"):
             entry, attempt = event.holdfast["entry"], event.holdfast["attempt"]
@@ -189,7 +191,7 @@ def _keys_of_command(tenant: str, state: Execution, command: Command) -> Iterato
         case StartTimer(entry, due_ms):
             yield dispatches.timer(tenant, state.run, entry, due_ms)
         case RunAttempt(attempt=attempt):
-            if attempt.claim is None and not attempt.is_unknown:  # the sweeper asks for those
+            if attempt.claim is None and not attempt.is_unknown:  # The sweeper requests the others
                 yield dispatches.timer(tenant, state.run, attempt.entry, attempt.due_ms)
         case StartChild(entry, number):
             yield dispatches.start(tenant, child_run(state.run, entry, number))

@@ -1,4 +1,4 @@
-"""I9, I13: the ends of executions."""
+"""I9, I13: how executions end."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def one_end(case: Case) -> Iterator[str]:
 
 
 class _Ends:
-    """The ends of one history, and what they follow from."""
+    """The ends of one history, and the events that cause them."""
 
     def __init__(self, history: StoredHistory, mail: set[tuple[str, str]]) -> None:
         self.history = history
@@ -133,13 +133,14 @@ class _Ends:
 
 
 def _is_asked_for(stopping: Mapping[str, Any] | None) -> bool:
-    """Return True when the stop was not the parent's own."""
+    """Return True when a caller requested the stop, and not the parent."""
     if stopping is None or stopping["status"] != "ABORTED":
         return False
     return "by_parent" not in stopping
 
 
-#: Events that a line causes itself: it requests work outside, or opens lanes.
+#: Events that a line of control causes itself: it requests work outside, or opens branches or
+#: iterations.
 _STEPS: Final = ("Scheduled", "TimerSet", "ParallelStateStarted", "MapStateStarted")
 
 
@@ -158,7 +159,9 @@ class _Late(HistoryLines):
             yield f"{event.type} at {line.position!r}, in a line that is cancelled"
 
     def _does_nothing(self, name: str) -> bool:
-        """Compiled conditions that take a Parallel of one branch to be worked out."""
+        """Return True for a Parallel with one branch in which the compiler only computes a
+        condition.
+        """
         state = self.program.states[name]
         return isinstance(state, ParallelState) and len(state.branches) == 1
 
@@ -255,7 +258,7 @@ def _not_redriven(case: Case) -> Iterator[str]:
         for item in _controls(case, history, REDRIVE):
             at_ms = evidence.stored[str(item["pk"]), str(item["sk"])]
             if not told.asked_ms <= at_ms <= told.at_ms:
-                continue  # an earlier request has stored it, and was not answered
+                continue  # An earlier request has stored it, but its answer was lost
             control = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
             redriven_ms = _redriven_ms(history, written, control, at_ms)
             if redriven_ms is not None and min(redriven_ms, evidence.ended_ms) > latest_ms:
@@ -312,7 +315,7 @@ def _heard_ms(events: Sequence[Event], control: str, *, is_now: bool) -> int:
 
 
 def _deserted(case: Case) -> Iterator[str]:
-    """A child whose parent has stopped waiting gets its stop within the stated time."""
+    """Check that a child whose parent has stopped waiting gets its stop within the stated time."""
     for history in case.histories:
         if any(_calls(event) for event in history.events):
             program = program_of(case, history)
@@ -327,7 +330,7 @@ def _calls(event: Event) -> bool:
 
 
 class _Deserted(HistoryLines):
-    """`since_ms`: when the wait for a child was closed without the child's end."""
+    """`since_ms`: the time at which the parent stopped waiting for a child that had not ended."""
 
     def __init__(self, program: Program, evidence: Evidence, history: StoredHistory) -> None:
         super().__init__(program)
@@ -401,7 +404,7 @@ def _told_ms(evidence: Evidence, history: StoredHistory, entry: int, number: int
 def _ends_of(
     history: StoredHistory, written: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[int, Execution]]:
-    """Yield each end that it has had, and when that got into the log."""
+    """Yield each end that the execution has had, and the time at which the log recorded it."""
     for record, state in zip(history.records, history.states, strict=True):
         if state.is_ended:
             yield written.get((history.run, record.sequence), record.at_ms), state
@@ -413,7 +416,7 @@ def _was_in_quarantine(evidence: Evidence, history: StoredHistory) -> bool:
 
 
 def as_the_reference_says(case: Case) -> Iterator[str]:
-    """The engine's result of an execution, beside that of the reference interpreter."""
+    """Check that the engine's result of an execution equals that of the reference interpreter."""
     scenario = case.schedule.scenario
     rulings = rulings_of(case.histories)
     for history in case.histories:

@@ -19,7 +19,8 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
     partition = keys.inbox(tenant, history.run)
     for item in _old(evidence, partition, keys.CONTROL_PREFIX, before_ms):
         key = str(item["sk"])
-        is_for_an_end = item.get("kind") == inbox.REDRIVE  # and this execution runs
+        # An open execution has no end that a redrive could continue
+        is_for_an_end = item.get("kind") == inbox.REDRIVE
         is_void = is_for_an_end or (_is_obeyed(state) and "now" not in item)
         is_void |= item.get("kind") == inbox.RESUME and state.paused is None
         is_void |= item.get("kind") == inbox.PAUSE and state.paused is not None
@@ -66,7 +67,7 @@ def _is_open(state: Execution, skip: Item) -> bool:
 def _is_where_it_was(state: Execution, migration: Item) -> bool:
     """Return True when no visit has ended since the migration was proven."""
     if "v" not in migration:
-        return False  # the move is in a blob
+        return False  # The move is in a blob and is not read here
     move = json.loads(str(migration["v"]))
     visits = {frame.id: frame.entered_event for frame in state.frames.values()}
     return bool(move["from"] == state.definition and move["visits"] == visits)

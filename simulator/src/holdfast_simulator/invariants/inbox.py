@@ -63,10 +63,10 @@ def _accepted(case: Case, mail: Mail, told: Told) -> Iterator[str]:
 
 
 def _unexplained(case: Case, mail: Mail) -> Iterator[str]:
-    """Applied answers and events that were never sent."""
+    """Yield applied answers and events that were never sent."""
     given: dict[tuple[str, str], list[Any]] = {}
     for told in case.schedule.told:
-        if told.what == "answer":  # one that is refused may have been stored by an earlier try
+        if told.what == "answer":  # A refused one may have been stored by an earlier try
             given.setdefault(ticket_of(told.request["token"]).place, []).append(told.request)
     ends = {}
     for history in case.histories:
@@ -100,7 +100,7 @@ def _tells(item: Item, child: StoredHistory) -> bool:
 
 
 def _given_up_alive(case: Case) -> Iterator[str]:
-    """A heartbeat that was accepted keeps its wait open for as long as it is said."""
+    """Check that an accepted heartbeat keeps its wait open for the stated time."""
     beats: dict[tuple[str, int, int], list[Told]] = {}
     for told in case.schedule.told:
         if told.what == "heartbeat" and told.refused is None:
@@ -143,7 +143,9 @@ def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
 
 @dataclass
 class _Wait:
-    """`key`: of the event. `is_over`: the call that comes before it is."""
+    """`key`: the key of the event. `is_over`: the call that must come before the answer has
+    ended.
+    """
 
     kind: str
     entry: int

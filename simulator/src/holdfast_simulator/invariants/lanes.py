@@ -34,16 +34,16 @@ _STARTS = frozenset({"ParallelStateStarted", "MapStateStarted"})
 
 
 class _Joins(HistoryLines):
-    """Lanes begin when they may, end once, and are joined when they are decided. `at_once`: how
-    many of a Map may run, where its program says so.
+    """Check that branches and iterations begin only when they may, end once, and are joined when
+    their state is decided. `at_once`: how many iterations of a Map may run, if its program says so.
     """
 
     def __init__(self, program: Program, at_once: Mapping[str, int]) -> None:
         super().__init__(program)
         self.at_once = at_once
-        #: The results that the line has to leave its state with.
+        #: The results with which the line must leave its state.
         self.results: dict[str, list[object]] = {}
-        #: When it was redriven; and the lines that have done nothing since.
+        #: The time of the last redrive, and the lines that have had no event since.
         self.redriven_ms: int | None = None
         self.silent: set[str] | None = None
 

@@ -1,8 +1,9 @@
 """Lines of control, read from the events of a history, without the engine's state.
 
-A line is the root or a lane; it is somewhere, may be cancelled, and ends. An opening is one time
-that a Parallel or an inline Map has opened its lanes. Invariants about lines are subclasses that
-look at what `Lines` has gathered when something happens.
+A line is the root, a branch or an iteration. It has a position, may be cancelled, and ends. An
+opening is one time that a Parallel or an inline Map has started its branches or iterations (its
+lanes). An invariant about lines is a subclass of `HistoryLines`, whose `on_…` methods get each
+event.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Opening:
 
 
 class HistoryLines:
-    """The walk through one history; the `on_…` methods yield violations."""
+    """Reads one history from its beginning. The `on_…` methods yield violations."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -84,7 +85,7 @@ class HistoryLines:
         self.openings: dict[int, Opening] = {}
         #: The open Parallel or Map, by the line that opened it.
         self.open: dict[str, Opening] = {}
-        #: The failed lane without a handler so far, by its owner.
+        #: By owner, a failed lane whose error no handler has caught so far.
         self.unhandled: dict[str, Opening] = {}
         self.dropped: dict[str, HistoryLine] = {}
         #: The lanes that those had open.
@@ -108,12 +109,12 @@ class HistoryLines:
         yield from ()
 
     def on_begun(self, opening: Opening, lane: int) -> Iterator[str]:
-        """A lane is about to begin."""
+        """Called before a lane begins."""
         del opening, lane
         yield from ()
 
     def on_ended(self, opening: Opening, lane: int) -> Iterator[str]:
-        """A lane has ended, one way or the other."""
+        """Called after a lane has ended, in any way."""
         del opening, lane
         yield from ()
 
@@ -278,7 +279,7 @@ class HistoryLines:
                     self._restore(self.dropped_with[frame])
 
     def _has_unbegun(self, opening: Opening) -> bool:
-        """An iteration is open that has entered no state."""
+        """Return True when an iteration is open that has not entered a state."""
         lanes = (self.lines.get(f"{opening.entry}.{lane}") for lane in opening.begun)
         return any(line is not None and not line.position for line in lanes)
 

@@ -31,11 +31,12 @@ from holdfast_simulator.invariants.dues import (
 )
 from holdfast_simulator.invocations import SHORT_MS
 
-#: I18: how late a wait of up to 15 minutes may end, and a longer one, once nothing goes wrong.
+#: I18: by how much a wait of up to 15 minutes, and a longer one, may end late after the faults.
 LATE_MS_MAX: Final = 60_000
 LONG_LATE_MS_MAX: Final = 120_000
-#: I20, by what an execution has come to, however often hosts die and queues deliver again: a dead
-#: letter that is put back counts, what we note for ourselves does not. So many more to begin with.
+#: I20: the most messages by the number of an execution's events, however often hosts crash and
+#: queues deliver again. A dead letter that is sent again counts as a cause. `SPARE` more are
+#: allowed.
 SPARE: Final = 40
 MESSAGES_PER_EVENT_MAX: Final = 4
 #: The sweeper checks an idle execution once an hour, and workers poll a job once a minute, at most.
@@ -55,7 +56,7 @@ def open_runs(case: Case) -> set[str]:
 
 
 def none_lost(case: Case) -> Iterator[str]:
-    if case.evidence is not None:  # a world may have been looked at in the middle
+    if case.evidence is not None:  # None in a world that is examined while it runs
         for run in sorted(open_runs(case)):
             yield f"{run} was accepted and has not ended"
         yield from case.evidence.unguarded
@@ -72,7 +73,9 @@ def _listed_as_running(case: Case) -> Iterator[str]:
 
 
 def none_stuck(case: Case) -> Iterator[str]:
-    """Time alone requires it, and the faults are over: it moves within the stated time."""
+    """Check that an execution which only needs time to pass moves within the stated time after the
+    faults.
+    """
     for run, since_ms, at_ms in case.schedule.stuck:
         yield f"{run} should have moved at {since_ms}, and had not at {at_ms}"
     yield from case.schedule.unheard
@@ -83,7 +86,7 @@ def none_stuck(case: Case) -> Iterator[str]:
     begun = _begun_ms(case.schedule)
     for history in case.histories:
         yield from _late_mail(case.schedule, history, begun.get((history.tenant, history.run), 0))
-    # A start whose first task crashes its workers is tried again and again
+    # A start whose first task crashes its workers is tried again without end
     if not case.schedule.scenario.kills:
         yield from _late_beginnings(case)
 
@@ -178,7 +181,7 @@ def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
     evidence = case.schedule
     begun = _begun_ms(evidence)
     for history, due in all_dues(case):
-        # A wait that another event ends long after its time was neglected too.
+        # A wait that another event ends long after its due time was late, too.
         ended_ms = due.over_ms if due.came_ms is None else due.came_ms
         if ended_ms is not None and due.what != "attempt":
             set_ms = due.set_ms - due.skew_ms
@@ -251,7 +254,7 @@ def _ran_once(case: Case, evidence: Evidence) -> Iterator[str]:
         place = (one.run, one.entry, one.attempt)
         if one.is_poll or one.at_ms == began.setdefault(place, one.at_ms):
             continue
-        # A late message may come just when the sweeper has sent its like.
+        # A late message may arrive just after the sweeper has sent an equal one.
         settled_ms = max(UNHIDDEN_MS, stuck_ms_max(evidence, one.run))
         if _woken_ms(case, place) > evidence.faults_end_ms + settled_ms:
             yield f"{one.run}: attempt {one.entry}.{one.attempt} ran again at {one.at_ms}"
@@ -288,7 +291,8 @@ def _in_company(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
 
 
 _WHILE_HE_LOOKS_MS: Final = 60_000
-#: An attempt, one of a distributed Map included; and a function that was not known.
+#: Events after which an attempt begins: also those of a distributed Map, and of a function that was
+#: unknown before.
 _BEGINS_ANEW: Final = ("Scheduled", "ItemsAsked", "ResultsAsked", "TaskUnknown", "ConditionUnmet")
 
 

@@ -21,7 +21,8 @@ from holdfast_simulator.histories import StoredHistory, by_digest
 from holdfast_simulator.invariants import transitions
 from holdfast_simulator.invariants.case import Case
 
-#: After so many records the state is written and read: to do it at each costs a schedule in twenty.
+#: The state is written and read after this many records; after each it would make the schedules 5 %
+#: slower.
 _WRITTEN_EACH: Final = 3
 #: The attributes of items that hold users' data; no other attribute may hold any.
 _PAYLOADS: Final = frozenset({"ev", "ss", "v", "doc", "error", "cause"})
@@ -124,7 +125,9 @@ def replays(case: Case) -> Iterator[str]:
 
 
 def _same_through_json(history: StoredHistory) -> Iterator[str]:
-    """Folded once more, from a state that was written and read now and then."""
+    """Apply the events again, from a state that is written as JSON and read at intervals, and
+    compare.
+    """
     stored: Execution | None = None
     for record, state in zip(history.records, history.states, strict=True):
         again = fold(record.events, stored)
@@ -169,7 +172,7 @@ def _texts_in_bounds(history: StoredHistory, details: Any) -> Iterator[str]:
 
 
 def _leaks(item: Item, canaries: tuple[str, ...]) -> Iterator[str]:
-    """A user's data is stored in payload attributes only."""
+    """Yield each attribute outside of the payloads that contains a user's data."""
     for canary in canaries:
         for name, value in item.items():
             if name not in _PAYLOADS and canary in str(value):

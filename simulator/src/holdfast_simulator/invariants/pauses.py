@@ -14,7 +14,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.case import Case
 
-#: Each of these is the evaluation of a state that was entered.
+#: Each of these events is the evaluation of a state that was entered before.
 _EVALUATED: Final = frozenset(
     {
         "ParallelStateStarted",

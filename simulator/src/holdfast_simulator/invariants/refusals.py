@@ -1,8 +1,8 @@
 """I7, I9, I12: each refusal has a reason in the stored data.
 
-A door looks at some moment between a request and its answer, and what it may refuse for stays so
-once it is so: it has to be so by the answer. Any other refusal is a door that loses what a caller
-brought, and who is refused does not come again.
+The API reads the stored data at some time between a request and its answer. A valid reason for a
+refusal stays valid, so it must exist at the time of the answer. A refusal without a reason would
+lose the data of a caller, who does not try again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from holdfast_simulator.invariants.programs import program_of
 
 Mail: TypeAlias = Mapping[tuple[str, str], Item]
 
-#: A name is taken by an execution with another input.
+#: The code for a name that belongs to an execution with another input.
 _OTHER_INPUT: Final = "HF212"
-#: Events that end an attempt, and events of a line that leave one behind.
+#: Events that end an attempt, and events after which a line has left its attempt.
 _ENDS_IT: Final = ("Succeeded", "Failed", "TimedOut", "StateEntered", "StateExited")
 _LEAVES_IT: Final = frozenset({"UndoStarted", "DeadlinePassed"})
 
 
 def of_mail(case: Case, mail: Mail) -> Iterator[str]:
-    """An answer and a heartbeat are refused once their token or their wait is over, an answer also
-    where another one came first. An event is never refused, and neither is a look.
+    """Check the refusals of answers, heartbeats and events. An answer and a heartbeat may be
+    refused after the end of their token or wait, and an answer also after another answer. An event,
+    and a read, may never be refused.
     """
     reasons = _Reasons(case, mail)
     for told in case.schedule.told:
@@ -82,14 +83,15 @@ class _Reasons:
         ticket = ticket_of(told.request["token"])
         is_token_over = ticket.expires_ms <= told.at_ms + self._case.schedule.swarm.skew_ms
         match told.refused:
-            case "HF230":  # the token is not valid here
+            case "HF230":  # The token is not valid
                 return is_token_over
             case "HF231":  # Another answer was given
                 return self._is_stored(ticket, told.at_ms) and not self._says(ticket, told)
-            case "HF232":  # no wait is open; but a repeated answer is accepted (R12)
+            # The wait is over; but a repetition of the accepted answer is accepted (R12)
+            case "HF232":
                 was_told = self._is_stored(ticket, told.asked_ms) and self._says(ticket, told)
                 return self._is_wait_over(ticket, told.at_ms) and not was_told
-            case "TaskTimedOut":  # the refusal of a heartbeat, in both cases
+            case "TaskTimedOut":  # A heartbeat is refused for both reasons
                 return is_token_over or self._is_wait_over(ticket, told.at_ms)
             case _:
                 return False

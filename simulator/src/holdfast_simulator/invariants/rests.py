@@ -1,7 +1,7 @@
-"""I16 of those that rest: on what an open execution may, when all who were to come have come.
+"""I16 for an execution that waits: it may wait only for something that can still happen.
 
-Line by line, off the state and what the scenario says: nothing that the product itself has to say
-about what should move, or shows of what is waited for, is asked. Each child is looked at itself.
+The check reads each line of control from the state, and the scenario. It does not use the engine's
+own rules about due times and waits, so an error in them shows. Each child is checked by itself.
 """
 
 from __future__ import annotations

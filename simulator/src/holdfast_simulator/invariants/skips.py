@@ -1,7 +1,9 @@
-"""I22: a step that was skipped ends with the result of the request, in the visit it was meant for.
+"""I22: a skipped step ends with the result from the request, in the visit for which it was
+requested.
 
 The request names the event with which the state was entered. A step that ended before the request
-was applied keeps its own result: in a loop the next visit must not get that of the one before.
+was applied keeps its own result: in a loop the next visit must not get the result of an earlier
+one.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def _of(history: StoredHistory, mail: Any) -> Iterator[str]:
 
 
 def _is_result(event: Event, asked: Any) -> bool:
-    """A timer passes its input on, and null is given for it. Large values are in a blob."""
+    """Return True when the event has the requested result. For a timer null is requested, and its
+    result is not compared. Nor is a large value, which is in a blob.
+    """
     if "v" not in asked:
         return True
     value = json.loads(asked["v"])

@@ -64,7 +64,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def children(node: Any) -> Iterator[Any]:
-    """Yield the nodes directly below it."""
+    """Yield the nodes directly below `node`."""
     for name in _CHILDREN:
         child = getattr(node, name, None)
         if child is not None:

@@ -86,8 +86,8 @@ class PathFields:
         return _payload(self.state, "Assign", self._output().selection)
 
     def pass_result(self) -> Template | None:
-        """Return the result as one value: a function with random results must give Assign and the
-        output the same one (as AWS does).
+        """Return the result as one value, which Assign and the output share, as on AWS. If each
+        evaluated it separately, a random function would give them different values.
         """
         return self._output().selection if "Assign" in self.state else None
 

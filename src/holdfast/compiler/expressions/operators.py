@@ -118,7 +118,8 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        # An item of an empty list: there is no value, but the other operand may fail.
+        # An item of an empty list does not exist, so there is no result. But the other operand may
+        # still fail.
         return TypedQuery(ArrayOf((left.query, right.query)), NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)

@@ -366,8 +366,8 @@ def cause_of(error: QueryTree) -> QueryTree:
 
 
 def message_of(error: QueryTree, coded: tuple[str, ...]) -> QueryTree:
-    """Return the text of an error. The cause of a class in `coded` is JSON that has the text in it,
-    unless a worker of an older release has written it.
+    """Return the text of an error. For a class in `coded` the cause is JSON that contains the text,
+    except when a worker of an older release has written the cause.
     """
     if not coded:
         return cause_of(error)
@@ -383,7 +383,7 @@ def message_of(error: QueryTree, coded: tuple[str, ...]) -> QueryTree:
 
 
 def field_of_error(error: QueryTree, name: str) -> QueryTree:
-    """Return a field of an error, or Python's own error where it has no value."""
+    """Return a field of an error. A missing field fails with Python's own error."""
     parsed = FunctionCall("parse", (FieldOf(error, "Cause"),))
     return guard(FieldOf(FieldOf(parsed, "fields"), name), f"AttributeError: {name}")
 

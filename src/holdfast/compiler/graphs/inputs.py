@@ -70,7 +70,7 @@ def _uses(graph: GraphModel) -> dict[str, list[Use]]:
         if not sources:
             continue
         hints = hints_of(step.task)
-        # An action of a service has no parameters of its own
+        # An action of a service has no declared parameters
         parameters = {} if step.task.is_service else parameters_of(step.task)
         for name, tree in sources.items():
             default = parameters[name].default if name in parameters else REQUIRED

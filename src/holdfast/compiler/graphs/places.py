@@ -53,7 +53,7 @@ def spot_of(written: WrittenAt, path: DocumentPath = ()) -> Spot:
 
 
 def refuse(step: Step, path: DocumentPath, code: str, message: str, help_: str) -> Diagnostic:
-    """Return the refusal of a part of a step."""
+    """Return the refusal of a part of a step, with the position of the part in the document."""
     return spot_of(step.written, path).refusal(code, message, help_)
 
 

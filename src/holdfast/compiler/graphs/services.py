@@ -32,7 +32,7 @@ _NAMES_SHOWN_MAX: Final = 8
 
 
 def service_named(name: str) -> ServiceCall | None:
-    """Return the call of this name; None for a text that is no name of a call."""
+    """Return the call of this name; None when the text does not name a call."""
     match name.split("."):
         case ["http", method] if method in _METHODS:
             return HttpCall(method.upper())
@@ -43,7 +43,7 @@ def service_named(name: str) -> ServiceCall | None:
 
 
 def request_of(call: ServiceCall, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the state from those of the document."""
+    """Convert the arguments of the document to the arguments of the ASL state."""
     if not isinstance(call, HttpCall):
         return dict(arguments)
     known = {name: value for name, value in arguments.items() if name in HTTP_FIELDS}

@@ -223,7 +223,9 @@ def _cause(
 
 
 def _with_fields(cause: TypedQuery, cls: type[BaseException]) -> TypedQuery:
-    """The cause of an error that the workflow raises: its fields have the values of the class."""
+    """Return the cause of an error that the workflow raises, with the fields' values from the
+    class.
+    """
     values = defaults_of(cls)
     if values is None or not error_fields(cls):
         return cause

@@ -1,4 +1,6 @@
-"""The fields of error classes (`api/error_fields.py`), as a workflow reads them."""
+"""The types of the fields of error classes (`api/error_fields.py`), for workflows that read
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _MISSING: Final = object()
 
 
 def common_fields(classes: Iterable[type[BaseException]]) -> tuple[tuple[str, Type], ...]:
-    """The fields that an error of any of these classes has."""
+    """Return the fields that an error has, whichever of these classes it belongs to."""
     found: dict[str, Type] | None = None
     for cls in classes:
         fields = {name: from_annotation(part) for name, part in error_fields(cls).items()}
@@ -28,13 +30,15 @@ def common_fields(classes: Iterable[type[BaseException]]) -> tuple[tuple[str, Ty
 
 
 def coded_names(classes: Iterable[type[BaseException]], world: ErrorClasses) -> tuple[str, ...]:
-    """The names of the classes with fields that a handler for `classes` may catch."""
+    """Return the names of the classes with fields that a handler for `classes` may catch."""
     known = {one for cls in classes for one in (cls, *world.subclasses(cls))}
     return tuple(sorted({one.__name__ for one in known if error_fields(one)}))
 
 
 def defaults_of(cls: type[BaseException]) -> dict[str, Default] | None:
-    """The values that the fields of `cls(text)` have; None when one is no constant of JSON."""
+    """Return the values of the fields of `cls(text)`; None when a value is not a constant that JSON
+    can express.
+    """
     found: dict[str, Default] = {}
     for name in error_fields(cls):
         value = getattr(cls, name, _MISSING)

@@ -114,10 +114,11 @@ class ModelOf:
 
 @dataclass(frozen=True, slots=True)
 class ErrorOf:
-    """The variable of an `except`; `has_text` says whether its text is the same everywhere.
+    """The variable of an `except`. `has_text`: the error has the same text in the compiled run as
+    in Python.
 
-    `fields` are those of each class that it may have. `coded` are the names of the classes whose
-    cause is the JSON of their fields (`api/error_fields.py`).
+    `fields`: the fields that each class has which the handler can catch. `coded`: the names of the
+    classes whose cause is the JSON of their fields (`api/error_fields.py`).
     """
 
     has_text: bool

@@ -272,6 +272,7 @@ def _result(
             attempt=first.attempt,
             deadline_ms=now_ms + timeout_ms,
             is_batch=True,
+            is_timed=True,
         ),
     )
     done = yield Finished(now_ms + timeout_ms)

@@ -393,6 +393,7 @@ class Attempts:
             arns=_arns(state.origin),
             resource=task.resource if isinstance(task, TaskState) else "",
             heartbeat_seconds=waiting.heartbeat_seconds,
+            is_timed=isinstance(waiting, Attempt) and bool(waiting.timeout_seconds),
         )
 
     def poll(self, program: Callable[[], Program], now_ms: int) -> NoResult:
