@@ -217,4 +217,4 @@ def test_a_worker_without_a_pool_and_a_token_says_so(
 
 def test_a_task_in_a_container_is_not_polled_for_a_condition() -> None:
     with pytest.raises(WorkflowError, match="not in a pool or a container"):
-        wait_for_condition(pool_flows.grade, every=minutes(5))
+        wait_for_condition(pool_flows.grade, every=minutes(5))  # type: ignore[arg-type]
