@@ -44,13 +44,10 @@ def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
     assert counts["accepted"] >= 36, counts
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(15), pytest.param(range(15, 1_000), marks=pytest.mark.slow)], ids=len
-)
-def test_programs_with_small_changes_are_refused_or_run_alike(seeds: range, tmp_path: Path) -> None:
-    counts = _compare(seeds, tmp_path, runs=2, is_changed=True)
-    assert counts["accepted"] >= len(seeds) // 4, counts
-    assert counts["refused"] >= len(seeds) // 4, counts
+def test_programs_with_small_changes_are_refused_or_run_alike(tmp_path: Path) -> None:
+    counts = _compare(range(15), tmp_path, runs=2, is_changed=True)
+    assert counts["accepted"] >= 4, counts
+    assert counts["refused"] >= 4, counts
 
 
 @pytest.mark.slow
