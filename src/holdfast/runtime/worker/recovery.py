@@ -124,8 +124,9 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
     def is_to_do(command: Command) -> bool:
         if isinstance(command, RunAttempt):
-            # A second wake would run the attempt twice, so send none without doubt. If the wake is
-            # missing, the attempt becomes overdue, and the next check takes it over.
+            # A second wake would run the attempt twice. So send one only when the first may never
+            # have been sent. If a wake is still missing, the attempt becomes overdue, and the next
+            # check takes it over.
             return places.is_in_doubt(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
