@@ -20,7 +20,7 @@ from typing import Any, Final
 from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.program import Json
-from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.core.advance import advance
@@ -41,7 +41,7 @@ from holdfast.core.facts import (
 from holdfast.core.forking import begin_of, entries
 from holdfast.core.state import Attempt, Awaiting, Delay, Execution, Frame, Timer
 from holdfast.core.waits import has_more
-from holdfast.limits import CLOCK_ERROR_MS
+from holdfast.limits import CLOCK_ERROR_MS, REQUEST_SUFFIX
 from holdfast.runtime.commands import presentation
 from holdfast.testing import replay
 from holdfast.testing.compiled import program_of
@@ -141,8 +141,8 @@ class CoreRun:
             return self._child(waiting)
         if isinstance(waiting, Awaiting):
             return self._of_wait(state, waiting, draw)
-        if name in ("send", "reply") or name.startswith("start:"):
-            return Succeeded(*ticket, f"run {waiting.entry}" if name.startswith("start:") else None)
+        if waiting.kind == "command":
+            return self._command(waiting)
         if waiting.kind == "pure":
             return _called(waiting, self._task(name))
         if waiting.timeout_seconds is not None and next(draw) % 100 < 5:
@@ -151,6 +151,15 @@ class CoreRun:
             error = _ERRORS[next(draw) % len(_ERRORS)]
             return FailedWith(*ticket, error.__name__, f"e{next(draw) % 9}")
         return Succeeded(*ticket, self._result(name, draw))
+
+    def _command(self, attempt: Attempt) -> Fact:
+        """Return the result of `start`, `send` and others: the id of the started execution, or
+        nothing.
+        """
+        if attempt.target == AGAIN:
+            raise TooLong  # it continues as new: there is no end to compare
+        started = None if started_by(attempt.target) is None else f"run {attempt.entry}"
+        return Succeeded(attempt.entry, attempt.attempt, started)
 
     def _result(self, name: str, draw: Iterator[int]) -> Any:
         if name in _RESULTS:
@@ -162,6 +171,8 @@ class CoreRun:
             return TimedOut(waiting.entry, waiting.attempt) if self._is_over(waiting) else None
         if waiting.kind == "event":
             data = _value(self.source_map["events"][waiting.event_name], draw)
+            if waiting.event_name.endswith(REQUEST_SUFFIX):
+                data = ["request", data]
             event_id = f"{state.run} {waiting.entry}"
             return EventReceived(waiting.entry, event_id, data, _FOR_EVER_MS)
         frame = state.frame_of(waiting.entry)
@@ -224,6 +235,9 @@ def _value(reference: str, draw: Iterator[int]) -> Any:
             return {"yes": next(draw) % 5 > 0, "note": f"e{next(draw) % 9}"}
         case "tests.differential.shop:Line":
             return INPUTS["line"][next(draw) % len(INPUTS["line"])]
+        case "tests.differential.shop:Card | tests.differential.shop:Transfer":
+            card = {"kind": "card", "digits": "4242"}
+            return [card, {"kind": "transfer", "iban": "DE1", "cents": 0}][next(draw) % 2]
         case "list[tests.differential.shop:Line]":
             return INPUTS["lines"][next(draw) % len(INPUTS["lines"])]
         case _:

@@ -181,7 +181,7 @@ def asked(draw: Random) -> Outcome:
     if status < 300:
         return "accepted"
     assert status in CODES
-    assert "__type" in answer or answer["error"]["code"].startswith(("HF2", "HF5"))
+    assert "__type" in answer or answer["error"]["code"].startswith(("HF2", "HF43", "HF44", "HF5"))
     assert all(isinstance(effect, PutIfAbsent | PutBlob) for effect in doors.wrote())
     assert doors.stored() == before
     return "refused"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-from holdfast_simulator import levels
+from holdfast.runtime import search_rows
+from holdfast_simulator import levels, swarm
 from holdfast_simulator.runner import Deployed, play
 from holdfast_simulator.scenarios import Scenario
-from holdfast_simulator.schedule import WrittenTape
+from holdfast_simulator.schedule import DrawnTape, WrittenTape
 from tests.sim.planted.index import RESTING, SEARCHED
 
 
@@ -28,3 +32,27 @@ def test_no_crash_of_every_fourth_leaves_the_index_wrong() -> None:
 @pytest.mark.parametrize("scenario", [SEARCHED, RESTING], ids=lambda one: one.name)
 def test_no_single_fault_leaves_the_index_wrong(scenario: Scenario) -> None:
     violations(scenario, levels.SINGLES, 1)
+
+
+def drawn(seeds: range) -> set[str]:
+    """Return the invariants that drawn schedules of the corpus with search attributes break."""
+    noting = [one for one in levels.programs(None) if one.scenario.name.startswith("attributes")]
+    assert len(noting) == 2
+    return {
+        violation.invariant
+        for seed in seeds
+        for program in noting
+        for violation in play(program, swarm.drawn(seed), DrawnTape(seed)).violations
+    }
+
+
+def test_drawn_schedules_leave_the_attributes_of_the_corpus_right() -> None:
+    assert drawn(range(3)) == set()
+
+
+def test_drawn_schedules_catch_changes_that_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: Any) -> Iterator[Any]:
+        yield from ()
+
+    monkeypatch.setattr(search_rows, "_put_changes", nothing)
+    assert drawn(range(3)) == {"I23"}

@@ -244,6 +244,29 @@ def test_a_loop_that_waits_may_have_a_bounded_loop_in_each_round() -> None:
     assert "HF096" in codes(proofs_of(states))
 
 
+def test_a_wait_for_the_next_message_of_a_conversation_is_a_note() -> None:
+    states = {"a": wait_for("message", "b"), "b": choice("$random() < 1", "a", "end"), "end": END}
+    (message,) = (one for one in proofs_of(states).findings if one.code == "HF098")
+    assert message.severity == "note"
+    (once,) = (one for one in proofs_of({"a": wait_for("paid")}).findings if one.code == "HF098")
+    assert once.severity == "warning"
+
+
+def test_a_loop_that_takes_an_item_from_a_list_in_each_round_is_a_note() -> None:
+    less = "{% [$filter($jobs, function($_value, $_place){ $_place != 0 })] %}"
+    states = {
+        "a": choice("$count($jobs) > 0", "b", "end"),
+        "b": {"Type": "Pass", "Assign": {"jobs": less}, "Next": "c"},
+        "c": call("t", "a"),
+        "end": END,
+    }
+    (worklist,) = (one for one in proofs_of(states).findings if one.code == "HF096")
+    assert (worklist.severity, "`jobs`" in worklist.message) == ("note", True)
+    states["b"] = {**states["b"], "Assign": {"jobs": "{% $append($jobs, 1) %}"}}
+    (endless,) = (one for one in proofs_of(states).findings if one.code == "HF096")
+    assert endless.severity == "warning"
+
+
 # -- waits -----------------------------------------------------------------------------------------
 
 

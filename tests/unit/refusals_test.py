@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 
@@ -70,6 +71,31 @@ def test_the_corrected_copy_follows_the_help(name: str) -> None:
     for diagnostic in refusals_of(name).diagnostics:
         shapes = shapes_in(diagnostic.help)
         assert not shapes or any(follows(twin, shape) for shape in shapes), diagnostic.render()
+
+
+#: Codes whose helps name no edit that a test could apply, and why.
+WITHOUT_EDIT: Final = {
+    "HF004": "the import is one of the author's own modules",
+    "HF010": "the line is removed",
+    "HF021": "the value is returned by the branch, and used in another place",
+    "HF033": "the handler is removed, or moved behind another one",
+    "HF034": "the text is the author's own",
+    "HF059": "the call is moved out of the @pure function",
+    "HF060": "the author chooses where the task runs",
+    "HF061": "the numbers are the author's own",
+    "HF151": "the type is one of several",
+    "HF159": "the reply is the author's own value",
+    "HF180": "the names are those of boto3",
+    "HF181": "the names are those of boto3",
+    "HF187": "the function reads the secret itself",
+    "HF371": "the author decides whether the task may return None",
+}
+
+
+def test_every_code_has_a_help_that_is_applied_or_says_why_it_is_no_edit() -> None:
+    found = [one for name in NAMES for one in refusals_of(name).diagnostics]
+    applied = {one.code for one in found if shapes_in(one.help)}
+    assert {one.code for one in found} - applied <= WITHOUT_EDIT.keys()
 
 
 def test_there_are_many_different_refusals_and_most_helps_are_code() -> None:

@@ -196,3 +196,46 @@ def test_a_history_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
         again(tmp_path, ORDER, [{**history[0], "omitted": ["input"]}, *history[1:]])
     with pytest.raises(ScriptError, match="a fork"):
         again(tmp_path, ORDER, [*history, {**history[0], "type": "ExecutionForked"}])
+
+
+def test_a_skipped_pure_function_is_computed_and_the_step_after_it_is_compared(
+    tmp_path: Path,
+) -> None:
+    history = recorded(tmp_path, ORDER)
+    [place] = [
+        number
+        for number, event in enumerate(history)
+        if event.get("taskScheduledEventDetails", {}).get("resource") == "pure:price_of"
+    ]
+    assert [history[place + 1]["type"], history[place + 2]["type"]] == [
+        "TaskStarted",
+        "TaskSucceeded",
+    ]
+    skip = {
+        "type": "StepSkipped",
+        "timestamp": history[place]["timestamp"],
+        "stepSkippedEventDetails": {"name": "price_of", "output": "300"},
+        "holdfast": {"control": "1" * 15, "reason": "by hand", "by": "ann"},
+    }
+    rest = [{**one, "id": one["id"] - 2} if "id" in one else one for one in history[place + 3 :]]
+    skipped = [*history[: place + 1], skip, *rest]
+    assert again(tmp_path, ORDER, skipped).steps == ["reserve", "charge", "sleep", "ship"]
+
+
+def test_a_deadline_of_a_block_with_undo_steps_passes_as_it_did(tmp_path: Path) -> None:
+    source = """
+@workflow
+def flow(order: str) -> str:
+    try:
+        with timeout(minutes(1)), compensating() as undo:
+            undo(refund, 1)
+            reserve(order)
+            sleep(minutes(5))
+    except BlockTimeout:
+        return "late"
+    return ""
+"""
+    history = recorded(tmp_path, source)
+    types = [event["type"] for event in history]
+    assert types.index("Cancelled") < types.index("DeadlinePassed")
+    assert again(tmp_path, source, history).steps == ["reserve", "sleep", "refund"]

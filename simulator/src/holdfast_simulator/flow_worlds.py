@@ -1,12 +1,13 @@
-"""Random worlds of limited tasks, and what must hold in them.
+"""Random worlds of limited tasks, and the conditions that each must satisfy.
 
     S1     starts in any window t <= burst + rate x (t + 3 s + 4 x clock error)
-    S2     at most n attempts run with a permit that has not lapsed
+    S2     at most n attempts run with a permit that has not expired
     LIVE   after the faults every execution ends, and within minutes
     CLEAN  then no row waits, no gate says that attempts wait, no permit is left
     BOUND  an execution needs at most so many messages
 
-A world is drawn from its seed: limits, keys, tasks with one to three limits, executions, faults.
+The seed determines a world: its limits, keys, tasks with one to three limits, executions and
+faults.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from holdfast_simulator.simulation import Simulation
 
 _DEAD_LETTERS_OF: Final = dict(zip(WORK_QUEUES, DEAD_LETTERS, strict=True))
 FUNCTION_MS: Final = WORKER.timeout_seconds * 1_000
-#: The remaining time of an invocation that is nearly over.
+#: An invocation that is nearly over has this time left.
 SHORT_MS: Final = 8_000
 
 
@@ -66,7 +66,7 @@ class Workers:
         simulation.on_message.append(self.poke)
 
     def poke(self) -> None:
-        """A message may have come, or come back: looks when the first one can be received."""
+        """Schedule a look at the queues at the time at which the first message can be received."""
         for queue in WORK_QUEUES:
             visible_ms = self._simulation.services.next_visible_ms((queue,))
             if visible_ms is None:
@@ -79,7 +79,7 @@ class Workers:
 
     def _poll(self, queue: QueueName, at_ms: int) -> None:
         if self._polls.get(queue) != at_ms:
-            return  # an earlier look has taken its place
+            return  # An earlier look has replaced this one
         del self._polls[queue]
         simulation = self._simulation
         size = 1 if queue == "single" else simulation.swarm.batch_size
@@ -101,7 +101,8 @@ class Workers:
                 simulation.lose(received.body)
                 return False
             case "delivered again":
-                # Then, and not now: it is about to be hidden for two minutes.
+                # Show the message again later and not now, because the worker is about to hide it
+                # for two minutes.
                 delay_ms = simulation.pause_ms("again")
                 simulation.after(delay_ms, lambda: self._show_again(stored, received.receipt))
             case "duplicated":
@@ -237,7 +238,8 @@ class Workers:
                     invocation.queue, [receipt], VISIBILITY_SECONDS
                 )
             except ServiceFault:
-                if is_first:  # later it is hidden for two minutes as before
+                # Only the first time: later the message is hidden for two minutes as before
+                if is_first:
                     simulation.evidence.unhidden.add(invocation.runs[message_id])
                 holds.let_go(message_id)
             else:

@@ -1,4 +1,4 @@
-"""Jobs that `.sync` tasks begin, and the workers that poll them."""
+"""The jobs that `.sync` tasks start, and the polls of workers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Final
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
 from holdfast_simulator.scenarios import AttemptOutcome, Scenario
 
-#: The immediate answer to a poll.
+#: The answer to a poll, without delay.
 _ASKED: Final = AttemptOutcome()
 
 
 class Jobs:
-    """A job runs from the call that begins it, even if the answer is lost. `now` is the true time.
+    """A job begins with the call that starts it, even if the answer is lost. `now` returns the true
+    time.
 
-    A call that is repeated for the same attempt begins no second one: its key is the same.
+    A repeated call for the same attempt starts no second job, because its idempotency key is the
+    same.
     """
 
     def __init__(self, scenario: Scenario, now: Callable[[], int]) -> None:
@@ -24,7 +26,7 @@ class Jobs:
         self._since_ms: dict[tuple[str, int, int], int] = {}
 
     def outcome(self, task: RunTask) -> AttemptOutcome:
-        """Return the result of the call that begins it; a poll takes no time."""
+        """Return the result of the call that starts the job; a poll takes no time."""
         if task.is_poll:
             return _ASKED
         self._since_ms.setdefault((task.run, task.entry, task.attempt), self._now())

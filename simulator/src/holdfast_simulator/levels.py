@@ -1,6 +1,7 @@
-"""Levels of testing: seeds, exhaustive single faults, pairs and triples, in processes.
+"""The levels of testing: random seeds, and every single fault, pair and triple of faults, in
+several processes.
 
-A *job* is a tuple of plain values, so that another process can do it; jobs give a `Tally` each.
+A job is a tuple of plain values, so that another process can run it. Each job returns a `Tally`.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from holdfast_simulator.scenarios import corpus, statemachine_scenarios
 from holdfast_simulator.schedule import DrawnChoice, DrawnTape, WrittenTape
 from holdfast_simulator.tally import Tally
 
-#: One schedule in so many runs a generated program.
+#: One of this many schedules runs a generated program.
 GENERATED_ONE_IN: Final = 10
 CRASHES: Final = ("killed before", "killed after")
-#: For how long, in ms: until the time of the function is long over; and until another has the
-#: message.
+#: The time of a freeze in ms: until the function's time-out is long over, or until another worker
+#: has received the message.
 FREEZES: Final[Mapping[str, int]] = {"frozen before": 7_200_000, "frozen after": 130_000}
-#: Every effect of every program meets each of these once in level 1. The second path through the
-#: same machine, and each later one, meets only `AGAIN`, because its effects are much the same.
+#: In level 1 each of these faults occurs once at every effect of every program. The second path
+#: through the same machine, and each later one, gets only the faults in `AGAIN`, because its
+#: effects are nearly the same.
 SINGLES: Final = (
     *CRASHES,
     *FREEZES,
@@ -54,12 +56,12 @@ CORE: Final = (
     "child of a child",
     "events in a loop",
 )
-#: Small ones, for three crashes in one run.
+#: Small scenarios, because three crashes in one run have very many combinations.
 SMALL: Final = ("chain of tasks", "retried to success", "event")
-#: So many seeds, or tapes, are one job.
+#: The number of seeds, or of tapes, in one job.
 _CHUNK: Final = 100
-#: So many objects more than before are looked through for cycles. Python's own 700 cost a fifth of
-#: the time; these cost 120 MB.
+#: Python's garbage collector searches for cycles after this many new objects. With Python's default
+#: of 700 the search takes a fifth of the time; this number costs 120 MB.
 _GARBAGE: Final = 1_000_000
 
 #: One fault: the choices on its tape.
@@ -122,7 +124,7 @@ def seeds(first: int, count: int, directory: Path | None) -> Tally:
 
 
 def tapes(program: int, choices: Sequence[FaultChoices], directory: Path | None) -> Tally:
-    """Written tapes over the quiet schedule of one program."""
+    """Run the quiet schedule of one program with the faults of each tape."""
     deployed, tally = programs(directory)[program], Tally()
     for written in choices:
         name = f"{deployed.scenario.name}: {', '.join(f'{p} {n} {a}' for p, n, a in written)}"
@@ -214,9 +216,9 @@ class _Call:
 
 
 def run(jobs: Iterable[LevelJob], processes: int, told: Callable[[Tally], None]) -> Tally:
-    """Run the jobs, several at a time; `told` gets the sum so far from time to time.
+    """Run the jobs, several at a time. `told` gets the sum so far at intervals.
 
-    The sum does not depend on the order in which they finish.
+    The sum does not depend on the order in which the jobs finish.
     """
     total = Tally()
     if processes == 1:

@@ -1,7 +1,8 @@
-"""Reach marks: named situations that a level must have met, or its silence proves nothing.
+"""Reach marks: named situations that the schedules of a level must have reached. Without them, the
+absence of violations would prove nothing.
 
-A mark is a sentence. What happens to hosts and messages is seen while it happens (`watching`), what
-is written is read off the histories at the end (`reached`). Of each kind of fault there is one too.
+A mark is a sentence. `watching` observes the situations of hosts and messages while they happen;
+`reached` finds the others in the histories at the end. Each kind of fault has a mark, too.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class Read(StrEnum):
     TWO_TENANTS = "two tenants had an execution of one name"
 
 
-#: Kind of fault -> its mark.
+#: For each kind of fault its mark.
 FAULTS: Final[Mapping[str, str]] = {kind: f"fault: {kind}" for kind in RATES_MAX}
 #: Every mark there is.
 ALL_MARKS: Final[tuple[str, ...]] = (*Seen, *Read, *FAULTS.values())

@@ -19,7 +19,8 @@ _STRANGER: Final = "other"
 #: An execution that ends again and again is redriven only this often.
 _REDRIVES_MAX: Final = 2
 Insist = Callable[..., None]
-#: Gets the answer, or the code of the refusal; and when the request began that was answered.
+#: A callback that gets the answer, or the code of the refusal, and the time at which the answered
+#: request began.
 Hears = Callable[[Any, str | None, int], None]
 
 
@@ -49,8 +50,8 @@ class Meddlers:
     # -- answers -----------------------------------------------------------------------------------
 
     def maybe_contradict(self, tenant: str, run: str, request: Any) -> None:
-        """Send a contradiction with the same token after an answer was accepted: it comes
-        too late.
+        """After an accepted answer, send another answer with the same token. It comes too late and
+        must be refused.
         """
         if self._simulation.tape.fault("contradict", self._contradiction_menu):
             other = {"token": request["token"], "output": {"contradicts": True}}
@@ -75,7 +76,9 @@ class Meddlers:
     # -- redrives ----------------------------------------------------------------------------------
 
     def maybe_redrive(self, tenant: str, run: str) -> None:
-        """An execution has ended, maybe well: the door may have looked before that."""
+        """Perhaps redrive an execution that has ended, also one that succeeded: the API may have
+        read its state before the end.
+        """
         simulation = self._simulation
         place = (tenant, run)
         times = self._redrives.get(place, 0)
@@ -92,7 +95,7 @@ class Meddlers:
 
 
 def _redrive(tenant: str, run: str, chance: bytes) -> Handler:
-    """Requests a retry as the commands do, without their refusals."""
+    """Request a retry as the API's command does, but without the command's refusals."""
     log = Log(tenant, run, "front", "")
     yield from log.load()
     now_ms = yield Clock()

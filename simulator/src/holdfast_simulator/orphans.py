@@ -21,12 +21,13 @@ class Orphans:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence: Final = evidence
-        #: message -> the owners that wrote under it.
+        #: For each message the owners that wrote records while they had it.
         self._written: dict[str, set[str]] = {}
         self._deleted: set[str] = set()
         #: The messages under which no record was written.
         self._unseen: set[str] = set()
-        #: owner -> tenant and execution of its log; whether it saw the other worker's record.
+        #: For each owner the tenant and execution of its log, and whether it has read the other
+        #: worker's record.
         self._bereft: dict[str, tuple[str, str, bool]] = {}
         self._failed: set[str] = set()
 
@@ -39,7 +40,9 @@ class Orphans:
             self._unseen.add(message_id)
 
     def wrote(self, place: tuple[str, str, int], message_id: str, owner: str) -> None:
-        """`place`: tenant, execution, sequence. A start may not be deleted before its record 0."""
+        """Note a record. `place`: tenant, execution, sequence. The message of a start must not be
+        deleted before record 0.
+        """
         tenant, run, sequence = place
         writers = self._written.setdefault(message_id, set())
         has_twin = bool(writers - {owner})
@@ -48,7 +51,8 @@ class Orphans:
             self._unseen.discard(message_id)
         if message_id in self._unseen or (has_twin and message_id in self._deleted):
             self._bereft[owner] = (tenant, run, has_twin)
-            if owner in self._failed:  # its put was in doubt, and arrives only now
+            # The outcome of its write was unknown, and the write arrives only now
+            if owner in self._failed:
                 self._excuse(owner)
 
     def failed(self, owner: str) -> None:

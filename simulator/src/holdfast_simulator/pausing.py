@@ -1,8 +1,8 @@
-"""Operators who pause an execution, and resume it after a while: drawn for each schedule.
+"""Operators who pause an execution and resume it later, drawn at random for each schedule.
 
-A pause is always followed by a resume that is asked for until it is accepted, or until there is
-nothing to resume: the execution has ended, or a stop has lifted the pause. So a scenario with
-pauses has the end that it has without them, and the reference is not told of any.
+After each pause they request the resume until it is accepted, or until there is nothing to resume:
+the execution has ended, or a stop has ended the pause. So a scenario has the same end with pauses
+as without, and the reference interpreter need not know of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.runtime.commands.api import Front
 from holdfast_simulator.operators import noting
 from holdfast_simulator.simulation import Simulation
 
-#: Pauses of one execution, one after another.
+#: The most pauses of one execution.
 _PAUSES_MAX: Final = 3
 #: A pause that was accepted is applied within this time, unless its execution ends before.
 _PATIENCE_MS: Final = 86_400_000

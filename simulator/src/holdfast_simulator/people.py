@@ -1,6 +1,7 @@
-"""The surroundings of the workers: callers, people, the bus, and the sweeper's minute.
+"""The world around the workers: callers, people, the event bus, and the sweeper's timer.
 
-Callers try again until they are answered: an accepted execution is one whose start was answered.
+A caller repeats a request until it is answered. An execution counts as accepted when its start was
+answered.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class People:
             self._answer(task.tenant, task.run, state, payload["token"])
 
     def _answer(self, tenant: str, run: str, state: str, token: str) -> None:
-        """Once for each token: an accepted answer has to be enough."""
+        """Answer each token once. One accepted answer must be enough."""
         place = ticket_of(token).place
         if place in self._answered:
             return
@@ -206,8 +207,8 @@ class People:
             self.stop(tenant, run, delay_ms, is_now=True)
 
     def stop(self, tenant: str, run: str, delay_ms: int = 0, *, is_now: bool = False) -> None:
-        """A caller without an answer asks again, and so stores a second stop after a stored first
-        one.
+        """Stop an execution. A caller whose stop is not answered sends it again, so a second stop
+        may be stored.
         """
         chance = self._chance()
         request = {"now": True} if is_now else {}
@@ -276,7 +277,7 @@ def reordered(data: Json) -> Json:
 
 
 def nearly(data: Json) -> Json:
-    """Another input, of the same words if it has two: only which belongs to which is different."""
+    """Return another input that has the same words, if it has two: only their order differs."""
     if isinstance(data, dict) and len(data) > 1:
         one, two, *_ = data
         if data[one] != data[two]:
@@ -290,7 +291,9 @@ def _asks(machines: Any) -> bool:
 
 
 class Minute:
-    """The sweeper, each minute at which it finds anything; overlapping, late or missing."""
+    """Runs the sweeper in each minute in which there is work for it. Runs may overlap, be late or
+    be missing.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

@@ -32,8 +32,8 @@ _ACTIVITY: Final = re.compile(r"arn:aws:states:local:0:activity:(\w+)")
 
 
 class Pollers:
-    """Pollers ask whenever a task is offered, sometimes two at once. `insist` is that of `People`:
-    a poller that crashes polls again while a task is offered.
+    """Pollers ask for a task whenever one is offered, sometimes two at once. `insist` is that of
+    `People`. A poller that crashes polls again as long as a task is offered.
     """
 
     def __init__(self, simulation: Simulation, front: Front, insist: Insist) -> None:
@@ -68,7 +68,7 @@ class Pollers:
         def make() -> Handler:
             if next(polls) == 0 or self._is_offered(tenant, activity):
                 return poll(self._front, tenant, activity, chance)
-            return _nothing()  # a long poll may never end well where hosts die all the time
+            return _nothing()  # Where hosts crash all the time, a long poll may never be answered
 
         self._insist("poller", tenant, make, told, delay_ms)
 
@@ -98,9 +98,9 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """Return {"taskToken", "input"} of one task; {}: none came, or the activity is not there yet,
-    or the poll failed: a long one that is throttled may never end well, and nothing need be
-    offered.
+    """Return {"taskToken", "input"} of one task. Return {} when no task came, when the activity
+    does not exist yet, or when the poll failed: a poll that is throttled may fail for ever, and
+    need not have found a task.
     """
     request = {"activityArn": _PLACE.activity(activity)}
     try:

@@ -1,10 +1,10 @@
-"""A handler under way, and the host it runs on.
+"""A running handler, and its host.
 
-A host is one process of the operating system: a kill or a freeze hits everything that runs there.
-Its clock is off by `skew_ms`.
+A host is one process of the operating system: a crash or a freeze affects everything that runs in
+it. Its clock is wrong by `skew_ms`.
 
-A host whose time is up is killed. The time is kept outside of the host: a frozen host is given up,
-and goes on when it thaws, although its results are ignored then.
+The simulation kills a host at its time-out. The time is measured outside of the host: the
+simulation gives a frozen host up, and ignores its results when it continues later.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SimulatedHost:
             self.on_loss()
 
     def finish(self) -> bool:
-        """The process has finished. -> whether its result reaches the queue."""
+        """End the process. Return whether its result reaches the queue."""
         self.is_alive = False
         return not self.is_given_up
 
@@ -60,11 +60,11 @@ class Process:
     perform: Callable[[Effect], Any]
     finished: Callable[[Any], None]
     failed: Callable[[Exception], None]
-    #: Results of tasks that were not taken yet, and how many run.
+    #: The results of tasks that the handler has not read yet, and the number of running tasks.
     results: list[tuple[Ticket, TaskResult]] = field(default_factory=list)
     running: int = 0
-    #: Set while it waits for results: the function that wakes it.
+    #: Set while the handler waits for results: the function that wakes the handler.
     waiting: Callable[[], None] | None = None
-    #: It was frozen for longer than a message stays hidden: another worker may have the message
-    #: now.
+    #: True when the host was frozen for longer than a message stays hidden: another worker may have
+    #: the message.
     is_late: bool = False

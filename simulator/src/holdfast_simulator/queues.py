@@ -56,17 +56,17 @@ class MemoryQueue:
     ) -> None:
         self._queue = queue
         self._clock = clock
-        # A dead letter is in hand for as long as a work message with a live worker.
+        # A received dead letter stays hidden as long as a work message of a running worker.
         self._visibility_seconds = (
             limits.VISIBILITY_SECONDS if dead_letters is None else queue.visibility_seconds
         )
         self._dead_letters = dead_letters
-        #: A message goes to the dead letters when it was received so often.
+        #: After this many receipts the queue moves a message to the dead letters.
         self.receives_max = queue.receives_max
         self._numbers = count(1)
         self._heap: list[tuple[int, int, str]] = []
         self.messages: dict[str, _Stored] = {}
-        self._copied: set[str] = set()  # ids of messages that are there more than once, or were
+        self._copied: set[str] = set()  # The ids of messages that have, or had, more than one copy
 
     def send(self, message: Message) -> int:
         """Return the bytes of the body."""
@@ -116,7 +116,9 @@ class MemoryQueue:
         return True
 
     def _delete_copies(self, message_id: str) -> None:
-        """Two deliveries of one message: a delete by either may delete it for both."""
+        """Delete the copies of a message, too: SQS may delete both when one of two deliveries is
+        deleted.
+        """
         same = [key for key, one in self.messages.items() if one.message_id == message_id]
         for key in same:
             del self.messages[key]
@@ -134,7 +136,9 @@ class MemoryQueue:
     # Further behaviour of a standard queue.
 
     def show_again(self, receipt: str, at_ms: int) -> bool:
-        """The message is delivered once more, in flight or not. -> whether it is still there."""
+        """Deliver the message once more, even while a worker has it. Return whether it still
+        exists.
+        """
         stored = self.messages.get(receipt.partition("/")[0])
         if stored is None:
             return False
@@ -143,8 +147,8 @@ class MemoryQueue:
         return True
 
     def duplicate(self, receipt: str, at_ms: int) -> None:
-        """Adds a copy with the same id and receive count 0; one for each message. More copies could
-        multiply faster than workers delete them.
+        """Add a copy with the same id and receive count 0, at most one for each message. More
+        copies could multiply faster than workers delete them.
         """
         stored = self.messages[receipt.partition("/")[0]]
         if stored.message_id in self._copied:
@@ -153,7 +157,7 @@ class MemoryQueue:
         self.place(replace(stored, key=key, visible_at=at_ms, receive_count=0))
 
     def put_back(self, received: Received) -> None:
-        """A dead letter is redriven: the same message, not received before."""
+        """Redrive a dead letter: the same message, with a receive count of 0."""
         text = json.dumps(received.body, separators=(",", ":"), ensure_ascii=False)
         key = self._key_of_copy(received.message_id)
         self.place(_Stored(key, received.message_id, text, received.sent_at, self._clock()))

@@ -19,12 +19,12 @@ from holdfast_simulator.marks import FAULTS, Read
 from holdfast_simulator.schedule import DrawnChoice
 
 _RESULTS: Final = DURABLE_EVENTS - {"WaitStateExited"}
-#: States of a record that is full.
+#: A record with this many states is full.
 _FULL: Final = 1_000
 _OLD_MS: Final = RECORD_AGING_SECONDS * 1_000
-#: Takeovers, after which an attempt fails.
+#: After this many take-overs an attempt fails.
 _OFTEN: Final = 3
-#: Events that say it all by their type.
+#: Events whose type alone shows that a mark is reached.
 _BY_TYPE: Final = {
     "ExecutionSucceeded": Read.SUCCEEDED,
     "ExecutionFailed": Read.FAILED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.proofs.amounts import Bound
 from holdfast.proofs.bounds import WAITS, kind_of
@@ -13,15 +14,21 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, reachable
 from holdfast.proofs.paths import components
 
+#: The test by which the compiler leaves one item out of a list (`expressions/removals.py`).
+_TAKING: Final = "$_place != "
+
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
-    """A loop. With `rounds` None no bound is known. `waits`: every round contains a wait."""
+    """A loop. With `rounds` None no bound is known. `waits`: every round contains a wait.
+    `takes`: the variable of a list from which every round takes an item; "" without one.
+    """
 
     level: MachineLevel
     state: str
     rounds: Bound
     waits: bool
+    takes: str = ""
 
 
 def loops_of(levels: Sequence[MachineLevel]) -> list[BoundedLoop]:
@@ -49,7 +56,8 @@ def _within(
         order = list(level.states)
         if rounds is None:
             first = min(part, key=lambda node: order.index(node.state)).state
-            yield BoundedLoop(level, first, None, waits=_always_waits(level, counters, part, inside))
+            waits = _always_waits(level, counters, part, inside)
+            yield BoundedLoop(level, first, None, waits, _always_taken(counters, part, inside))
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)
@@ -69,20 +77,36 @@ def _always_waits(
     """
     moving = {node for node in part if not is_wait(level, node.state)}
     rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
-    return all(_ends(counters, circle, rest) for circle in components(sorted(moving), rest))
+    return _ends(counters, frozenset(moving), rest)
 
 
-def _ends(counters: Counters, part: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> bool:
-    """Return True when every cycle in this part of the graph has a bound."""
-    inside = [edge for edge in edges if edge.source in part and edge.target in part]
-    if not inside:
-        return True
-    rounds = counters.rounds_of(part, inside)
-    if rounds is None:
-        return False
-    bounded, _ = rounds
-    rest = [edge for edge in inside if edge not in bounded]
-    return all(_ends(counters, circle, rest) for circle in components(sorted(part), rest))
+def _always_taken(
+    counters: Counters, part: frozenset[GraphNode], edges: Sequence[GraphEdge]
+) -> str:
+    """Return the variable from which every round takes an item, as `queue.pop(0)` does."""
+    takers: dict[str, set[GraphNode]] = {}
+    for node in part:
+        for name, value in (counters.level.states[node.state].get("Assign") or {}).items():
+            if isinstance(value, str) and f"(${name}, function(" in value and _TAKING in value:
+                takers.setdefault(name, set()).add(node)
+    return next(
+        (name for name, found in takers.items() if _ends(counters, part - found, edges)), ""
+    )
+
+
+def _ends(counters: Counters, nodes: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> bool:
+    """Return True when every loop among the nodes has a bound."""
+    rest = [edge for edge in edges if edge.source in nodes and edge.target in nodes]
+    for part in components(sorted(nodes), rest):
+        inside = [edge for edge in rest if edge.source in part and edge.target in part]
+        rounds = counters.rounds_of(part, inside) if inside else None
+        if inside and rounds is None:
+            return False
+        if rounds is not None:
+            left = [edge for edge in inside if edge not in rounds[0]]
+            if not _ends(counters, part, left):
+                return False
+    return True
 
 
 def is_wait(level: MachineLevel, name: str) -> bool:
@@ -106,6 +130,16 @@ def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
                 loop.state,
                 place,
                 f'no bound is known for the loop at "{loop.state}"; each round waits',
+                "count the rounds: for attempt in range(10)",
+            )
+        elif loop.takes:
+            yield ProofFinding(
+                "HF096",
+                "note",
+                loop.state,
+                place,
+                f'no bound is known for the loop at "{loop.state}"; '
+                f"each round takes an item from `{loop.takes}`",
                 "count the rounds: for attempt in range(10)",
             )
         else:

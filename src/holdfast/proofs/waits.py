@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.asl.resources import POOL
 from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
 from holdfast.proofs.findings import ProofFinding, shortened
-from holdfast.proofs.graph import MachineLevel, is_shielded_at
+from holdfast.proofs.graph import GraphNode, MachineLevel, is_shielded_at, reachable
 
 #: The kinds of tasks whose end comes from outside, and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
@@ -95,6 +95,28 @@ def _is_for(wait: BoundedWait, event: str | None) -> bool:
     return event is not None and isinstance(arguments, dict) and arguments.get("event") == event
 
 
+def _is_of_conversation(wait: BoundedWait) -> bool:
+    """Return True for a wait for an event that a loop repeats: each round takes the next message.
+    Such a workflow waits for as long as its partner lives, so a bound would end it too early.
+    """
+    if kind_of(wait.level.states[wait.state]) != "event":
+        return False
+    around: tuple[MachineLevel, str] | None = (wait.level, wait.state)
+    while around is not None:
+        level, name = around
+        if _is_repeated(level, name):
+            return True
+        around = level.around
+    return False
+
+
+def _is_repeated(level: MachineLevel, name: str) -> bool:
+    """Return True when a way leads from the state back to it."""
+    node = GraphNode(name)
+    following = [edge.target for edge in level.edges if edge.source == node]
+    return node in reachable(level, following)
+
+
 def _help(wait: BoundedWait) -> str:
     state = wait.level.states[wait.state]
     if state["Resource"].startswith(POOL):
@@ -116,7 +138,7 @@ def find_waits(
         if not wait.bounded_by and not _is_for(wait, own_event):
             yield ProofFinding(
                 "HF098",
-                "warning",
+                "note" if _is_of_conversation(wait) else "warning",
                 wait.state,
                 wait.level.location(wait.state),
                 f'"{wait.state}" waits for {wait.what}, and nothing bounds how long',

@@ -53,9 +53,7 @@ def check_workflow(
     try:
         import hypothesis  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise ScriptError(
-            "check_workflow needs hypothesis: pip install hypothesis"
-        ) from None
+        raise ScriptError("check_workflow needs hypothesis: pip install hypothesis") from None
 
     # Imported first, because jsonata-python raises the recursion limit, about which hypothesis
     # would complain.

@@ -72,7 +72,9 @@ def stuck_ms_max(evidence: Evidence, run: str) -> int:
 
 
 def _is_of(runs: Iterable[str], run: str) -> bool:
-    """The execution is one of them, or waits for one: a child's id begins with its parent's."""
+    """Return True when the execution is one of `runs` or waits for one of them: a child's id begins
+    with its parent's id.
+    """
     return any(one == run or one.startswith(f"{run}.") for one in runs)
 
 
@@ -131,9 +133,9 @@ class ExpectedMoment:
 
 @dataclass(slots=True)
 class _Task:
-    """The open wait of a line: its attempt, and the beginning of the wait. `is_offered`: it is an
-    activity's task, whose time starts only when a poller takes it. `is_job`: workers poll a job for
-    it.
+    """The open wait of a line: its attempt, and the beginning of the wait. `is_offered`: the task
+    belongs to an activity, so its time starts only when a poller takes it. `is_job`: workers poll a
+    job for it.
     """
 
     ticket: tuple[int, int]
@@ -147,7 +149,9 @@ class _Task:
 
 @dataclass
 class Dues:
-    """The dues of a history and their outcomes. `problems`: moments that no wait had set."""
+    """The due times of a history and their outcomes. `problems`: events at times for which no wait
+    was set.
+    """
 
     found: list[ExpectedMoment] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -243,7 +247,7 @@ class _Walk:
         self._is_frozen = event.holdfast["timers"] == "freeze"
 
     def _resume(self, event: Event) -> None:
-        """Move each due by the true length of the pause, the least time that has to pass."""
+        """Move each due time by the true length of the pause, which is the least that must pass."""
         paused_ms = event.at_ms - self.skew_ms - self._paused_ms
         for due in self._open.values():
             if due.what == "begin":
@@ -283,7 +287,9 @@ class _Walk:
         self._tasks.pop(frame, None)
 
     def _leave(self, frame: str, event: Event) -> None:
-        """A state that is given up or continues also ends its lanes, without their events."""
+        """End the lanes of a state that is left or given up: they have no events of their own for
+        this.
+        """
         for entry in self._inside.pop(frame, ()):
             lanes = {place[0] for place in self._open} | self._tasks.keys() | self._inside.keys()
             for lane in sorted(lanes):
@@ -424,9 +430,9 @@ class _Walk:
                 due.set_ms, due.skew_ms = before.set_ms, before.skew_ms  # it was so all the time
 
 
-#: A worker has these in hand: it goes by its own clock, and no pause stops it.
+#: A worker runs these: its own clock decides, and a pause does not stop them.
 _IN_HAND: Final = frozenset({"begin", "attempt"})
-#: Only time causes these; a worker may report any other due early.
+#: Only the passing of time causes these events. A worker may report any other one early.
 _FROZEN: Final = frozenset({"timer", "delay", "deadline", "execution"})
 #: The parent that began an execution gets its end.
 _JOB: Final = re.compile(r"(?!states:|holdfast:).*\.sync(:2)?")

@@ -43,8 +43,8 @@ def _of(history: StoredHistory, mail: Any) -> Iterator[str]:
 
 
 def _is_result(event: Event, asked: Any) -> bool:
-    """Return True when the event has the requested result. A timer passes its input on, so its
-    result is not compared. Large values are in a blob.
+    """Return True when the event has the requested result. For a timer null is requested, and its
+    result is not compared. Nor is a large value, which is in a blob.
     """
     if "v" not in asked:
         return True

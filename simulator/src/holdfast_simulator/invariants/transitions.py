@@ -10,7 +10,7 @@ from holdfast.core.state import ROOT, Exited, FailedState
 from holdfast.limits import PURE_STATES_PER_RECORD_MAX
 from holdfast_simulator.histories import StoredHistory
 
-#: No event of the line yet.
+#: The state of a line before its first event.
 _NOTHING: Final = "nothing"
 #: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
@@ -19,14 +19,14 @@ _ANYWHERE: Final = frozenset(
 )
 #: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
-#: Events that may end any waiting or failed line: it is cancelled, or the execution ends.
+#: Events that may end any waiting or failed line: the line is cancelled, or the execution ends.
 _CUT: Final = {"aborted", *_ABORTED, "end of the execution", "entered", "LaneFailed"}
 _FAILED: Final = {"scheduled", "RetryDelayed", "exited", "failed", "MapIterationFailed", *_CUT}
 
 #: The ends of reading a distributed Map's items, or of writing its results.
 _CLAIMED_OF_A_MAP: Final = {"ChildrenStarted", "MapRunSucceeded"}
 
-#: Events of many names that mean the same on a line.
+#: Several event names have the same meaning on a line: this maps each to the common name.
 _KINDS: Final[Mapping[str, str]] = {
     **{
         f"{task}{what}": kind
@@ -195,7 +195,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
 
 
 def illegal(history: StoredHistory) -> Iterator[str]:
-    """Events of a line that are not allowed at their place."""
+    """Yield the events of a line that are not allowed after the previous one."""
     last: dict[str, str] = {}
     for event in history.events:
         if event.type in _ANYWHERE:
@@ -226,7 +226,9 @@ def _kind_of(event: Event) -> str:
 
 
 def unsettled(history: StoredHistory) -> Iterator[str]:
-    """R2: a record continues until the execution waits, or until the record is full."""
+    """Check R2: a record contains further events until the execution waits, or until the record is
+    full.
+    """
     for record, state in zip(history.records, history.states, strict=True):
         if len(record.events) < PURE_STATES_PER_RECORD_MAX and not state.is_ended:
             for frame in state.frames.values():

@@ -1,4 +1,6 @@
-"""I10: the undone steps and their order, and the steps that a cancelled line still runs."""
+"""I10: which steps are undone and in which order, and which steps a cancelled line may still
+run.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ from holdfast_simulator.invariants.programs import program_of, silent_states, un
 
 
 def undone_in_reverse(case: Case) -> Iterator[str]:
-    """The undos around the place where a line is cancelled run once each, from the inside; of a
-    compiled workflow's the steps that were done, the last one first. Nothing else is begun there.
+    """Check the undo of a cancelled line. Each undo around its position runs once, the innermost
+    first. In a compiled workflow it undoes the steps that were done, the last one first. The line
+    begins nothing else.
     """
     for history in case.histories:
         program = program_of(case, history)
@@ -29,7 +32,7 @@ def undone_in_reverse(case: Case) -> Iterator[str]:
 
 
 def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
-    """Return ids of the stops that do not wait until all is undone: they say so."""
+    """Return the ids of the stops that skip the remaining undo, by their own data."""
     items = case.services.items(tables.MAIL)
     inbox = keys.inbox(history.tenant, history.run)
     found = (str(item["sk"]) for item in items if item["pk"] == inbox and "now" in item)
@@ -38,8 +41,8 @@ def _cuts(case: Case, history: StoredHistory) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Told:
-    """Facts that the program lacks: states that fail without an event; the variable that lists
-    what an undo takes back, by the state it begins with; stops that cut.
+    """Facts that the program lacks: the states that fail without an event; by the first state of
+    each undo, the variable with the steps to undo; and the stops that skip the undo.
     """
 
     silent: frozenset[str]
@@ -60,7 +63,7 @@ class _Undos(HistoryLines):
         super().__init__(program)
         self.told = told
         self.unwinding: dict[str, _Unwinding] = {}
-        #: Undos that have begun and not ended, by line.
+        #: By line, the undo that has begun and not ended.
         self.undoing: dict[str, int] = {}
         self.has_stopped = False
 
@@ -135,7 +138,7 @@ class _Undos(HistoryLines):
             yield f"{line.id!r} is over by {kind} at {line.position!r}, without undo {missing}"
 
     def _is_through(self, line: HistoryLine) -> Iterator[str]:
-        """The newest undo has ended, or has failed."""
+        """Check that the newest undo has ended, or has failed."""
         number = self.undoing.pop(line.id, None)
         if number is None or self._may_have_failed(line):
             return
@@ -172,8 +175,8 @@ class _Undos(HistoryLines):
         )
 
     def _may_have_failed(self, line: HistoryLine) -> bool:
-        """A cancelled line that fails behind a shield is over, and a state that says nothing of its
-        failure leaves no other trace of that.
+        """Return True when the line may have failed without a trace: a cancelled line that fails
+        after a shielded part is over, and some states report no failure.
         """
         is_silent = line.position in self.told.silent and self._is_shielded(line)
         return is_silent or self._came_to_an_end(line)
