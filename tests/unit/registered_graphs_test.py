@@ -120,6 +120,8 @@ def test_of_many_refusals_of_one_line_the_first_are_answered(stack: MemoryStack)
         ({**ORDER_FULFILLMENT, "stepz": []}, 400, "HF219"),
         ({"workflow_id": "empty", "steps": []}, 400, "HF440"),
         ({"workflow_id": "no steps"}, 400, "HF440"),
+        ({**ORDER_FULFILLMENT, "workflow_id": "."}, 400, "HF440"),
+        ({**ORDER_FULFILLMENT, "workflow_id": "holdfast.bulk"}, 400, "HF440"),
     ],
 )
 def test_a_document_that_is_no_new_graph_is_refused(
@@ -165,6 +167,21 @@ def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) ->
     assert status == 201
     assert stack.answer("POST", "/executions", start, None)[0] == 404
     assert stack.answer("POST", "/executions", start, "Bearer acme")[0] == 201
+
+
+def test_a_fork_of_a_graph_takes_another_input(stack: MemoryStack) -> None:
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    start = {"workflow": "order_fulfillment", "input": {"order": "o1"}, "name": "order-1"}
+    request(stack, "POST", "/executions", start)
+    asked = {"step": "validate", "input": {"order": "o2"}, "reason": "wrong order"}
+    status, told = request(stack, "POST", "/executions/order-1/fork", asked)
+    wrong = {**asked, "input": {"order": 7}}
+
+    assert status == 200
+    shown = request(stack, "GET", f"/executions/{told['execution']}")[1]
+    assert shown["output"] == "told: shipped charged reserved valid o2"
+    refused = request(stack, "POST", "/executions/order-1/fork", wrong)[1]["error"]
+    assert "order" in refused["message"]
 
 
 def test_kinds_of_steps_of_the_project_are_known(stack: MemoryStack) -> None:

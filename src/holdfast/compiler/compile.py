@@ -250,8 +250,8 @@ def _secrets_of(graph: Dag) -> tuple[str, ...]:
 
 def _place(spot: Spot) -> JsonValue:
     text, _ = excerpt(spot.line, spot.span.column)
-    place = {"file": spot.file, "line": spot.span.line, "column": spot.span.column}
-    return {**place, "text": text.strip()}
+    span = spot.span
+    return {"file": spot.file, "line": span.line, "column": span.column, "text": text.strip()}
 
 
 def _source(module: ModuleType) -> Source:
