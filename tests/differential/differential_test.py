@@ -44,13 +44,10 @@ def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
     assert counts["accepted"] >= 36, counts
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(15), pytest.param(range(15, 1_000), marks=pytest.mark.slow)], ids=len
-)
-def test_programs_with_small_changes_are_refused_or_run_alike(seeds: range, tmp_path: Path) -> None:
-    counts = _compare(seeds, tmp_path, runs=2, is_changed=True)
-    assert counts["accepted"] >= len(seeds) // 4, counts
-    assert counts["refused"] >= len(seeds) // 4, counts
+def test_programs_with_small_changes_are_refused_or_run_alike(tmp_path: Path) -> None:
+    counts = _compare(range(15), tmp_path, runs=2, is_changed=True)
+    assert counts["accepted"] >= 4, counts
+    assert counts["refused"] >= 4, counts
 
 
 @pytest.mark.slow
@@ -85,7 +82,7 @@ def test_a_difference_is_reported_by_its_choices(
     choices = Choices(3)
     compare(choices, tmp_path, 1, Counter())
     assert failure(choices.made, tmp_path, 1) is None
-    monkeypatch.setattr("holdfast.testing.world.difference", lambda *_: "planted")
+    monkeypatch.setattr("holdfast.testing.world.difference", lambda *_, **__: "planted")
     assert failure(choices.made, tmp_path, 1) == (
         "Difference: flow compiled does not do what its Python does.\nplanted"
     )

@@ -5,6 +5,8 @@ Source: AWS Step Functions Developer Guide, the table "Supported AWS SDK service
 of a class of the Java SDK ("Auto Scaling", "MemoryDB"), and services that AWS has ended.
 """
 
+from __future__ import annotations
+
 _TABLE = """
 accessanalyzer AccessAnalyzer
 account Account

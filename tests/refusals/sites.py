@@ -21,8 +21,8 @@ FOLDER: Final = Path(holdfast.compiler.__file__).parent
 _REFUSES: Final = re.compile(r"_?refuse(d|_\w+)?|_?report")
 #: They pass on their input, or give refused names a value.
 _PASSES_ON: Final = frozenset({"refuse_at", "refuse_names", "refused_names"})
-#: Refusals of other targets and of the graph form have tests of their own.
-_ELSEWHERE: Final = frozenset({"targets", "graphs", "context.py", "dag.py"})
+#: Refusals of other targets, of the graph form and of migrations have tests of their own.
+_ELSEWHERE: Final = frozenset({"targets", "graphs", "context.py", "conversions.py", "dag.py"})
 
 
 @dataclass(frozen=True, order=True)

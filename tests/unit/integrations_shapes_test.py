@@ -28,12 +28,44 @@ SEED = 20_261_124
 #: botocore's name of a service: its name in a Resource.
 SERVICES = {
     name: name.replace("-", "")
-    for name in (
-        "apigateway athena autoscaling batch bedrock-agent bedrock-runtime braket cloudformation "
-        "cloudfront dynamodb ec2 ecs firehose glacier glue grafana iam iot-data kinesis kms lambda "
-        "lex-runtime networkmanager personalize-events polly rds redshift-data route53 s3 schemas "
-        "secretsmanager sesv2 sns sqs ssm sts"
-    ).split()
+    for name in [
+        "apigateway",
+        "athena",
+        "autoscaling",
+        "batch",
+        "bedrock-agent",
+        "bedrock-runtime",
+        "braket",
+        "cloudformation",
+        "cloudfront",
+        "dynamodb",
+        "ec2",
+        "ecs",
+        "firehose",
+        "glacier",
+        "glue",
+        "grafana",
+        "iam",
+        "iot-data",
+        "kinesis",
+        "kms",
+        "lambda",
+        "lex-runtime",
+        "networkmanager",
+        "personalize-events",
+        "polly",
+        "rds",
+        "redshift-data",
+        "route53",
+        "s3",
+        "schemas",
+        "secretsmanager",
+        "sesv2",
+        "sns",
+        "sqs",
+        "ssm",
+        "sts",
+    ]
 } | {
     "cognito-idp": "cognitoidentityprovider",
     "events": "eventbridge",

@@ -22,8 +22,8 @@ class Difference(AssertionError):  # noqa: N818
     """The compiled workflow does not do the same as its Python."""
 
 
-def difference(direct: Trace, compiled: Trace) -> str | None:
-    """Return the first difference between the runs, or None."""
+def difference(direct: Trace, compiled: Trace, *, has_sets: bool = False) -> str | None:
+    """Return the first difference between the runs, or None. `has_sets`: the result has a set."""
     for path in sorted({call.path for call in (*direct.calls, *compiled.calls)}):
         found = _calls_differ(_of(path, direct.calls), _of(path, compiled.calls))
         if found is not None:
@@ -32,7 +32,7 @@ def difference(direct: Trace, compiled: Trace) -> str | None:
     if compiled.end is None:
         return f"the compiled run cannot go on: {compiled.why}"
     assert direct.end is not None
-    if not _ends_alike(direct.end, compiled.end):
+    if not _ends_alike(direct.end, compiled.end, has_sets=has_sets):
         return f"direct:   {_shown(direct.end)}\ncompiled: {_shown(compiled.end)}"
     if direct.ended_ms != compiled.ended_ms:
         return f"the direct run ends {compiled.ended_ms - direct.ended_ms} ms before the compiled"
@@ -58,6 +58,8 @@ def _are_alike(direct: Call, compiled: Call) -> bool:
         # When an expression fails, the compiled run has one error name where Python has several.
         direct = replace(direct, arguments={**direct.arguments, "error": error, "cause": ""})
         compiled = replace(compiled, arguments={**compiled.arguments, "cause": ""})
+    if direct.has_sets:
+        return unordered(_row(direct)) == unordered(_row(compiled))
     return canonical(_row(direct)) == canonical(_row(compiled))
 
 
@@ -65,14 +67,15 @@ def _row(call: Call) -> list[Any]:
     return [call.kind, call.name, call.arguments, call.at, call.attempt, call.timeout]
 
 
-def _ends_alike(direct: End, compiled: End) -> bool:
+def _ends_alike(direct: End, compiled: End, *, has_sets: bool) -> bool:
     if compiled.error == error_names.QUERY_EVALUATION_ERROR:
         return direct.status == "FAILED" and direct.may_be_expression
+    form = unordered if has_sets else canonical
     return (direct.status, direct.error, direct.cause) == (
         compiled.status,
         compiled.error,
         compiled.cause,
-    ) and canonical(direct.output) == canonical(compiled.output)
+    ) and form(direct.output) == form(compiled.output)
 
 
 def _shown(end: End) -> str:
@@ -86,6 +89,20 @@ def canonical(value: Any) -> str:
     keys in any order.
     """
     return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+
+
+def unordered(value: Any) -> str:
+    """Return a text that the order of lists does not change: Python gives the members of a set in
+    another order in each process.
+    """
+    match value:
+        case dict():
+            rows = sorted((str(key), unordered(inner)) for key, inner in value.items())
+            return f"{{{rows}}}"
+        case list() | tuple():
+            return f"{sorted(map(unordered, value))}"
+        case _:
+            return canonical(value)
 
 
 def _plain(value: Any) -> Any:

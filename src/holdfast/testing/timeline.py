@@ -20,6 +20,7 @@ from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer, Sent
+from holdfast.testing.sets import takes_sets
 
 #: A run fails after this many calls, because its script probably never ends.
 CALLS_MAX: Final = 10_000
@@ -41,6 +42,8 @@ class Call:
     path: str = ""
     attempt: int = 1
     timeout: float | None = None
+    #: The arguments hold sets, whose order means nothing.
+    has_sets: bool = field(default=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         number = f" (attempt {self.attempt})" if self.attempt > 1 else ""
@@ -227,6 +230,7 @@ class Timeline:
                 path=".".join(str(part) for part in place.path),
                 attempt=place.attempt,
                 timeout=None if timeout is None or is_sleep else timeout / 1_000,
+                has_sets=takes_sets(place.subject),
             )
         )
 

@@ -20,6 +20,7 @@ from holdfast.testing.ends import End, EndStatus
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
 from holdfast.testing.script import Script, Sent
 from holdfast.testing.secrecy import SEALS, to_json
+from holdfast.testing.sets import gives_sets
 from holdfast.testing.timeline import Call
 
 P = ParamSpec("P")
@@ -177,7 +178,7 @@ class World:
             raise error.with_traceback(None) from None
         script.is_replay = True
         compiled = run_compiled(workflow, normal, script, stop_ms)
-        differs = difference(direct, compiled)
+        differs = difference(direct, compiled, has_sets=gives_sets(workflow))
         if differs is not None:
             raise Difference(
                 f"{workflow.name} compiled does not do what its Python does.\n{differs}"

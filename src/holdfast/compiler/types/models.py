@@ -163,6 +163,27 @@ def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
             return type_ == SECRET
 
 
+@lru_cache(maxsize=1024)
+def has_set(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
+    """Return True when the type is a set, or holds one at any depth. `around`: the enclosing
+    models.
+    """
+    match type_:
+        case SetOf():
+            return True
+        case TypedDictOf(cls=cls):
+            within, types = around | {cls}, type_.fields().values()
+            return cls not in around and any(has_set(one, within) for one in types)
+        case ListOf(inner) | DictOf(inner):
+            return has_set(inner, around)
+        case TupleOf(parts) | Union(parts):
+            return any(has_set(part, around) for part in parts)
+        case ModelOf(model) if model not in around:
+            return any(has_set(one.type, around | {model}) for one in fields_of(model).values())
+        case _:
+            return False
+
+
 def _class_of(value: object) -> Any:
     return type(value)
 
