@@ -91,7 +91,7 @@ def expected_result(shape: Any, said: Any) -> Any:
     match shape.type_name:
         case "structure":
             # [java]: a map of headers is made from the headers there are, so it is never absent.
-            maps = {
+            maps: dict[str, Any] = {
                 name: {}
                 for name, member in shape.members.items()
                 if member.serialization.get("location") == "headers"

@@ -180,7 +180,7 @@ def _is_payload(shape: Any, name: str) -> bool:
 
 
 def _is_plain(member: Any, name: str) -> bool:
-    """Return True for text that takes a few characters only: outside the body, or by its pattern."""
+    """Return True for text of few characters: it is outside the body, or has a pattern."""
     traits = member.serialization
     is_outside = traits.get("location") is not None or bool(traits.get("hostLabel"))
     return is_outside or name == "TableName" or "pattern" in member.metadata
