@@ -60,7 +60,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.api.services import AwsService
-from holdfast.api.tasks import Workflow
+from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.expressions.pure_help import pure_function
 from holdfast.compiler.expressions.query import QueryTree, RefusedQuery
@@ -345,12 +345,15 @@ class Unit:
         that function.
         """
         if help_.endswith("@pure function"):
-            code_ = pure_function(node, self.text(node), self._is_outside)
+            code_ = pure_function(node, self.text, self._is_outside, self._is_step)
             help_ = f"{help_}: `{code_}`" if code_ else help_
         self.refuse_at(self.source.span(node), code, message, help_)
 
     def _is_outside(self, node: ast.expr) -> bool:
         return self.outside(node) is not NOTHING
+
+    def _is_step(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and isinstance(self.outside(node.func), Task | Workflow)
 
     def refuse_at(self, span: Span, code: str, message: str, help_: str = "") -> None:
         line = self.source.lines[span.line - 1]

@@ -296,7 +296,8 @@ def has_entry(log: Log) -> Generator[Effect, Any, bool]:
         return False
     for record in log.records:
         if record.sequence == log.state.opened_at:
-            return record.is_listed  # It was read just before, together with the log
+            # No read is needed: this record was read together with the log just before.
+            return record.is_listed
     opened = yield Get(tables.EXECUTIONS, log.partition, log.state.opened_at)
     return opened is not None and is_listed(opened)
 

@@ -32,7 +32,7 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.sealed import hidden
 
-#: Longer titles are cut in the row, which lists show. The log has the whole title.
+#: A longer title is cut in the row, because lists show the rows. The log has the whole title.
 _TITLE_CHARACTERS: Final = 300
 
 

@@ -71,12 +71,19 @@ from holdfast.asl.jsonata.tree import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-# can build a value that is small in memory but whose text is too long
+# An expression that calls one of these functions can build a value that takes little memory, but
+# whose JSON text is too long. Its result is therefore measured.
 _GROWING: Final = frozenset({"reduce"})
-# The kinds of nodes that may return `Many`, and attributes that callers of `node` handle.
+# The kinds of nodes whose value may be a `Many` (an intermediate sequence). `node` converts it,
+# because an expression must never see one.
 _UNSEEN: Final = frozenset({"function", "apply"})
 _NODES_PER_STEP: Final = 20
-_SCOPES_MAX: Final = 50  # a variable is searched in every scope, and no budget counts that
+# A variable is searched in every scope around it, and no budget counts that search. So the depth is
+# limited.
+_SCOPES_MAX: Final = 50
+# The attributes of an operator's node that `unary` need not compile: `node` compiles `predicate`
+# and `group`, and the caller of `node` compiles `stages` and `consarray`. Without them here,
+# `checked` would refuse every such node as unsupported.
 _OUTSIDE: Final = ("predicate", "stages", "group", "consarray")
 
 

@@ -78,7 +78,12 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
     then.
     """
     found: set[str] = set()
-    functions = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
+    functions = {
+        node.name
+        for node in ast.walk(function)
+        # A call of the workflow's own name starts a child, which gets copies.
+        if isinstance(node, ast.FunctionDef) and node is not function
+    }
     for node in ast.walk(function):
         if isinstance(node, ast.Lambda):
             found.update(kept_names(node.body, is_step, is_kept=True))
