@@ -27,8 +27,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import OTHER_FORMAT_SECONDS
-from holdfast_simulator.faults import NO_ANSWER
-from holdfast_simulator.faults import run_of
+from holdfast_simulator.faults import NO_ANSWER, run_of
 from holdfast_simulator.marks import Seen
 from holdfast_simulator.processes import Process, SimulatedHost
 from holdfast_simulator.services import Services
