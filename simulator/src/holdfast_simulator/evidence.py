@@ -94,8 +94,9 @@ class Evidence:
     `holdfast doctor`. `redriven`: the changes after the dead letters were sent again at the end;
     `put_back` is their number. `is_endless`: the simulation was aborted. `in_company`: owners of
     leases whose worker has other messages as well. `dispatches`: the commands that were carried
-    out. `archive`: the times of the archive. `unusable`: writes and messages that a service refuses. `forgotten`: commands that were not
-    carried out in time; `unheard`: inbox messages that were not read in time.
+    out. `archive`: the times of the archive. `unusable`: writes and messages that a service
+    refuses. `forgotten`: commands that were not carried out in time; `unheard`: inbox messages that
+    were not read in time.
     """
 
     scenario: Scenario
