@@ -11,7 +11,10 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main
 from holdfast.errors import RequestError
+from holdfast.runtime.commands.lookup import NAMED_OWNERS_MAX
+from holdfast.runtime.storage import graphs
 from holdfast.runtime.storage.definitions import read_item
+from holdfast.runtime.storage.graphs import StoredGraph
 from tests.unit.client_kit import MemoryStack, served
 
 MODULE = "tests.unit.registered_flows"
@@ -167,6 +170,17 @@ def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) ->
     assert status == 201
     assert stack.answer("POST", "/executions", start, None)[0] == 404
     assert stack.answer("POST", "/executions", start, "Bearer acme")[0] == 201
+
+
+def test_a_bare_name_costs_no_read_for_each_of_very_many_graphs(stack: MemoryStack) -> None:
+    for number in range(NAMED_OWNERS_MAX + 1):
+        graph = StoredGraph(f"g{number}", 1, "0" * 64, json.dumps(SHORTER), 0)
+        stack.world.call(graphs.store("default", graph))
+    before = stack.world.services.effects.copy()
+    status, answer = request(stack, "GET", "/executions/order-1")
+
+    assert (status, answer["error"]["code"]) == (404, "HF207")
+    assert stack.world.services.effects - before == {"Get": 1, "Query": 2}
 
 
 def test_a_fork_of_a_graph_takes_another_input(stack: MemoryStack) -> None:
