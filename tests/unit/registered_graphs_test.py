@@ -11,6 +11,7 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main
 from holdfast.errors import RequestError
+from holdfast.runtime.commands import graphs as commands
 from holdfast.runtime.commands.lookup import NAMED_OWNERS_MAX
 from holdfast.runtime.storage import graphs
 from holdfast.runtime.storage.definitions import read_item
@@ -160,6 +161,20 @@ def test_a_graph_is_listed_and_drawn_like_a_workflow_of_the_code(stack: MemorySt
     assert drawn["picture"].startswith("<svg")
     empty = request(stack, "GET", "/executions?workflow=order_fulfillment")
     assert empty == (200, {"executions": []})
+
+
+def test_a_picture_that_is_too_large_for_an_answer_is_omitted(
+    stack: MemoryStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(commands, "_PART_BYTES_MAX", 1_000)
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    status, shown = request(stack, "GET", "/workflows/order_fulfillment")
+
+    assert (status, shown["omitted"], "picture" in shown) == (200, ["picture"], False)
+    assert shown["document"] == ORDER_FULFILLMENT
+    with served(stack) as found:
+        asked = ["workflows", "order_fulfillment", "--picture", str(tmp_path / "a.svg")]
+        assert main([*asked, "--endpoint", found.url]) == 2
 
 
 def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) -> None:
