@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import resources
@@ -286,7 +286,8 @@ class Host:
         self._look(now_ms)
         self._deploy_schedules()
         owner = context.aws_request_id
-        self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
+        sweep = partial(sweeper.sweep, archives=self.setting.archives)
+        self._map(self._sweep, [(sweep, shard, owner) for shard in range(DUE_SHARDS)])
         for queue in QUEUES:
             self._revive(queue)
         starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]

@@ -63,7 +63,7 @@ from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.checks import ReportProblem, check, statements_of
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.conversions import conversions_of
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, excerpt
 from holdfast.compiler.emit.assembler import resolved
 from holdfast.compiler.emit.emit import emit_block
 from holdfast.compiler.emit.states import MachineParts
@@ -250,8 +250,9 @@ def _secrets_of(graph: Dag) -> tuple[str, ...]:
 
 
 def _place(spot: Spot) -> JsonValue:
-    text = spot.line.strip()
-    return {"file": spot.file, "line": spot.span.line, "column": spot.span.column, "text": text}
+    text, _ = excerpt(spot.line, spot.span.column)
+    span = spot.span
+    return {"file": spot.file, "line": span.line, "column": span.column, "text": text.strip()}
 
 
 def _source(module: ModuleType) -> Source:
