@@ -59,11 +59,15 @@ History: TypeAlias = Sequence[Mapping[str, Any]]
 #: A history, a line of an export, or the path of a file with one of them.
 Recorded: TypeAlias = History | Mapping[str, Any] | str | Path
 
-#: Fields of the details that a history has as JSON text.
+#: The fields of an event's details that a history shows as JSON text.
 _TEXTS: Final = ("input", "output", "parameters")
-#: Like a worker, a tick fires only what was due this long ago.
+#: A worker fires a timer only when its time has passed by this much, because the clocks of two
+#: workers may differ. The replay follows the recorded history, in which the timer has fired, so it
+#: moves the timer's time back by this much. Otherwise the timer would not fire, and the replay
+#: would report a difference that does not exist.
 _EARLY_MS: Final = 2 * CLOCK_ERROR_MS
-#: A timer is set by the clock of the worker that decides, which is a little later than the event.
+#: How far the time of a timer may differ between the history and the replay. The replay uses the
+#: time of the recorded event, but the worker set the timer by its own clock a little later.
 _TIMER_SLACK_MS: Final = 2_000
 _FOR_EVER_MS: Final = 1 << 62
 _SHOWN_CHARACTERS: Final = 200

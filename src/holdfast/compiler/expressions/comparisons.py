@@ -52,7 +52,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: `<` and its like, and what is compared without an order.
+#: `<` and the like, and the two comparisons without an order.
 _SYMBOLS: Final = MappingProxyType({**SYMBOLS, ast.Eq: "==", ast.NotEq: "!="})
 
 
@@ -173,8 +173,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
     )
 
 
-#: Types whose equal values have equal texts. Equal Decimals may have different texts ("1.0",
-#: "1.00"), and so have equal times in two zones.
+#: The types whose equal values have equal texts, so that JSONata may compare the texts. Equal
+#: Decimals may have different texts ("1.0", "1.00"), and so may equal times in two zones.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
@@ -188,7 +188,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
     if UNKNOWN in (left, right):
         return STR in (left, right)
     if SetOf in (type(left), type(right)):
-        return False  # two sets are equal in any order: `compare`
+        # `compare` compares two sets, because their order does not matter.
+        return False
     if TextForm in (type(left), type(right)):
         return left == right and left in _CANONICAL
     match (left, right):

@@ -176,14 +176,16 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
             pass
         case _:
             return None
-    # Python evaluates the default even when it is not used, and may fail there.
+    # Python evaluates the default even when it is not used, and may raise there. The compiled code
+    # would not, so such a default is refused.
     if not is_key(key_type) or default.fails:
         return None
     found = hold(
         FunctionCall("lookup", (value, key)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
-    # A field that no result of the service has is never present.
+    # The type is NEVER when no result of the service has this field; then only the default can be
+    # the value.
     return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
@@ -272,7 +274,8 @@ def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> 
     return None if arguments else (value, STR, CANNOT_FAIL)
 
 
-#: Rules that repeat the value, so that it must first be stored in a variable.
+#: The queries of these methods repeat the value, so the value is stored in a variable first and
+#: evaluated once.
 _TWICE: Final = frozenset(
     {"endswith", "startswith", "removeprefix", "removesuffix", "splitlines", "find", "index"}
     | {"zfill", "values"}

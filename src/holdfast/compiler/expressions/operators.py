@@ -92,7 +92,8 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
-#: An expression longer than this is shown as `x` in a help text, so that the text stays readable.
+#: A help text shows `x` in place of an expression that is longer than this, so that the text stays
+#: readable.
 _LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -118,8 +119,8 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        # An item of an empty list does not exist, so there is no result. But the other operand may
-        # still fail.
+        # An item of an empty list does not exist, so the operation has no result. Evaluate both
+        # operands all the same, because one of them may fail.
         return TypedQuery(ArrayOf((left.query, right.query)), NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
@@ -347,7 +348,8 @@ def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
-        # Such a value is always true. But computing it may fail, so the query still evaluates it.
+        # Such a value is always true, but its computation may fail. So the query evaluates the
+        # value and then gives true.
         query = Block("_v", value.query, query)
     return TypedQuery(query, BOOL, value.fails)
 

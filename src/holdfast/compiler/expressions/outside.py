@@ -19,9 +19,10 @@ from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
 from holdfast.compiler.types.types import DURATION
 
-#: Up to this integer a double represents every integer exactly.
+#: A double represents every integer up to this one exactly.
 INTEGER_MAX: Final = 2**53
-#: The most values in one constant. A cache of a library can contain millions.
+#: A constant with more values than this is refused. For example, a cache of a library can contain
+#: millions.
 CONSTANT_VALUES_MAX: Final = 10_000
 
 
@@ -92,8 +93,8 @@ def _json_constant(value: object) -> Any:
             items = [_json_constant(item) for item in value]
             return NOTHING if any(item is NOTHING for item in items) else items
         case set() | frozenset():
-            # Python orders a set differently in each process. Sorted items keep the definition the
-            # same, and its hash.
+            # Sort the items, because Python orders a set differently in each process. Otherwise the
+            # definition, and so its hash, would differ, too.
             items = [_json_constant(item) for item in sorted(value, key=repr)]
             return NOTHING if any(item is NOTHING for item in items) else items
         case dict() if all(isinstance(key, str) for key in value):

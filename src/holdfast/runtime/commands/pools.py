@@ -30,15 +30,15 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 
-#: A worker counts as present when it has announced itself within this time, so two announcements in
-#: a row may be lost.
+#: A worker counts as present when it has announced itself within this time. Workers do so each
+#: minute, so two announcements in a row may be lost.
 PRESENT_MS: Final = 3 * 60_000
 #: A task that has waited for less is not reported: a worker may be starting.
 PATIENCE_MS: Final = 2 * 60_000
 #: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000
-#: Rows of tasks that have ended stay until a poll. After this many in a row the next one counts as
-#: open without a look.
+#: The row of a task that has ended stays until a worker polls. At most this many rows of a pool are
+#: examined, because each costs a read of its execution.
 _LOOKED_AT_MAX: Final = 10
 
 
@@ -165,7 +165,8 @@ def _unserved_in(
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            continue  # `doctor` reports the log itself
+            # The `doctor` reports a log that cannot be read in a finding of its own.
+            continue
         offer = None if execution is None else open_offer(execution, entry, attempt)
         if execution is None or offer is None or offer.text("task") in served:
             continue
@@ -226,7 +227,7 @@ def _worker_of(
     if taken is None:
         return {}
     begun_ms = int(taken["at"])
-    # The entry's item may be that of an earlier attempt.
+    # The item may be that of an earlier attempt. Then its time is before the begin of this attempt.
     beat_ms = begun_ms if beat is None else max(begun_ms, int(beat["at"]))
     worker = str(taken.get("worker", ""))
     return {"worker": worker, "begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}
