@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +75,15 @@ WAITS = (
 )  # fmt: skip
 EAST, WEST = timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=8))
 AWARE = (
-    datetime(2026, 3, 1, 9, 0, 0, 250_000, timezone.utc),
-    datetime(2026, 3, 1, 9, 0, 0, 250_000, timezone.utc).astimezone(EAST),
-    datetime(2026, 3, 1, 9, 0, 0, tzinfo=timezone.utc),
-    datetime(2026, 3, 1, 9, 0, 0, 1, timezone.utc).astimezone(WEST),
-    datetime(1969, 12, 31, 23, 59, 59, 999_999, timezone.utc),
+    datetime(2026, 3, 1, 9, 0, 0, 250_000, UTC),
+    datetime(2026, 3, 1, 9, 0, 0, 250_000, UTC).astimezone(EAST),
+    datetime(2026, 3, 1, 9, 0, 0, tzinfo=UTC),
+    datetime(2026, 3, 1, 9, 0, 0, 1, UTC).astimezone(WEST),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
     datetime(9999, 12, 31, 23, 0, tzinfo=WEST),
     datetime(1, 1, 1, 1, 0, tzinfo=EAST),
 )
-NAIVE = (datetime(2026, 3, 1, 9, 0), datetime(2026, 3, 1, 9, 0, 0, 500_000), datetime(2024, 2, 29))
+NAIVE = ("2026-03-01T09:00:00", "2026-03-01T09:00:00.5", "2024-02-29T00:00:00")
 
 
 def test_a_date_is_moved_by_whole_days_and_keeps_to_the_calendar(tmp_path: Path) -> None:
