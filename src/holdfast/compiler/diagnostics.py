@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
-#: Every code of the compiler and its meaning; docs/reference/errors.md has an example of each.
+#: Every code of the compiler with its meaning. docs/reference/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF000": "augmented assignment to something other than a name",

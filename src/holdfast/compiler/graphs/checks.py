@@ -306,7 +306,8 @@ def _type_of(graph: GraphModel, tree: Any) -> Type:
         case dict() if not references_in(list(tree.values())):
             return DictOf(join_all(_type_of(graph, item) for item in tree.values()))
         case _:
-            # An object that contains results may be a model, which checks its own fields.
+            # An object that contains results of steps may be meant as a model. Its type is unknown
+            # here, and the model checks its fields at run time.
             return UNKNOWN
 
 

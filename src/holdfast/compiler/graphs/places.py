@@ -19,11 +19,12 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span
 
-#: The path from a step to one of its parts: `("depends_on", 0)`, or `("arguments", "rows")`; the
-#: key of that argument is `("parameter", "rows")`; the empty path is the step itself.
+#: The path from a step to one of its parts, such as `("depends_on", 0)` or `("arguments", "rows")`.
+#: `("parameter", "rows")` is the key of that argument, and the empty path is the step itself.
 DocumentPath: TypeAlias = tuple[str | int, ...]
 
-#: The positions of the arguments of `step` that may be positional, by their names in JSON.
+#: The positions of those arguments of `step` that may be positional, by the names that they have in
+#: JSON.
 _POSITIONS: Final[Mapping[str, int]] = {"id": 0, "workflow_id": 0, "type": 1}
 _DECODER: Final = json.JSONDecoder()
 _Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
