@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,10 +24,11 @@ from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
 from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
 from holdfast.local.clock import VirtualClock
-from holdfast.local.pool_worker import PoolWorker
+from holdfast.local.pool_worker import PoolWorker, Pulse
 from holdfast.local.stack import deployment_of, local_stack
 from holdfast.remote import pools
 from holdfast.remote.connecting import Api
+from holdfast.remote.pools import Handed
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Effect,
@@ -371,6 +373,41 @@ def test_an_answer_is_sent_until_the_api_takes_it(site: Site) -> None:
     assert worker.run_one()
     assert paused == [0.5, 1.0]
     assert site.shown("f1")["output"] == "Alien, 24 frames"
+
+
+def test_a_worker_gives_up_an_attempt_whose_token_the_api_does_not_read(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker, paused = site.worker(), list[float]()
+    worker.pause = paused.append
+
+    def forged(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        if target.endswith(("/answer", "/heartbeat")):
+            body = json.dumps({**json.loads(body), "token": "ZGVmYXVsdA"}).encode()
+        return site.carry(method, target, body)
+
+    worker.client = Client.of(Api(forged, "the test"))
+    assert worker.run_one()
+    assert paused == [0.5]
+    assert "no longer waited" in site.said[-1]
+    site.client.stop("f1")
+
+
+def test_a_lost_heartbeat_of_a_task_is_sent_again(site: Site) -> None:
+    worker, pulse, told = site.worker(), Pulse(), list[str]()
+    rounds = iter([False, False, True, True])
+    answered = cast(threading.Event, SimpleNamespace(wait=lambda _: next(rounds)))
+
+    def lose_the_first(_method: str, target: str, _body: bytes) -> tuple[int, bytes]:
+        told.append(target)
+        if len(told) == 1:
+            raise ServiceFault("HF275", "cannot be reached")
+        return 200, b"{}"
+
+    worker.client = Client.of(Api(lose_the_first, "the test"))
+    pulse.beat()
+    worker._beat(Handed("t", {}, beats=True), 20.0, pulse, answered)
+    assert told == ["/pools/gpu/heartbeat"] * 2
+    assert not pulse.has_beaten.is_set()
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
