@@ -82,7 +82,7 @@ def test_a_difference_is_reported_by_its_choices(
     choices = Choices(3)
     compare(choices, tmp_path, 1, Counter())
     assert failure(choices.made, tmp_path, 1) is None
-    monkeypatch.setattr("holdfast.testing.world.difference", lambda *_: "planted")
+    monkeypatch.setattr("holdfast.testing.world.difference", lambda *_, **__: "planted")
     assert failure(choices.made, tmp_path, 1) == (
         "Difference: flow compiled does not do what its Python does.\nplanted"
     )

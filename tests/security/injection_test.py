@@ -227,8 +227,9 @@ def _history(text: str) -> list[screen.JsonRow]:
 
 
 def _events(text: str) -> list[screen.JsonRow]:
-    expires = "2026-03-09T00:00:00.000Z"
-    return [{"name": text, "key": text, "event": text, "expires": expires, "refused": text}]
+    times = {"at": "2026-03-01T00:00:00.000Z", "expires": "2026-03-09T00:00:00.000Z"}
+    texts = dict.fromkeys(("name", "key", "event", "type", "execution", "refused"), text)
+    return [{**texts, **times}]
 
 
 SCREENS: Final[dict[str, Callable[[str], None]]] = {

@@ -52,7 +52,7 @@ def require_clean(played: Deployed, choices: Iterable[DrawnChoice], receives_max
     assert violations(played, tape, receives_max) == (), tape
 
 
-def excuse_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def excuse_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Orphans, "failed", lambda *_: None)
 
 
@@ -94,7 +94,7 @@ def test_a_lease_without_a_message_lasts_until_its_time_out_and_no_longer(
     ]
     for tape in tapes:
         require_clean(played, tape)
-    excuse_nobody(monkeypatch)
+    excuse_nothing(monkeypatch)
     assert any(violations(played, tape) for tape in tapes), "the case is not met any more"
 
 
@@ -182,7 +182,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
         ("effect", 24, "slow"),
         ("slow", 1, 3),
         ("effect", 26, "slow"),
-        ("effect", 32, "frozen before"),
+        ("effect", 33, "frozen before"),
         ("freeze", 1, 3),
     ]
     swarm = Swarm(
@@ -195,7 +195,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
         takes_stale_receipts=True,
     )
     assert play(played, swarm, WrittenTape(tape)).violations == ()
-    excuse_nobody(monkeypatch)
+    excuse_nothing(monkeypatch)
     assert play(played, swarm, WrittenTape(tape)).violations, "the case is not met any more"
 
 

@@ -101,6 +101,15 @@ def factorial(n: int) -> int:
     if n < 2:
         return 1
     return n * factorial(n - 1)
+
+
+@workflow
+def visited(n: int, seen: list[int]) -> list[int]:
+    found = [*seen, n]
+    if n > 0:
+        for below in each([n - 1], lambda k: visited(k, found)):
+            found += below
+    return found
 """
 #: The module is imported without the objects that it defines.
 APART = """
@@ -226,6 +235,11 @@ def test_each_item_is_a_child_of_its_own(shop: ModuleType) -> None:
 
 def test_a_workflow_that_calls_itself_gives_the_result_of_the_function(shop: ModuleType) -> None:
     assert outcome("factorial", {"n": 6}) == (shop.factorial(6), 5) == (720, 5)
+
+
+def test_a_branch_that_gives_a_list_to_its_own_workflow_gives_it_a_copy(shop: ModuleType) -> None:
+    given = {"n": 1, "seen": []}
+    assert outcome("visited", given) == (shop.visited(1, []), 1) == ([1, 1, 0], 1)
 
 
 # -- deploying -------------------------------------------------------------------------------------

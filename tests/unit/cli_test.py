@@ -557,9 +557,14 @@ class Script:
         return subprocess.CompletedProcess(words, status)
 
     def __call__(self, *arguments: str) -> list[str]:
-        """Return the command that it becomes."""
+        """Return its last command. `test` exits with a code, which is kept."""
         self._argv(["./holdfast", *arguments])
-        self.module.main()
+        if arguments[0] != "test":
+            self.module.main()
+            return self.ran[-1]
+        with pytest.raises(SystemExit) as ended:
+            self.module.main()
+        self.code = ended.value.code
         return self.ran[-1]
 
 
@@ -578,7 +583,15 @@ def test_the_script_brings_the_development_set_for_test_alone(script: Script) ->
     assert "--no-dev" in script("demo")
     assert script.ran[-1][-2:] == ["holdfast", "demo"]
     assert "--no-dev" not in script("test", "-k", "this")
-    assert script.ran[-1][-3:] == ["pytest", "-k", "this"]
+    assert script.ran[-1][-4:] == ["pytest", "--assert=plain", "-k", "this"]
+
+
+def test_the_script_explains_the_tests_that_failed_and_exits_with_their_code(
+    script: Script,
+) -> None:
+    script.failing = {"--assert=plain"}
+    assert script("test", "-k", "this")[-4:] == ["pytest", "--last-failed", "-k", "this"]
+    assert script.code == 1
 
 
 def test_the_script_keeps_the_bytecode_of_tests_out_of_the_tree_where_none_is_to_be_there(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import BatchJob, Client, Fargate, WaitTimeout
+from holdfast import BatchJob, Client, Fargate, WaitTimeout, minutes, wait_for_condition
 from holdfast.cli import main
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
@@ -231,3 +231,8 @@ def test_a_worker_without_a_pool_and_a_token_says_so(
     with pytest.raises(SystemExit):
         main(["worker", "--once"])
     assert "--pool NAME is missing" in capsys.readouterr().err
+
+
+def test_a_task_in_a_container_is_not_polled_for_a_condition() -> None:
+    with pytest.raises(WorkflowError, match="not in a pool or a container"):
+        wait_for_condition(pool_flows.grade, every=minutes(5))  # type: ignore[arg-type]

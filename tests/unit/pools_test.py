@@ -29,9 +29,11 @@ from holdfast.local.stack import deployment_of, local_stack
 from holdfast.remote import pools
 from holdfast.remote.connecting import Api
 from holdfast.remote.pools import Handed
+from holdfast.runtime.commands.pools import measure_pools
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Effect,
+    Measure,
     OwnResult,
     PutIfAbsent,
     Query,
@@ -533,6 +535,25 @@ def test_pools_lists_the_workers_and_the_tasks_that_wait(site: Site) -> None:
     announce(site)
     announce(site, slots=0)
     assert site.client.pools()[0]["workers"] == []
+    assert site.succeed(site.take())
+
+
+def test_each_pool_is_measured_for_the_dashboard(site: Site) -> None:
+    def measured() -> dict[tuple[str, str], float]:
+        found = list[Measure]()
+        site.world.services.when_measured = found.append
+        site.world.call(measure_pools(site.stack.front.known, "default"))
+        return {(one.labels.target, one.name): one.value for one in found}
+
+    idle = {"PoolWaiting": 0, "PoolWorkers": 0, "PoolOldestSeconds": 0}
+    assert measured() == {(pool, name): 0 for pool in ("gpu", "tape") for name in idle}
+    announce(site)
+    site.client.start(film, "Alien", 24, name="f1")
+    site.later(MINUTE_MS)
+    site.client.start(film, "Brazil", 24, name="f2")
+    busy = {"PoolWaiting": 2, "PoolWorkers": 1, "PoolOldestSeconds": 60}
+    assert {name: measured()["gpu", name] for name in busy} == busy
+    assert site.succeed(site.take())
     assert site.succeed(site.take())
 
 

@@ -234,6 +234,16 @@ def test_a_loop_without_a_bound_is_classified_by_its_waits() -> None:
     assert found("HF096", states) == "a"
 
 
+def test_a_loop_that_waits_may_have_a_bounded_loop_in_each_round() -> None:
+    states = counting(0, "$n < 3")
+    states["b"] = {**states["b"], "Default": "w"}
+    states["w"] = {"Type": "Wait", "Seconds": 1, "Next": "d"}
+    states["d"] = choice("$random() < 1", "a", "end")
+    assert codes(proofs_of(states)) == {"HF097"}
+    states["c"] = passing("b", n="{% $n + $random() %}")
+    assert "HF096" in codes(proofs_of(states))
+
+
 def test_a_wait_for_the_next_message_of_a_conversation_is_a_note() -> None:
     states = {"a": wait_for("message", "b"), "b": choice("$random() < 1", "a", "end"), "end": END}
     (message,) = (one for one in proofs_of(states).findings if one.code == "HF098")

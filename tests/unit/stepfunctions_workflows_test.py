@@ -333,7 +333,7 @@ def test_a_bare_name_costs_no_read_for_each_of_very_many_machines() -> None:
 
     assert caught.value.code == "HF207"
     assert "WORKFLOW:NAME" in caught.value.help
-    assert found.world.services.effects - before == {"Get": 1, "Query": 1}
+    assert found.world.services.effects - before == {"Get": 1, "Query": 2}
     shown = found.shop.describe(f"m{NAMED_MACHINES_MAX}:a1")
     assert shown == found.shop.describe(run["executionArn"])
 

@@ -6,12 +6,12 @@ import copy
 from datetime import timedelta
 from typing import Any, Final
 
-from holdfast.api.runs_on import Worker
+from holdfast.api.runs_on import Lambda
 from holdfast.api.tasks import Polling, Pure, Task
 from holdfast.errors import WorkflowError
 
 _SECOND: Final = timedelta(seconds=1)
-#: The longest time that a definition may contain.
+#: The longest time that a definition can contain.
 _LONGEST: Final = timedelta(seconds=99_999_999)
 _EXAMPLE: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 
@@ -22,8 +22,8 @@ def polled(task: Any, every: Any, backoff: Any, most: Any) -> Task[..., Any]:
     """
     if not isinstance(task, Task) or isinstance(task, Pure) or task.batch is not None:
         raise _refused("takes a @task that has no batch, and no @pure function")
-    if isinstance(task.runs_on, Worker):
-        raise _refused("takes a @task that runs in the engine or on Lambda, not in a pool")
+    if not isinstance(task.runs_on, Lambda | None):
+        raise _refused("takes a @task of the engine or on Lambda, not in a pool or a container")
     if isinstance(backoff, bool) or not isinstance(backoff, int | float) or not 1 <= backoff < 100:
         raise _refused(f"has backoff={backoff!r}, expected a number from 1 to 100")
     if most is None:

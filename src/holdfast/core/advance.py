@@ -109,8 +109,9 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
-    # Apply a stop before the execution continues: an execution that loops without a wait never
-    # settles, so a stop offered after it would never be applied.
+    # Apply a stop before the execution continues. An execution that loops without a wait has new
+    # states to evaluate at the end of every record, so it would never reach a stop that is applied
+    # afterwards.
     stops = [fact for fact in offered if isinstance(fact, facts.StopRequested)]
     for stop in stops:
         _offer_open(decision, stop)
@@ -151,13 +152,13 @@ def _entered_frames(state: Execution) -> list[str]:
 
 def _settle(decision: Decision) -> None:
     if decision.entered and decision.state.paused is not None:
-        # While the execution is paused, entered states are not evaluated. The resume evaluates
-        # them.
+        # While the execution is paused, states that it has entered are not evaluated. The resume
+        # evaluates them.
         return
     while decision.entered and decision.pure_states < PURE_STATES_PER_RECORD_MAX:
         frame = decision.state.frames.get(decision.entered.popleft())
-        # The frame may be gone: after it was entered, another branch or iteration failed, or the
-        # execution ended.
+        # The frame may no longer exist: after it was entered, another branch or iteration failed,
+        # or the execution ended.
         if frame is not None and isinstance(frame.waiting, Entered):
             decision.pure_states += 1
             if decision.state.last_event - decision.state.renewed_event > EVENTS_MAX:
@@ -261,7 +262,7 @@ def _start(decision: Decision, fact: facts.Started) -> None:
     if fact.priority != PRIORITY_DEFAULT:
         own["priority"] = fact.priority
     decision.emit("ExecutionStarted", details=details, at_ms=fact.started_ms, **own)
-    # AWS's histories show no previous event for the event that enters the first state, so 0.
+    # In AWS's histories the event that enters the first state has 0 as its previous event.
     enter(decision, ROOT, start_at, fact.input, 0)
     _hold_back(decision, fact)
 
@@ -324,8 +325,8 @@ def _current(
 
 def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
     found = _current(decision, fact.entry, fact.attempt)
-    # The answer may arrive before the worker's call that requests it has returned. It has no effect
-    # then; the worker reads the stored answer again after the call.
+    # The answer may arrive while the worker's call that requests it still runs. It is ignored here,
+    # and the worker reads the stored answer again after the call. So the answer is not lost.
     if found is None or _is_called(found[2]):
         return
     frame, state, waiting = found
@@ -364,8 +365,9 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
     frame, state, _ = found
     assert isinstance(state, TaskState)
     if frame.cancelled is not None or decision.state.stopping is not None:
-        # The execution is being stopped, and this step is shielded from the stop. The stop takes
-        # effect here, so the execution does not continue as new.
+        # The execution is being stopped, and this step is shielded from the stop until its end. Now
+        # the stop takes effect, so the step only completes. If the execution continued as new here,
+        # the stop would be lost.
         _complete(decision, frame, state, None)
         return
     previous = started_event(decision, frame, state)
@@ -522,7 +524,7 @@ def _tick(decision: Decision) -> None:
         return
     for _, _, frame_id, due in sorted(overdue(decision.state, past_ms)):
         frame = decision.state.frames.get(frame_id)
-        # A time-out handled earlier in this loop may have removed the frame or ended the execution.
+        # An earlier time-out of this loop may have removed the frame or ended the execution.
         if frame is None:
             continue
         if due is not None and due in frame.deadlines:
@@ -534,8 +536,8 @@ def _tick(decision: Decision) -> None:
 
 def _fire(decision: Decision, frame: Frame) -> None:
     if isinstance(frame.waiting, Awaiting):
-        # AWS reports a missed heartbeat as States.Timeout, but a Retry or Catch may name
-        # States.HeartbeatTimeout.
+        # AWS reports a missed heartbeat as States.Timeout. But a Retry or Catch that names
+        # States.HeartbeatTimeout must match it, too.
         handled_as = error_names.HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
         _fail(decision, frame, frame.previous, error_names.TIMEOUT, None, handled_as=handled_as)
     else:
@@ -557,7 +559,8 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     frame, state, waiting = found[0], found[1], found[2]
     if decision.state.paused is not None and not fact.is_handed:
-        return  # During a pause no worker takes over the attempt of a crashed worker.
+        # During a pause no worker takes over the attempt of a crashed worker.
+        return
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
     if takeovers > TAKEOVERS_MAX:
@@ -677,7 +680,9 @@ def _skip(decision: Decision, fact: facts.SkipRequested) -> None:
     if decision.state.is_ended:
         _redrive(decision, facts.RedriveRequested(fact.control_id, fact.reason, fact.by))
         if decision.state.is_ended:
-            return  # The record in hand already ends the execution again (see `_redrive`).
+            # The facts that are applied with this one have already ended the execution again (see
+            # `_redrive`).
+            return
     skipping.skip(decision, fact)
 
 

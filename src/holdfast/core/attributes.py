@@ -14,7 +14,7 @@ from holdfast.asl.program import Json
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.state import Attribute
 
-#: Text is stored and searched up to this length; the rest is cut.
+#: A longer text is cut to this length before it is stored or searched.
 TEXT_CHARACTERS_MAX: Final = 128
 
 

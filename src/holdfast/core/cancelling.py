@@ -105,8 +105,8 @@ def begin_block(decision: Decision, frame: Frame) -> None:
     StateError.
     """
     for number, deadline in enumerate(decision.program.deadlines):
-        # When a retry or redrive enters the block's first state again, the deadline is already set.
-        # It must not move.
+        # A retry or a redrive may enter the block's first state again. The deadline is set already
+        # and must not move, because the time of a block includes its retries.
         is_set = any(due.number == number for due in frame.deadlines)
         if deadline.begin == frame.position and not is_set:
             value = decision.evaluate(deadline.seconds, frame)
@@ -162,8 +162,8 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     reason = _WHOLE_LINE
     if closing["then"] == "cancel" and owner.cancelled is not None:
         reason = {"error": owner.cancelled["error"], "cause": owner.cancelled["cause"]}
-    # End the lanes without undo first. The last lane that finishes its undo may continue the owner,
-    # and then all lanes are gone.
+    # End the lanes without undo first. When the last lane has finished its undo, the owner may
+    # continue, and then no lane exists that could be ended.
     for lane in open_lanes:
         if lane not in unwinding:
             flow.abort_lane(decision, owner, lane)
@@ -303,8 +303,8 @@ def _unwind(decision: Decision, frame: Frame) -> None:
     assigned = _assigned(decision, frame, undo, error)
     decision.emit("UndoStarted", frame=frame.id, undo=number, assigned=assigned or {})
     if assigned is None:
-        # Compiled expressions do not fail. If one does, skip this undo and continue with the next
-        # one.
+        # A compiled expression does not fail. If one does, skip this undo and continue with the
+        # next one, so that the cancellation finishes.
         _unwind(decision, decision.frame(frame.id))
     else:
         flow.enter(decision, frame.id, undo.begin, frame.input, frame.previous)

@@ -109,7 +109,8 @@ class JoinQueue:
     run_seconds: int | None
 
 
-#: The entry number that stands for the execution's own time-out.
+#: Stands for an entry number in the command of the execution's own time-out, which belongs to no
+#: entry.
 WHOLE_EXECUTION: Final = -1
 
 Command: TypeAlias = (

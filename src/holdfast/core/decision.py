@@ -25,10 +25,11 @@ from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
 from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 _SERVICE_PREFIX: Final = ":states:::"
-# Shared by all calls: `json.dumps` with these options would create an encoder for each call.
+# One encoder for all calls, because `json.dumps` with these options would create an encoder for
+# each call.
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
-#: The states that can have a Retry: AWS counts retries only there.
+#: The states that can have a Retry. AWS counts retries only for these states.
 _RETRIED: Final = (TaskState, ParallelState, MapState)
 
 
@@ -41,7 +42,7 @@ class Decision:
         self.program = program
         self.moment = moment
         self.events: list[Event] = []
-        #: The ids of frames that have entered a state which is not evaluated yet, oldest first.
+        #: The ids of frames whose states are entered but not evaluated yet, oldest first.
         self.entered: deque[str] = deque()
         self.pure_states = 0
         self.is_started = state is not None
@@ -149,7 +150,9 @@ class Decision:
             **({} if origin is None else {"RoleArn": origin["role_arn"]}),
         }
         if origin is None or origin["type"] != "EXPRESS":
-            execution["RedriveCount"] = state.redrives  # AWS redrives only standard executions
+            # AWS redrives only standard executions, so the context object of an express one has no
+            # count.
+            execution["RedriveCount"] = state.redrives
         machine: dict[str, Json] = {"Id": state.definition, "Name": state.workflow}
         if origin is not None:
             machine = {
@@ -248,8 +251,8 @@ def _is_over(value: Json) -> bool:
     if not isinstance(value, dict | list | str):
         return False
     text = _COMPACT.encode(value)
-    # A character has at most four bytes in UTF-8, so a short text fits. Most values need no
-    # encoding to be measured.
+    # A character has at most four bytes in UTF-8, so a text of a quarter of the maximum always
+    # fits. Most values are that short and need not be encoded to be measured.
     if len(text) * 4 <= PAYLOAD_BYTES_MAX:
         return False
     return len(text.encode(errors="surrogatepass")) > PAYLOAD_BYTES_MAX

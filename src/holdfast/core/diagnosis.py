@@ -36,7 +36,7 @@ class OverdueReason(StrEnum):
     EXECUTION_TIMED_OUT = "the execution is past its own time-out"
 
 
-#: The reason that `doctor` reports for each kind of due time that has passed without an action.
+#: The reason that `doctor` reports when a time of this kind has passed and nothing was done.
 OVERDUE: Final[Mapping[DueKind, OverdueReason]] = {
     DueKind.TIMER: OverdueReason.TIMER_OVERDUE,
     DueKind.BEGIN: OverdueReason.ATTEMPT_DUE,

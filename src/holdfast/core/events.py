@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.asl.program import TaskKind
 
-#: Events of Holdfast that AWS does not have: they get no number and no previous event.
+#: Events that Holdfast adds to those of AWS. They get no event number and no previous event, so
+#: that the numbers of the other events are as in AWS's histories.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
     | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
@@ -25,7 +26,8 @@ OWN_EVENTS: Final = frozenset(
     | {"ContinuedAsNew"}
     | {"AttemptQueued", "ExecutionQueued", "ExecutionAdmitted"}
 )
-#: The prefix of a task's event names, by its kind. The prefix of all other kinds is "Task".
+#: The prefix of the names of a task's events, by the kind of the task. Kinds that are not listed
+#: have the prefix "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
 #: Events that count as a durable step: the result of an attempt, an event or answer that was
 #: applied, a timer that fired.

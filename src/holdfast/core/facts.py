@@ -375,7 +375,7 @@ Fact: TypeAlias = (
     | Opened
 )
 
-#: The requests that an operator, or a parent execution, stores in the inbox.
+#: The requests that an operator or a parent execution stores in the inbox of an execution.
 Control: TypeAlias = (
     StopRequested
     | RedriveRequested

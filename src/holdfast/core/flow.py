@@ -36,7 +36,8 @@ from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState,
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
 OWN_REGION: Final = "holdfast"
-#: The Assign and Output templates of a state; None for an absent one.
+#: The Assign and Output templates of a state. None stands for a template that the state does not
+#: have.
 StateTemplates: TypeAlias = tuple[Template | None, Template | None]
 
 
@@ -161,13 +162,14 @@ def schedule(
     try:
         details = _scheduled_details(decision, frame, state, token)
     except StateError as error:
-        # Here no event is in the log before the failure, so a retry at once would loop without an
-        # event. Only States.Runtime is allowed here, because no Retry takes it.
+        # This failure may come before any event is in the log, and a retry at once would then loop
+        # without an event. So only States.Runtime is allowed here, which no Retry handles.
         has_event, is_final = isinstance(error, EvaluationError), error.error == error_names.RUNTIME
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    # An attempt that gets a lease here begins at once. During a pause no attempt may begin.
+    # During a pause no attempt may begin, so none gets a lease: an attempt with a lease begins at
+    # once.
     is_paused = decision.state.paused is not None
     is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
     if not is_due:
@@ -183,8 +185,8 @@ def schedule(
         details=details,
         **own,
     )
-    # An attempt that a worker runs gets its TaskStarted event together with its end, and an
-    # activity's task when a poller takes it.
+    # For other tasks this event comes later. An attempt that a worker runs gets it together with
+    # the event of its end, and the task of an activity gets it when a poller takes the task.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
 
@@ -257,16 +259,16 @@ def fail_state(
             **({"location": error.location} if error.location else {}),
             "state": frame.position,
         }
-        # As in AWS's histories, a failure right after the entry has the same previous event as the
-        # entry itself.
+        # In AWS's histories a failure right after the entry of the state has the same previous
+        # event as the entry.
         is_at_entry = frame.previous == frame.entered_event and not error.is_late
         previous = frame.entry_previous if is_at_entry else frame.previous
         decision.emit("EvaluationFailed", frame=frame.id, previous=previous, details=details)
     has_entered = decision.frame(frame.id).position != ""
     if is_caught or not has_entered or error.error == error_names.RUNTIME:
-        # An iteration whose ItemSelector failed has not entered any state that could handle the
-        # error, and States.Runtime is never handled. AWS writes no failure of the state in both
-        # cases.
+        # Pass the error on without a failure of the state, as AWS does in two cases. An iteration
+        # whose ItemSelector failed has not entered a state that could handle the error, and
+        # States.Runtime is never handled.
         pass_on(decision, decision.frame(frame.id), error.error, cause)
     else:
         handle_failure(decision, frame.id, error.error, cause)
@@ -324,7 +326,7 @@ def settle_failure(
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return
-    # As on AWS, a time-out has no cause, but a Catch receives an empty text as its cause.
+    # On AWS a time-out has no cause, but a Catch receives an empty text as its cause.
     caught: Json = {
         "Error": error,
         "Cause": "" if error == error_names.TIMEOUT and cause is None else cause,
@@ -364,7 +366,8 @@ def abort_lane(decision: Decision, owner: Frame, lane: Frame) -> None:
 
 def abort_state(decision: Decision, lane: Frame) -> None:
     state = decision.state_of(lane)
-    if isinstance(lane.waiting, Lanes):  # The lanes of a lane end with it, too.
+    # The branches or iterations of a lane end together with the lane.
+    if isinstance(lane.waiting, Lanes):
         abort_lanes(decision, lane, None)
     if isinstance(state, TaskState | WaitState | ParallelState | MapState):
         note_started(decision, lane)
@@ -384,12 +387,14 @@ def _retry(
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, TaskState) and _has_attempt(frame):
-        # Count the retry before the arguments are evaluated: they may read State.RetryCount.
+        # Count the retry before the arguments are evaluated, because they may read
+        # State.RetryCount.
         counted = {**frame.retries, number: frame.retries.get(number, 0) + 1}
         schedule(decision, frame._replace(retries=counted), state, due_ms=due_ms, retrier=number)
     else:
-        # Delay the retry of a Parallel or Map, or of a task whose own expressions failed. The retry
-        # enters the state's work again and counts.
+        # This is the retry of a Parallel or Map, or of a task whose own expressions failed. It has
+        # no attempt that could be delayed, so the delay is a wait of its own. After it, the state
+        # begins its work again and counts the retry.
         decision.emit(
             "RetryDelayed",
             frame=frame.id,

@@ -24,7 +24,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import Forked, ForkMove, Started
 from holdfast.core.state import ROOT, Execution
 
-#: Fields of the origin's start event that the fork does not inherit.
+#: Fields of the origin's start event that the fork replaces by its own or does not have.
 _OWN: Final = frozenset({"run", "name", "parent", "due"})
 
 
@@ -109,7 +109,7 @@ def _copied(events: Sequence[Event], started: Started) -> Iterator[Event]:
     named = {} if started.name is None else {"name": started.name}
     yield first._replace(holdfast={**kept, "run": started.run, **named})
     for event in events[1:]:
-        # `Opened` says that the origin has an entry in the list of executions. The fork gets an
-        # entry of its own, with an event of its own.
+        # Leave out `Opened`, which says that the origin has an entry in the list of executions. The
+        # fork gets its own entry together with an event `Opened` of its own.
         if event.type != "Opened":
             yield event

@@ -25,7 +25,8 @@ from holdfast.core.decision import Decision, whole_number
 from holdfast.core.state import Frame, Lanes
 from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 
-#: The error when all lanes have ended and fewer lanes have succeeded than the join needs.
+#: The error when all branches or iterations have ended and fewer of them have succeeded than are
+#: needed.
 TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
 TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 
@@ -150,8 +151,8 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     data = lanes.items[index]
     frame = decision.frame(frame_id)
     if state.item_selector is not None:
-        # AWS evaluates the selector with the input of the Map itself; the selector reads the item
-        # from the context object.
+        # AWS evaluates the ItemSelector with the input of the Map itself. The selector reads the
+        # item from the context object.
         selecting = frame._replace(
             input=owner.input,
             position=owner.position,
@@ -175,8 +176,8 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
     previous = decision.frame(lane.id).previous
     decision.emit("LaneFailed", frame=lane.id)
     owner = decision.frame(owner.id)
-    # An iteration without a position failed in its ItemSelector. `_fill` started it and continues
-    # with the next one itself.
+    # An iteration without a position failed in its ItemSelector, while `_fill` was starting it.
+    # `_fill` continues with the next iteration itself, so do not start it here, too.
     if not _is_joined(decision, owner) and lane.position:
         _start_next(decision, owner, previous)
     return True
@@ -245,6 +246,6 @@ def join(decision: Decision, owner: Frame) -> None:
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        # As in AWS's histories, the exit has the same previous event as the success
+        # In AWS's histories the exit has the same previous event as the success.
         previous=previous,
     )

@@ -14,10 +14,12 @@ from holdfast.core.decision import Decision
 from holdfast.core.state import Frame
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
-#: Map.Item.Source of items that come from the state's input and not from an ItemReader.
+#: The value of Map.Item.Source for items that come from the state's input and not from an
+#: ItemReader.
 STATE_DATA: Final = "STATE_DATA"
 
-#: One item as `Map.Item` in the context object: Index, Value, Source, and Key for a field.
+#: One item as it is shown in the context object, under `Map.Item`: Index, Value, Source, and Key
+#: for the field of an object.
 MapItem: TypeAlias = dict[str, Json]
 
 
@@ -54,7 +56,8 @@ def batched(
     if batcher.input is not None:
         common = decision.evaluate(batcher.input, frame)
     around: dict[str, Json] = {} if common is None else {"BatchInput": common}
-    # Each item below is counted with a comma, but the first item of a batch needs none: add one.
+    # `_split` counts a comma with each item. The first item of a batch has none, so add the size of
+    # one comma.
     room = (bytes_max or PAYLOAD_BYTES_MAX) - _bytes({**around, "Items": []}) + len(",")
     batches = list(_split(items, items_max or len(items), room))
     return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]

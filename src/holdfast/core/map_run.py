@@ -29,7 +29,7 @@ from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid,
 from holdfast.core.state import Attempt, ChildExecutions, Frame
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
-#: The numbers of the Map's attempts: the first one reads the items, the last one writes the
+#: The numbers of a Map's two attempts: the first reads the items, and the second writes the
 #: results.
 READING: Final = 1
 WRITING: Final = 2
@@ -95,8 +95,8 @@ def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
     same one.
     """
     origin = decision.state.origin
-    # Each child needs the ARN of a state machine. For a parent that is a Python workflow, which has
-    # none, it is made of the workflow's name.
+    # The ARN of the map run, which each child has, is made from the ARN of a state machine. A
+    # Python workflow has no such ARN, so make one from its name.
     own = f"arn:holdfast:states:{OWN_REGION}::stateMachine:{decision.state.workflow}"
     machine = own if origin is None else origin["state_machine_arn"]
     number = map_run_uuid(decision.state.run, entry)
@@ -383,7 +383,7 @@ def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -
         (state.assign, state.output),
         default=results,
         extra={"result": results},
-        # As in AWS's histories, the exit has the same previous event as the success of the map run.
+        # In AWS's histories the exit has the same previous event as the success of the map run.
         previous=previous,
     )
 

@@ -17,7 +17,7 @@ from holdfast.core.decision import Decision
 from holdfast.core.facts import PauseRequested, ResumeRequested
 from holdfast.core.state import Execution
 
-#: `by` of a resume that Holdfast itself causes, and the two possible values of its `reason`.
+#: The author of a resume that Holdfast itself causes, and the two reasons for such a resume.
 BY_ENGINE = "holdfast"
 STOPPED = "the execution is stopped"
 TIMED_OUT = "the time of the execution is over"

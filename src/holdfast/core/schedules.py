@@ -34,13 +34,13 @@ Overlap: TypeAlias = Literal["skip", "queue-one", "queue-all", "cancel-other", "
 MINUTE_MS: Final = 60_000
 #: An execution that starts later than this after its nominal time counts as late.
 LATE_MS: Final = 5 * MINUTE_MS
-#: The number of nominal times that may wait for a running execution.
+#: At most this many nominal times wait for a running execution to end.
 QUEUED_MAX: Final = 1_000
-#: Skipped nominal times are counted only up to this number. Beyond it the search continues at the
-#: present time.
+#: Skipped nominal times are counted up to this number. If there are more, the search continues at
+#: the present time, because it would otherwise visit every missed time of a long pause.
 _COUNTED_MAX: Final = 1_000
-#: A change of the zone's offset is searched this far on both sides of a time. The largest known
-#: change is one day.
+#: A change of the zone's offset is searched this far before and after a time. The largest known
+#: change of a zone is one day.
 _AROUND: Final = timedelta(hours=26)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -100,8 +100,8 @@ def instant_of(rule: Rule, local: datetime) -> int | None:
         return _ms(first)
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) == local:
         return _ms(first if rule.repeated == "first" else last)
-    # With fold=0 Python uses the offset before the change (PEP 495), so a local time that the clock
-    # skips becomes later by the size of the gap.
+    # The clock skips this local time. With fold=0 Python uses the offset before the change (PEP
+    # 495), so the time becomes later by the size of the gap.
     return _ms(first) if rule.missing == "shift" else None
 
 
@@ -297,8 +297,8 @@ class _Choice:
             case "allow":
                 self.starts.append(nominal_ms)
             case "cancel-other":
-                # This policy stops running executions, so an earlier start of this decision would
-                # be stopped at once. Count it as skipped instead.
+                # Under this policy each start stops the executions that run. An earlier start of
+                # this decision would be stopped at once, so count it as skipped instead.
                 self.progress = replace(progress, skipped=progress.skipped + len(self.starts))
                 self.replaced += self.starts
                 self.starts[:] = [nominal_ms]

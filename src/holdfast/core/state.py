@@ -30,7 +30,8 @@ from holdfast.asl.resources import CHILD_WORKFLOW
 
 ROOT: Final = ""
 
-#: Kinds of tasks that a worker begins with a call. Tasks of other kinds only wait for an answer.
+#: The kinds of tasks that a worker begins with a call. A task of another kind only waits for an
+#: answer.
 ATTEMPTED: Final[frozenset[TaskKind]] = frozenset(
     {"task", "pure", "lambda", "service", "callback", "sync", "command"}
 )
@@ -106,7 +107,7 @@ class Lease:
     until_ms: int
 
 
-#: A batch task waits at a gate whose name has this prefix. Names of limits never begin with it.
+#: The prefix of the names of gates at which batch tasks wait. No limit has a name with this prefix.
 BATCH_PREFIX: Final = "batch:"
 
 
@@ -277,8 +278,8 @@ class Closing(TypedDict):
     undone: NotRequired[bool]
 
 
-#: "freeze": timers and time-outs of a paused execution stop, and continue at the resume. "run":
-#: they are not affected by the pause.
+#: "freeze": the timers and time-outs of a paused execution stop, and continue at the resume. "run":
+#: they continue during the pause.
 PauseTimers: TypeAlias = Literal["freeze", "run"]
 PAUSE_TIMERS: Final[tuple[PauseTimers, ...]] = get_args(PauseTimers)
 
@@ -374,8 +375,8 @@ class ChildResult(TypedDict):
     cause: NotRequired[str | None]
 
 
-#: Identifies a child execution: the entry number that it was started for, and a number: the lane of
-#: a distributed Map or the attempt of a task.
+#: Identifies a child execution by two numbers: the entry number of the state that started it, and
+#: either the lane of a distributed Map or the attempt of a task.
 ChildNumber: TypeAlias = tuple[int, int]
 
 WaitingFor: TypeAlias = (

@@ -28,7 +28,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import awaited
 
-#: Each kind of wait, by its name in a snapshot (`_name_of`).
+#: Each kind of wait by the name that it has in a snapshot (`_name_of`).
 _WAITING: Final[Mapping[str, type[Any]]] = {
     "Entered": Entered,
     "Exited": Exited,
@@ -81,8 +81,8 @@ def to_json(state: Execution) -> dict[str, Any]:
 
     A new field needs a default that is right for every older snapshot, which lacks the field.
     """
-    # Omit a field that is absent or has its default: releases that do not know the field can then
-    # read the snapshot.
+    # Omit a field that is absent or has its default. A release that does not know the field can
+    # then read the snapshot.
     paused = {} if state.paused is None else {"paused": _fields(state.paused, ())}
     priority = {} if state.priority == PRIORITY_DEFAULT else {"priority": state.priority}
     fork_of = {} if state.fork_of is None else {"fork_of": dict(state.fork_of)}
@@ -128,7 +128,7 @@ def from_json(document: Mapping[str, Any]) -> Execution:
     }
     children = document.get("children")
     # A snapshot of an earlier release has no list of children. Use the children for which frames
-    # wait
+    # wait, because only these may still have to be stopped.
     if children is None:
         children = awaited([*frames["frames"].values(), *frames["resting"].values()])
     children = frozenset(map(tuple, children))
@@ -165,8 +165,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Admission):
         waiting["queued"] = _fields(frame.waiting.queued, ())
     if isinstance(frame.waiting, Awaiting) and frame.waiting.timeout_seconds is None:
-        # Releases that do not know this field could not read the snapshot. They would have to fold
-        # the whole log instead.
+        # Omit the field when it is absent. A release that does not know the field could not read
+        # the snapshot and would have to read the whole log instead.
         del waiting["timeout_seconds"]
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)

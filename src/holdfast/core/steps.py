@@ -142,8 +142,8 @@ def _text(
 def _choose(decision: Decision, frame: Frame, state: ChoiceState) -> None:
     try:
         for rule in state.rules:
-            # The result is True or False: `evaluate` fails the state for any other value of a
-            # condition.
+            # The result is either True or False, because `evaluate` fails the state for any other
+            # value of a condition.
             if decision.evaluate(rule.condition, frame):
                 results = (rule.assign, rule.output)
                 leave(decision, frame, rule.next, results, default=frame.input)

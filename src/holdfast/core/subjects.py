@@ -47,10 +47,11 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import dues_of
 
-#: A wait that ends by itself within this time is not written to the index: the write would cost
-#: more than the entry is worth.
+#: A wait that ends by itself within this time is not written to the index of waits. The write would
+#: cost more than such a short entry is worth.
 SHORT_WAIT_MS: Final = 5_000
-#: Longer targets and errors are cut, so that all subjects of an execution fit into one write unit.
+#: A longer target or error is cut, so that all subjects of an execution fit into one write unit of
+#: DynamoDB.
 TARGET_CHARACTERS_MAX: Final = 100
 ERROR_CHARACTERS_MAX: Final = 80
 
@@ -136,8 +137,8 @@ def _subject_of(frame: Frame) -> Subject | None:
         case ChildExecutions():
             kind, target = WaitKind.MAP, frame.position
         case Entered() | Exited() | FailedState() | Lanes():
-            # No subject: the frame continues at once, or it waits for its lanes, and each lane has
-            # a frame with a subject of its own
+            # The frame has no subject. It continues at once, or it waits for its branches or
+            # iterations, each of which has a frame with its own subject.
             return None
         case _:
             assert_never(waiting)

@@ -168,7 +168,8 @@ def runs_on(kind: DueKind, pause: Pause | None) -> bool:
         case DueKind.TIMER | DueKind.TIME_OUT | DueKind.HEARTBEAT | DueKind.POLL:
             return not pause.is_frozen
         case DueKind.BEGIN | DueKind.LEASE:
-            return False  # During a pause no attempt begins, and no worker takes one over
+            # During a pause no attempt begins, and no worker takes an attempt over.
+            return False
         case _:
             assert_never(kind)
 
@@ -223,9 +224,13 @@ def _of_awaiting(awaiting: Awaiting) -> Iterator[Command]:
         case "ask":
             yield opened_by(awaiting)
         case "token":
-            return  # The API gives out the token of a callback; the answer sends its own wake
+            # The API gives out the token of a callback, and the answer itself wakes a worker. So
+            # there is nothing to do.
+            return
         case "task" | "pure" | "lambda" | "service" | "command" | "read" | "write":
-            return  # A worker runs tasks of these kinds itself: their frames wait as an Attempt
+            # A worker runs tasks of these kinds itself, so their frames wait as an `Attempt` and
+            # never reach this line.
+            return
         case _:
             assert_never(awaiting.kind)
 
@@ -244,10 +249,11 @@ def stays_asked(command: Command, pause: Pause) -> bool:
         case StartTimer():
             return not pause.is_frozen
         case RunAttempt(attempt=attempt):
-            # A worker has a lease on this attempt and runs it to its end, even during a pause
+            # A worker has a lease on this attempt and runs it to its end even during a pause.
             return attempt.claim is not None
         case StopChild() | OpenQuestion():
-            return True  # these commands begin no new work
+            # These commands begin no new work, so they are carried out during a pause, too.
+            return True
         case RegisterForEvent() | StartChild() | OfferActivity() | ReadAnswer() | JoinQueue():
             return False
         case _:
@@ -349,9 +355,12 @@ def standing_of(waiting: WaitingFor, now_ms: int) -> Standing:
         case Admission():
             return Standing.HELD
         case Attempt():
-            # Check such an execution within minutes, not after an hour. An unknown function: the
-            # worker that reported it may have a clock that is ahead. A gate: a lost message may
-            # stop its queue.
+            # The watchdog checks an execution in which a wait is HELD within minutes, and one in
+            # which every wait is PARKED only at its next due time or after an hour. Two kinds of
+            # attempts are HELD even before `due_ms`. The function of the first kind was unknown to
+            # a worker: the clock of that worker may be ahead, so it may have received the attempt
+            # before `due_ms` by this clock. The second kind waits in the queue of a limit: if a
+            # message of that queue is lost, a check by the watchdog repairs the queue.
             is_in_hand = (
                 waiting.claim is not None
                 or waiting.is_unknown
@@ -505,7 +514,8 @@ def overdue_frames(state: Execution, past_ms: int) -> list[Frame]:
     if is_frozen(state):
         return []
     found: dict[str, Frame] = {}
-    # A Parallel or Map is listed before its branches and iterations, so one pass finds them all
+    # The frame of a Parallel or Map is listed before the frames of its branches and iterations, so
+    # one pass finds all of them.
     for frame in state.frames.values():
         in_time = not frame.deadlines or all(due.due_ms > past_ms for due in frame.deadlines)
         if not in_time or frame.owner in found or is_overdue(frame, past_ms):

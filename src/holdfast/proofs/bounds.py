@@ -136,7 +136,9 @@ def _task(state: StateJson, counters: Counters) -> Worst:
     tries = 1 + retries_of(state)
     kind = kind_of(state)
     each_try = 3 + (kind in _ANSWERED_LATER) + _may_fail(state)
-    # The kind of an unknown resource is not known, so it counts like the longest kind.
+    # `kind` is "" when the resource of the task is unknown. Such a task may be of a kind that is
+    # answered later, whose attempts have one event more. Without this line the bound could be too
+    # low.
     each_try += not kind
     seconds = _patience(state, kind, counters)
     return Worst(

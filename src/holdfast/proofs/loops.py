@@ -56,25 +56,28 @@ def _within(
         order = list(level.states)
         if rounds is None:
             first = min(part, key=lambda node: order.index(node.state)).state
-            waits = _always_waits(level, part, inside)
+            waits = _always_waits(level, counters, part, inside)
             yield BoundedLoop(level, first, None, waits, _always_taken(counters, part, inside))
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)
-        yield BoundedLoop(level, head, count, waits=_always_waits(level, part, inside))
+        yield BoundedLoop(level, head, count, waits=_always_waits(level, counters, part, inside))
         rest = [edge for edge in inside if edge not in bounded]
         yield from _within(level, counters, set(part), rest)
 
 
 def _always_waits(
-    level: MachineLevel, part: frozenset[GraphNode], edges: Sequence[GraphEdge]
+    level: MachineLevel,
+    counters: Counters,
+    part: frozenset[GraphNode],
+    edges: Sequence[GraphEdge],
 ) -> bool:
-    """Return True when every cycle contains a state that waits."""
+    """Return True when every cycle contains a state that waits, or ends after a known number of
+    rounds: a `for` inside a loop that waits does not keep the loop from waiting.
+    """
     moving = {node for node in part if not is_wait(level, node.state)}
     rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
-    left = components(sorted(moving), rest)
-    turns = {edge.source for edge in rest if edge.source == edge.target}
-    return all(len(circle) == 1 and not circle & turns for circle in left)
+    return _ends(counters, frozenset(moving), rest)
 
 
 def _always_taken(

@@ -33,7 +33,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
 )
 _ORDERED: Final = frozenset({"int", "datetime"})
 _BOOLS: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
-#: A text that sorts after every character of a key.
+#: This text sorts after every key. As the upper limit of a query it includes all of them.
 _LAST: Final = "~"
 
 

@@ -29,7 +29,8 @@ from holdfast.runtime.storage.definitions import Definition
 #: The name of the published value that counts how many commands were done.
 PROGRESS: Final = "progress"
 PAGE_MAX: Final = 100
-#: The commands of this many seconds are given at once; then the bulk operation waits.
+#: A bulk operation gives the commands of this many seconds at once and then waits, so that on
+#: average it keeps to the requested rate.
 _BURST_SECONDS: Final = 5
 RATE_DEFAULT: Final = 20.0
 RATE_MAX: Final = 100.0
@@ -56,8 +57,8 @@ class Operation:
 
 
 OPERATIONS: Final[dict[str, Operation]] = {
-    # An operator has stopped an aborted execution. So it is retried only if the filter names that
-    # status.
+    # An aborted execution was stopped by an operator. So a bulk retry includes such executions only
+    # if its filter names their status.
     "retry": Operation((), _FAILED, on_request=("ABORTED",)),
     "pause": Operation(("timers",), ("RUNNING",)),
     "resume": Operation((), ("RUNNING",)),

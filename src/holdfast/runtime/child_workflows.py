@@ -26,7 +26,8 @@ from holdfast.runtime.storage.log import Log
 if TYPE_CHECKING:
     from holdfast.runtime.commands.payloads import Types
 
-#: The error name of arguments that have the wrong type, as for tasks: `api.tasks.InvalidArguments`.
+#: The error of a called workflow whose arguments have the wrong type. A task has the same one:
+#: `api.tasks.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
 
@@ -61,7 +62,7 @@ class Workflows:
     types: Types
 
 
-#: Of a process that can start no workflow, and so never reads an input.
+#: The value for a process that can start no workflow and therefore never checks an input.
 NO_WORKFLOWS: Final = Workflows({}, Untyped())
 
 
@@ -111,8 +112,8 @@ def call(
         parent=parent,
         **inherited(log.state),
     )
-    # If this start message is lost, the sweeper sends it again. A recovery of the parent does not:
-    # it sends only the starts of a Map's children again.
+    # If this start message is lost, the sweeper sends it again from the row that `guard` stores. A
+    # recovery of the parent would not: it repeats only the start messages of a Map's children.
     yield from pending_starts.guard(body)
     yield Send((Message(body),))
     submitted = {"execution": run, "workflow": workflow}

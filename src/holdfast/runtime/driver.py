@@ -50,7 +50,8 @@ def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any
     inside the handler, which may handle it.
     """
     tasks = BegunTasks(perform, pool)
-    # A step of a workflow has a dozen effects, so the loop makes no object for each of them.
+    # Bind `send` once. A step of a workflow has about a dozen effects, and each lookup of
+    # `handler.send` would create a new object.
     resume: Callable[[Any], Effect] = handler.send
     result: Any = None
     while True:

@@ -27,8 +27,9 @@ QueueName: TypeAlias = Literal["work", "single", "starts"]
 Handler: TypeAlias = Generator["Effect", Any, Any]
 #: Identifies one task that a handler has begun: its entry number and its attempt.
 Ticket: TypeAlias = tuple[int, int]
-#: A handler without a result. The next alias is a handler that returns a JSON object.
+#: A handler without a result.
 NoResult: TypeAlias = Generator["Effect", Any, None]
+#: A handler whose result is a JSON object.
 JsonResult: TypeAlias = Generator["Effect", Any, dict[str, Any]]
 
 
@@ -341,7 +342,7 @@ class RunTask:
     #: The longest time between two heartbeats of a task that runs in this process.
     heartbeat_seconds: int | None = None
     is_batch: bool = False
-    #: True when the engine stops waiting at `deadline_ms`; False: the task has no time-out.
+    #: True when the task has a time-out: the engine stops waiting for it at `deadline_ms`.
     is_timed: bool = False
 
 
@@ -375,10 +376,11 @@ class TaskThrottled:
     traceback: str | None = None
 
 
-#: The result of a task of the author; TaskPending is only the result of a service's job.
+#: The result of a function that the user wrote. `TaskPending` is not among these results, because
+#: only a job of an AWS service can be pending.
 OwnResult: TypeAlias = TaskSucceeded | TaskFailed | TaskThrottled
 TaskResult: TypeAlias = OwnResult | TaskPending
-#: The error when a secret could not be encrypted or decrypted.
+#: The error of a task when a secret could not be encrypted or decrypted.
 SECRET_UNAVAILABLE: Final = "Holdfast.SecretUnavailable"  # noqa: S105
 
 

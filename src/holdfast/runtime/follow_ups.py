@@ -123,15 +123,19 @@ def withdraw(
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
+    # A pause with frozen timers moves the deadline of a question. The question is still the same
+    # one: its row has the same key, and says who has claimed or been given the question.
+    run = log.run
+    open_keys = {questions.own_key(run, one) for one in now if isinstance(one, OpenQuestion)}
     for command in before:
-        if isinstance(command, OpenQuestion) and command not in now:
-            yield from questions.close_row(log.tenant, log.run, command)
+        if isinstance(command, OpenQuestion) and questions.own_key(run, command) not in open_keys:
+            yield from questions.close_row(log.tenant, run, command)
         if isinstance(command, JoinQueue) and command not in now:
             frame = log.state.frame_of(command.entry)
             waiting = None if frame is None else frame.waiting
             was_let_in = isinstance(waiting, Attempt) and waiting.claim is not None
             if not was_let_in:
-                yield from dispense.leave(log.run, command)
+                yield from dispense.leave(run, command)
 
 
 def register_uses(log: Log, found: Iterable[Fact], now_ms: int) -> Generator[Effect, Any, None]:
@@ -309,7 +313,8 @@ def has_entry(log: Log) -> Generator[Effect, Any, bool]:
         return False
     for record in log.records:
         if record.sequence == log.state.opened_at:
-            return record.is_listed  # It was read just before, together with the log
+            # No read is needed: this record was read together with the log just before.
+            return record.is_listed
     opened = yield Get(tables.EXECUTIONS, log.partition, log.state.opened_at)
     return opened is not None and is_listed(opened)
 

@@ -171,7 +171,7 @@ def _answer(
 # -- events ----------------------------------------------------------------------------------------
 
 
-#: The attribute of a registration with the number of retries of its execution.
+#: The attribute of a registration that says how often its execution had been retried.
 RETRIES: Final = "rd"
 
 
@@ -199,9 +199,11 @@ EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
 #: The attribute of an event with the only execution that may use it.
 ADDRESSEE: Final = "to"
-#: The addressee of an event that no execution may use any longer.
+#: The value of `ADDRESSEE` in an event that an operator has dropped: no execution may use it any
+#: longer.
 DROPPED: Final = ""
-#: The attribute of an event whose sender has chosen that execution: no other one ever gets it.
+#: The attribute of an event that its sender addressed to one execution. Such an event is never
+#: given to another execution.
 DIRECT: Final = "own"
 
 
@@ -333,8 +335,8 @@ def stored_control(
                     fact = _control(control_id, item)
             if _is_open(state, fact, is_paused=is_paused):
                 found.append((stored_ms, fact))
-                # A pause and its resume may both be unread. The resume can then be applied after
-                # the pause.
+                # A pause and its resume may both be unread. The resume can be applied only after
+                # the pause, so remember that the pause comes first.
                 is_paused = _is_paused_after(fact, is_paused=is_paused)
     return found
 
@@ -396,7 +398,8 @@ def _control(control_id: str, item: Item) -> Control:
         reason, by = str(item["reason"]), str(item["by"])
         return facts.PriorityRequested(control_id, int(item["priority"]), reason, by)
     if kind not in {None, PARENT}:
-        # A newer release has written it. Read as a stop, it would end the execution.
+        # A newer release has written this kind of message. Without the refusal this code would take
+        # it for a stop and end the execution.
         raise UnknownKindError("control mail", str(kind))
     return facts.StopRequested(
         control_id,

@@ -25,7 +25,7 @@ from holdfast.runtime.effects import Condition, NoResult, Put, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
-#: The attribute of a registration whose execution has ended.
+#: The attribute that marks a registration whose execution has ended.
 OVER: Final = "over"
 
 

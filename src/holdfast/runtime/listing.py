@@ -54,13 +54,14 @@ from holdfast.runtime.storage import keys
 OPEN: Final = "open"
 DONE: Final = "done"
 FAILED: Final = "failed"
-#: The partitions of the rows of `wait_rows.py`, which are in the table `mail`.
+#: The group of the rows of `wait_rows.py`, which are stored in the table `mail`.
 WAITS: Final = "waits"
 
-#: The number of shards of each group. That of `open` divides `DUE_SHARDS`, because the doctor reads
-#: a shard of the list together with the matching shards of watchdog rows.
+#: The number of shards of each group. The number for `open` must divide `DUE_SHARDS`, because the
+#: doctor reads a shard of the list together with the watchdog rows of the same executions.
 SHARDS: Final[Mapping[str, int]] = {OPEN: 4, DONE: 2, FAILED: 2}
-#: A key that sorts after every key of a list.
+#: This text sorts after every key of a list, so a page that begins before it has the newest
+#: entries.
 NEWEST: Final = "~"
 
 

@@ -38,8 +38,9 @@ _ACTIONS: Final = {
     "ExecutionForked": "fork",
     "Migrated": "migrate",
 }
-#: The form of an error name: a Python class, or a name in a definition. A Fail state may compute
-#: the name from data of the execution, which must not be logged; such a text rarely has this form.
+#: An error name is logged only if it has this form: that of a Python class or of a name in a
+#: definition. A Fail state may compute the name from data of the execution, which must not be
+#: logged; such a text rarely has this form.
 _ERROR_NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _NO_NAME: Final = "(not a name)"
 _TASK_PREFIX: Final = "task:"
@@ -155,8 +156,8 @@ def _since(waiting: WaitingFor, event: Event, labels: Labels) -> Iterator[Measur
         case Attempt() if event.type == "Claimed":
             if event.holdfast["takeovers"] > waiting.takeovers:
                 yield Measure(resources.METRIC_LEASES_EXPIRED, 1, labels=labels)
-            # Skip attempts with a lease, because they began in time. Skip attempts that wait at a
-            # limit, because they have a metric of their own.
+            # Measure the delay of a new attempt only. An attempt with a lease began in time, and
+            # one that waits at a limit has a metric of its own.
             elif waiting.claim is None and waiting.queued is None:
                 yield _seconds(resources.METRIC_SCHEDULER_LAG, event.at_ms - waiting.due_ms, labels)
 

@@ -45,7 +45,8 @@ REMIND: Final = "remind"
 #: The kinds of messages that belong to no execution. If such a message is lost, the gate, the
 #: schedule or the next sweep sends it again.
 OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
-#: The key in a wake about events: the worker reads the stored events of every wait for an event.
+#: In a wake, this key announces events: the worker then reads the stored events of every wait for
+#: an event.
 EVENT_MAIL: Final = "e"
 
 
@@ -174,8 +175,8 @@ def require_readable(body: Any) -> Mapping[str, Any]:
     found = body.get(FORMAT_FIELD)
     if isinstance(found, int) and found > _FORMAT_NEWEST:
         raise NewerFormatError("a work message", found, _FORMAT_NEWEST)
-    # Do not show the content: another sender wrote it, it may be private, and many people read
-    # logs.
+    # The error message must not quote the content. It was written by another sender, it may be
+    # private, and many people read logs.
     if type(found) is not int or found < FORMAT:
         raise HoldfastBug("a work message has no format number")
     kind = body.get("k")

@@ -32,8 +32,9 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 
-#: A worker has 15 minutes for a message. After that, the execution is opened or has ended; or its
-#: message still waits in the queue or is lost.
+#: The sweeper checks a start for the first time after this. A worker has 15 minutes for a message.
+#: So by then the execution is opened or has ended, or its message still waits in the queue, or the
+#: message is lost.
 FIRST_MS: Final = 15 * 60_000
 
 

@@ -207,8 +207,8 @@ def running(
                 raise
             continue
         if log.state is None:
-            # An execution without a log: its start may still wait in the queue. Later, the log is
-            # absent because TTL has deleted it.
+            # This execution has no log. At first its start message may still wait in the queue, so
+            # it counts as running. Later the log is absent because TTL has deleted it.
             age_ms = now_ms - keys.minted_ms(run)
             is_running = not log.is_gone and age_ms < START_RESENT_SECONDS_MAX * 1_000
         else:

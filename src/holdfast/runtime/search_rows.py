@@ -52,7 +52,7 @@ Writes = Generator[Effect, Any, None]
 VALUES: Final = "values"
 WORKFLOW: Final = "wf"
 SEQUENCE: Final = "seq"
-#: Larger whole numbers have the same place in the order as this one.
+#: Whole numbers that are larger than this one are sorted as if they were equal to it.
 _NUMBER_MAX: Final = 10**18
 _DIGITS: Final = 19
 _HASH_CHARACTERS: Final = 16
@@ -91,7 +91,8 @@ def repair(log: Log) -> Writes:
     if not (state.is_opened or state.is_ended):
         return
     if state.notes:
-        # The row with all present values is written last. If it exists, the other rows exist, too.
+        # Of all rows, the row with the present values is written last. If it exists, no other row
+        # is missing.
         found = yield Get(tables.MAIL, keys.search_changes(log.tenant, log.run), keys.ONLY)
         is_complete = found is not None and int(found[SEQUENCE]) >= state.notes
     else:

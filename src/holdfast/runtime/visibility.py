@@ -18,7 +18,7 @@ class Holds:
     """
 
     def __init__(self, receipts: Mapping[str, str], deadline_ms: int, now_ms: int) -> None:
-        #: The receipts of messages whose visibility time-out must be extended.
+        #: The receipt of each message whose visibility time-out must be extended.
         self.receipts = dict(receipts)
         self._deadline_ms = deadline_ms
         self._until_ms = dict.fromkeys(receipts, self._hidden_until_ms(now_ms))

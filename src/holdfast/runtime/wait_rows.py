@@ -44,8 +44,8 @@ from holdfast.runtime.wait_text import IndexedWaits
 #: The attribute of a row with the number of its record.
 SEQUENCE: Final = "seq"
 _CHECKSUM: Final = "wc"
-#: Attributes that an older list entry may have and a newer one may lack. Without their removal they
-#: would stay in the entry.
+#: Attributes that an older list entry may have and a newer one may lack. They are removed
+#: explicitly, because otherwise an update of the entry would keep them.
 _PASSING: Final = (
     resources.LIST_WAITS,
     resources.LIST_WAITING_SINCE,

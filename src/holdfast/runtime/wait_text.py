@@ -18,8 +18,8 @@ from typing import Any, Final
 from holdfast.core.subjects import ERROR_CHARACTERS_MAX, TARGET_CHARACTERS_MAX, Subject, WaitKind
 from holdfast.runtime.effects import Item
 
-#: The greatest length of a text in bytes. A single subject always fits, because its target and its
-#: error are cut.
+#: The greatest length of a text in bytes. It is large enough for one subject, whose target and
+#: error are cut, so a text is never empty because of its length.
 TEXT_BYTES_MAX: Final = 400
 NOTHING: Final = "[]"
 #: The attributes of a record in which `IndexedWaits` is stored.

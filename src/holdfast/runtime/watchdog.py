@@ -86,8 +86,8 @@ def next_look_ms(state: Execution, parked_ms: int, now_ms: int) -> int:
     may_have_mail = any(
         inbox_of(frame.waiting) != InboxSource.NOTHING for frame in state.frames.values()
     )
-    # Overdue waits share one series: with one for each wait there would be a check every few
-    # minutes
+    # All overdue waits share one series of checks. With a series for each of them, an execution
+    # with many overdue waits would be checked every few minutes.
     if late_ms:
         looks_ms.append(look_after_ms(max(late_ms), now_ms))
     else:

@@ -16,6 +16,7 @@ history: no task runs.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -58,14 +59,19 @@ History: TypeAlias = Sequence[Mapping[str, Any]]
 #: A history, a line of an export, or the path of a file with one of them.
 Recorded: TypeAlias = History | Mapping[str, Any] | str | Path
 
-#: Fields of the details that a history has as JSON text.
+#: The fields of an event's details that a history shows as JSON text.
 _TEXTS: Final = ("input", "output", "parameters")
-#: Like a worker, a tick fires only what was due this long ago.
+#: A worker fires a timer only when its time has passed by this much, because the clocks of two
+#: workers may differ. The replay follows the recorded history, in which the timer has fired, so it
+#: moves the timer's time back by this much. Otherwise the timer would not fire, and the replay
+#: would report a difference that does not exist.
 _EARLY_MS: Final = 2 * CLOCK_ERROR_MS
-#: A timer is set by the clock of the worker that decides, which is a little later than the event.
+#: How far the time of a timer may differ between the history and the replay. The replay uses the
+#: time of the recorded event, but the worker set the timer by its own clock a little later.
 _TIMER_SLACK_MS: Final = 2_000
 _FOR_EVER_MS: Final = 1 << 62
 _SHOWN_CHARACTERS: Final = 200
+_EVENT_ID: Final = re.compile(r"event id #\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,8 @@ class _Call:
     due_ms: int = 0
 
     def is_as(self, other: _Call) -> bool:
-        mine = self.kind, self.name, canonical(hidden(self.arguments)), self.attempt
-        others = other.kind, other.name, canonical(hidden(other.arguments)), other.attempt
+        mine = self.kind, self.name, _compared(self.arguments), self.attempt
+        others = other.kind, other.name, _compared(other.arguments), other.attempt
         return mine == others and abs(self.due_ms - other.due_ms) <= _TIMER_SLACK_MS
 
     def __str__(self) -> str:
@@ -151,6 +157,13 @@ class _Call:
             return f"{self.kind} until {datetime.fromtimestamp(self.due_ms / 1_000).astimezone()}"
         shown = json.dumps(hidden(self.arguments), ensure_ascii=False)[:_SHOWN_CHARACTERS]
         return f"{self.kind} {self.name} {shown}{number}"
+
+
+def _compared(arguments: Any) -> str:
+    """Return the arguments as text. The text of an error may name an event by its number, and a
+    skipped function leaves out two events.
+    """
+    return _EVENT_ID.sub("event id", canonical(hidden(arguments)))
 
 
 def _calls(state: Execution) -> dict[RunPath, _Call]:

@@ -37,18 +37,13 @@ def is_whole(number: int | float) -> bool:
 
 
 @pure
-def type_of(paid: Cash | Voucher) -> Any:
-    return type(paid)
-
-
-@pure
 def upper_of(number: int | float) -> Any:
     return number.upper()
 
 
 @workflow
 def flow(either: Line | Payment, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
-    type_of(paid)
+    i = isinstance(paid, Cash)
     upper_of(number)
     a = isinstance(either, Line)
     if isinstance(paid, Voucher):

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
 from holdfast.compiler.expressions.construct import construct
@@ -25,7 +28,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import TypedDictOf
+from holdfast.compiler.types.types import ErrorOf, TypedDictOf
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -50,8 +53,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
-        # This is a method of a class of the module: report the class, which workflows cannot use
-        # here.
+        # The function is a method of a class in the author's module. Report the class, which
+        # workflows cannot use here.
         return expressions.lower(function.value)
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:
@@ -98,15 +101,28 @@ def _misplaced_helper(expressions: Expressions, node: ast.Call) -> TypedQuery:
     )
 
 
+#: Classes that make a list or a dict of Python's library, and how a workflow writes it.
+_INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
+    {
+        collections.defaultdict: "groups = {}, then groups.setdefault(key, []).append(one), "
+        "or counts[key] = counts.get(key, 0) + 1",
+        collections.Counter: "counts = {}, then counts[key] = counts.get(key, 0) + 1",
+        collections.OrderedDict: "a dict keeps its order: {}",
+        collections.deque: "a list: waiting = [], waiting.append(one), waiting.pop(0)",
+    }
+)
+
+
 def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQuery:
     name = expressions.unit.text(node.func)
     if isinstance(found, type) and issubclass(found, Enum):
         help_ = f"declare it: status: {name}, as a parameter, a field or the result of a task"
         return refuse_call(expressions, node, "may fail to find a member", help_)
     if isinstance(found, type) or getattr(builtins, name, None) is found:
-        return refuse_call(
-            expressions, node, "has no JSONata form", "call it inside a @pure function"
-        )
+        help_ = _INSTEAD.get(found, "call it inside a @pure function")
+        if found is type and len(node.args) == 1:
+            help_ = _test_of_class(expressions, node.args[0])
+        return refuse_call(expressions, node, "has no JSONata form", help_)
     module = getattr(found, "__module__", None)
     is_ours = isinstance(module, str) and module.startswith("holdfast.")
     if isinstance(module, str) and not is_ours and not is_own_name(module):
@@ -120,6 +136,12 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
         "decorate it with @task (durable, retried, may do I/O) or @pure (quick, no I/O), "
         "or write it out here",
     )
+
+
+def _test_of_class(expressions: Expressions, value: ast.expr) -> str:
+    if isinstance(expressions.lower(value).type, ErrorOf):
+        return "`except CardDeclined as err:`, a handler for each class"
+    return f"isinstance({expressions.unit.text(value)}, Card)"
 
 
 def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:

@@ -10,26 +10,43 @@ _TEXT_MAX: Final = 60
 _PARAMETERS_MAX: Final = 3
 
 
-def pure_function(node: ast.AST, text: str, is_outside: Callable[[ast.expr], bool]) -> str:
+def pure_function(
+    node: ast.AST,
+    text_of: Callable[[ast.AST], str],
+    is_outside: Callable[[ast.expr], bool],
+    is_step: Callable[[ast.AST], bool],
+) -> str:
     """Return a text such as `def title_of(text: …) -> …: return text.title()`; "" where it would
     not help.
 
-    `text` is the source of `node`. Names from outside the workflow do not become parameters.
+    `text_of` gives the source of a node. Names from outside the workflow do not become parameters.
+    A durable call does not become part of the function, where it would be no step: the text has a
+    line of its own for it.
     """
     if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
         return ""
+    text, before = text_of(node), ""
+    steps = [part for part in ast.walk(node) if is_step(part)]
+    if steps:
+        first, *others = steps
+        call = text_of(first)
+        if others or first is node or text.count(call) != 1:
+            return ""
+        before, text = f"x = {call}`, then `", text.replace(call, "x")
+        node = ast.parse(text, mode="eval").body
     bound = _bound_in(node)
     used = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
     used.sort(key=lambda part: (part.lineno, part.col_offset))
     names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
     if not all(name in text for name in names):
-        return ""  # The source does not contain the call that `key=len` means
+        # The source does not contain the call, which `key=len` only implies.
+        return ""
     odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
     is_odd = any(isinstance(part, odd) for part in ast.walk(node))
     if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:
         return ""
     parameters = ", ".join(f"{name}: …" for name in names)
-    return f"def {_title(node)}({parameters}) -> …: return {text}"
+    return f"{before}def {_title(node)}({parameters}) -> …: return {text}"
 
 
 def _bound_in(node: ast.expr) -> frozenset[str]:

@@ -54,7 +54,8 @@ from holdfast.compiler.types.types import (
 MEMBERS_HELP: Final = (
     "members of one type: texts, numbers, dates, members of one enum, tuples of them"
 )
-#: A query of two sets, each of which may be read several times.
+#: Returns the query for an operation on two sets. It may contain the query of each set several
+#: times.
 _OfTwo = Callable[[QueryTree, QueryTree, Type], QueryTree]
 
 
@@ -209,7 +210,7 @@ def _is_different(some: QueryTree, others: QueryTree, element: Type) -> QueryTre
     return FunctionCall("not", (_is_equal(some, others, element),))
 
 
-#: Operators and methods that give a set.
+#: The operators and methods whose result is a set.
 MAKING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
     {
         "|": _union,
@@ -220,7 +221,7 @@ MAKING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
         "difference": _difference,
     }
 )
-#: Operators and methods that compare two sets.
+#: The operators and methods that compare two sets.
 COMPARING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
     {
         "==": _is_equal,
@@ -272,7 +273,8 @@ def _method(name: str) -> MethodRule:
     ) -> MethodResult | None:
         if len(arguments) != 1 or not isinstance(type_, SetOf):
             return None
-        # Python's set methods accept any list. The operators accept only sets.
+        # A method such as `union` accepts any list as its argument, while the operators accept only
+        # sets.
         other = arguments[0]
         member = other.type.element if isinstance(other.type, SetOf) else element_of(other.type)
         if member is None:

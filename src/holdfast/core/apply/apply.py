@@ -52,8 +52,7 @@ _TERMINAL: Final[Mapping[str, Status]] = {
     "ExecutionAborted": "ABORTED",
 }
 
-#: `Frame.__new__` creates a frame in half the time of the class call; each transition creates two
-#: frames.
+#: Creates a frame in half the time of a call of the class. Each transition creates two frames.
 _frame: Final = Frame.__new__
 
 
@@ -222,8 +221,8 @@ def _redriven(state: Execution, event: Event) -> Execution:
         stopping=None,
         redrives=state.redrives + 1,
         last_control=event.holdfast["control"],
-        # At its end the execution lost its watchdog row and its list entry. None makes a worker
-        # write both again.
+        # The execution lost its watchdog row and its list entry at its end. The value None makes a
+        # worker write both again.
         opened_at=None,
         due_ms=event.holdfast.get("due"),
     )
@@ -305,7 +304,7 @@ def _new_frame(state: Execution, event: Event) -> tuple[Execution, Frame]:
 def _exited(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
-        # The error is caught, so the branches or iterations below the failed state do not continue.
+        # The error was caught, so the branches or iterations of the failed state do not continue.
         state = without_lanes(state, frame)
     assigned = event.details.get("assignedVariables")
     variables = {**frame.variables, **assigned} if assigned else frame.variables
@@ -336,8 +335,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     results = {**owner.waiting.results, frame.lane: frame.input}
     frames = dict(state.frames)
     del frames[frame.id]
-    # As in AWS's histories, the owner's next event follows the last event of the lane that ended
-    # last.
+    # In AWS's histories the owner's next event follows the last event of the lane that ended last.
     frames[owner.id] = owner._replace(
         previous=event.id, waiting=owner.waiting._replace(results=results)
     )
@@ -362,7 +360,7 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
     state = state._replace(next_entry=max(state.next_entry, entry + 1))
     return moved(
         state,
-        # As in AWS's histories, the next attempt follows the failure event of the lane.
+        # In AWS's histories the next attempt follows the event of the lane's failure.
         frame._replace(previous=event.previous),
         event,
         retries=counted(frame, event.holdfast),
@@ -374,7 +372,8 @@ def _retry_delayed(state: Execution, event: Event) -> Execution:
 def _lanes_started(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     state = state._replace(next_entry=max(state.next_entry, own["entry"] + 1))
-    # For a distributed Map the frame has no lanes: a later event (MapRunStarted) adds its children.
+    # The event of a distributed Map has no concurrency. Its frame waits for child executions, which
+    # a later event (MapRunStarted) adds.
     if "concurrency" not in own:
         return moved(state, frame, event, waiting=Exited())
     waiting = Lanes(

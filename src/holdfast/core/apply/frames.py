@@ -10,8 +10,8 @@ from holdfast.core.state import ROOT, ChildNumber, Execution, Frame
 from holdfast.errors import HoldfastBug
 
 Apply: TypeAlias = Callable[[Execution, Event], Execution]
-# The position of `frames` among the fields of an execution. `with_frames` replaces this field, and
-# the next one, `last_event`, by position.
+# The position of `frames` among the fields of an execution. `with_frames` replaces this field and
+# the next one, `last_event`, by their positions.
 _FRAMES_AT: Final = Execution._fields.index("frames")
 
 
@@ -28,8 +28,8 @@ def moved(state: Execution, frame: Frame, event: Event, **changes: Any) -> Execu
 
 
 def replaced(state: Execution, frame: Frame, event: Event) -> Execution:
-    # Change both fields in one copy. Copying the execution is most of the cost of an event, and
-    # every event needs it.
+    # Change both fields in one copy. Every event makes such a copy, which is most of the cost of
+    # applying the event.
     return with_frames(state, {**state.frames, frame.id: frame}, event.id or state.last_event)
 
 

@@ -64,8 +64,8 @@ def _moved(frame: Frame, plan: _Plan) -> Frame:
 
 
 def _variables(frame: Frame, plan: _Plan) -> dict[str, Json]:
-    # Drop an old variable whose name the plan gives to another variable: the two have different
-    # values.
+    # Leave out an old variable if the plan gives its name to another variable. Otherwise the old
+    # value could replace that of the other variable.
     taken = set(plan.variables.values())
     found = {
         plan.variables.get(name, name): value

@@ -27,7 +27,8 @@ from holdfast.core.state import (
 from holdfast.errors import HoldfastBug
 from holdfast.limits import CLOCK_ERROR_MS
 
-#: The suffix of a resource whose answer arrives after its call, and the kind of its task.
+#: The suffix of the resource of a task whose answer arrives after the call, and the kind of that
+#: task.
 _ANSWERED_LATER: Final[Mapping[str, TaskKind]] = {
     ".waitForTaskToken": "callback",
     ".sync": "sync",
@@ -194,8 +195,8 @@ def _activity_started(state: Execution, event: Event) -> Execution:
     waiting = replace(
         offered,
         is_begun=True,
-        # In snapshots of an earlier release the wait has a due time, counted from the schedule, and
-        # no `timeout_seconds`.
+        # A snapshot of an earlier release has the due time of the wait, counted from its schedule,
+        # and no `timeout_seconds`.
         due_ms=offered.due_ms or _due_ms(event.at_ms, offered.timeout_seconds),
         heartbeat_due_ms=_due_ms(event.at_ms, offered.heartbeat_seconds),
     )
@@ -208,8 +209,8 @@ def _task_started(state: Execution, event: Event) -> Execution:
 
 def _task_succeeded(state: Execution, event: Event) -> Execution:
     if "event" in event.holdfast:
-        # Keep the ids of events that have expired only recently. Without this, a host whose clock
-        # is behind could accept the same event a second time.
+        # Keep the ids of events until some time after they expire. Otherwise a host whose clock is
+        # behind could accept the same event a second time.
         over_ms = event.at_ms - 2 * CLOCK_ERROR_MS
         unexpired = {key: expiry for key, expiry in state.used_events.items() if expiry > over_ms}
         used = {**unexpired, event.holdfast["event"]: event.holdfast["expires"]}
@@ -226,8 +227,9 @@ def failed(state: Execution, event: Event) -> Execution:
     if isinstance(frame.waiting, Attempt | Awaiting):
         waiting = FailedState(frame.waiting.entry, frame.waiting.attempt)
     if event.type == "TaskFailed" and isinstance(frame.waiting, Awaiting):
-        # Only for a child that has ended: no stop is sent to it. After a time-out the child may
-        # still run, and a failed call may have started a child before its worker crashed.
+        # This event says that the child has ended, so no stop is sent to it later. A time-out does
+        # not say so: the child may still run. A failed call does not either, because its worker may
+        # have started the child before it crashed.
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 

@@ -119,8 +119,8 @@ def answer_fields(known: Lookup, token: Token, request: Mapping[str, Any]) -> Js
     if "error" in request:
         return _failure(request)
     output = request.get("output")
-    # Only questions have a type. A question cannot be open before the first record, because its
-    # token is made from the log.
+    # Only the answer to a question has a type. A question is never open before record 0, because
+    # its token is made from the log. So without a log there is no type to check.
     if state is not None and frame is not None:
         definition = yield from known.programs.fetch(token.tenant, state.definition)
         wanted = Payload.of_answer(definition, frame.position)

@@ -27,7 +27,8 @@ from holdfast.runtime.storage import keys
 #: The response to one dry run reads at most this many pages of the list.
 _DRY_PAGES_MAX: Final = 10
 _SAMPLE_MAX: Final = 5
-#: Fields with values that are given to executions. Such a value may be a secret.
+#: The fields of a request whose values are given to executions. Such a value may be a secret, which
+#: the log of the bulk operation must not contain.
 _VALUES: Final = ("result", "input", "set")
 
 
@@ -50,7 +51,8 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     yield from known.programs.store(tenant, definition)
     if request["operation"] == "migrate":
         workflow = request["filters"].get("workflow")
-        # Store it, so that a worker of the release before finds it in the table
+        # Store the definition here. During a deployment a worker of the previous release may
+        # process this operation, and it finds the newest definition only in the table.
         if workflow in known.workflows:
             yield from known.programs.store(tenant, known.workflows[workflow])
     wanted = Start(run, BULK_WORKFLOW, name, now_ms, definition.hash, None, {})
@@ -202,7 +204,7 @@ def _statuses(asked: Mapping[str, Any]) -> tuple[str, ...]:
     the filter leaves none.
     """
     operation, named = OPERATIONS[asked["operation"]], asked["filters"].get("status")
-    # an invalid status is refused with the other filters
+    # An invalid status is refused later, together with the other filters.
     if named is None or named not in STATUSES:
         return operation.statuses
     if named in {*operation.statuses, *operation.on_request}:

@@ -57,8 +57,8 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     """
     name = request.get("name")
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
-        # An execution that waits for requests would read the id of a request and its content from
-        # this data.
+        # These names are reserved for requests. An execution that waits for a request would take
+        # the request's id and content from the data of this event.
         raise RequestError(
             "HF206",
             f"{name!r:.90} is the name of requests, and not of an event",
@@ -114,8 +114,8 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
         log = yield from known.require_log(tenant, str(wanted.execution))
         item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
-        # An event that is sent again must not start a second execution: the first one may have
-        # ended.
+        # The same event may be sent twice. Use the stored one, because its execution may have
+        # ended, and a new search would then start a second execution.
         found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
         if found is None:
             slot = keyed.KeySlot(tenant, rule, key)

@@ -21,7 +21,8 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.json_values import is_unicode
 
 LISTED_MAX: Final = 100
-#: An execution that uses a request after its drop cannot change this reply: the first one counts.
+#: The error that the client of a dropped request gets as its reply. If an execution still answers
+#: the request later, this reply stays, because only the first reply to a request is stored.
 _DROPPED_REQUEST: Final = "RequestDropped"
 
 

@@ -67,11 +67,12 @@ from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.sealed import hidden
 
-#: After it has held the key for a retry, a worker writes for 15 minutes at most. The rest allows
-#: for clocks that differ.
+#: How long the key of an ended execution is reserved for its retry. A worker has 15 minutes for the
+#: message of the retry; the last minute allows for clocks that differ.
 RETRY_HOLD_MS: Final = 16 * 60_000
-#: By then the request that took the key has sent the start message, or has crashed: the API's
-#: function ends after half a minute.
+#: A second request waits this long before it sends the start message again. By then the request
+#: that took the key has sent the message or has crashed, because the API's function runs for at
+#: most half a minute.
 BEGIN_AGAIN_SECONDS: Final = 30
 
 
@@ -169,7 +170,7 @@ def take(
         if written.is_done:
             return KeyOwner(run, body, digest, is_new=True)
         row = written.item or None
-        # The first write was stored, but its answer was lost
+        # The first write was stored, but its answer was lost. So the key belongs to this start.
         if row is not None and row.get("run") == run:
             return KeyOwner(run, body, digest)
     raise busy(slot)
@@ -210,7 +211,8 @@ def _owner(
     state = yield from state_of(known, tenant, run)
     if state is None:
         is_lost = now_ms - int(row["t0"]) > START_RESENT_SECONDS_MAX * 1_000
-        # After a retry the row has no start message; without a log, TTL has deleted the log
+        # A retry removes the start message from the row. So without a start message the execution
+        # had a log, and TTL has deleted that log.
         is_over = is_lost or "body" not in row
         return None if is_over else KeyOwner(run, json.loads(str(row["body"])), digest)
     if state == "damaged" or not state.is_ended:
@@ -293,8 +295,9 @@ def _hold(known: Lookup, tenant: str, state: Execution, *, is_stored: bool) -> N
             )
         held = {"held": state.redrives, "until": now_ms + RETRY_HOLD_MS}
         fields = {"run": state.run, "t0": state.started_ms, "ih": "", **held}
-        # A row of this execution without a TTL is that of an open one: a worker carries out a retry
-        # that another request has stored, or the end has not released the key yet.
+        # Without a TTL the row belongs to an open execution: a worker carries out a retry that
+        # another request has stored, or the execution has ended and its key is not released yet. So
+        # the row must not get a TTL here.
         is_open = row is not None and row.get("run") == state.run and "ttl" not in row
         if is_stored or is_open:
             written = yield _change(slot, row, fields, ("ttl", "body"))

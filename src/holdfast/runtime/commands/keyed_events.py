@@ -60,12 +60,12 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
             return run
         stored: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if stored is not None and stored[inbox.ADDRESSEE] != run:
-            # The worker of the end has already addressed the event anew. Use its choice: no further
-            # execution may be started without an event.
+            # The worker that processed the end has already given the event to another execution.
+            # Use that one: a second one would be started for an event that it does not get.
             run = str(stored[inbox.ADDRESSEE])
             continue
-        # Include the event's id, so that two events at the same time do not give two executions one
-        # id.
+        # The event's id is part of the random bytes. Without it, two events at the same time could
+        # give two executions the same id.
         drawn = chance + bytes([number]) + event_id.encode()
         next_run = yield from keyed.running(known, slot, hashlib.sha256(drawn).digest()[:8])
         run = yield from _change_addressee(item, run, next_run)
@@ -96,8 +96,8 @@ def at_end(known: Lookup, log: Log) -> NoResult:
     key = yield from keyed.key_of(log.tenant, log.run)
     if old is None or key is None:
         return
-    # A worker whose code does not have the workflow uses the rule of the execution's own
-    # definition.
+    # This worker may have older code without the workflow. It then uses the rule in the execution's
+    # own definition.
     newest = keyed.rule_for(known, old.workflow) if old.workflow in known.workflows else old
     slot, now_ms = KeySlot(log.tenant, newest or old, key), (yield Clock())
     row = yield from keyed.release(slot, log.state, now_ms)
@@ -112,8 +112,8 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         for item in unread:
             yield from _change_addressee(item, log.run, inbox.DROPPED)
     elif "run" in row:
-        # A worker may have crashed after it had addressed events to that execution and before it
-        # sent the wake. So send the wake again: without it the execution would not read the events.
+        # A worker may have crashed after it gave events to that execution and before it sent the
+        # wake. So send the wake again: without it that execution would not read the events.
         yield from _wake(log.tenant, str(row["run"]))
     yield Update(
         tables.MAIL,

@@ -165,8 +165,9 @@ def place_in_queue(known: Lookup, queued: Queued, own: str) -> JsonResult:
     shown: dict[str, Any] = {"limit": gate_id.limit}
     rows = yield Query(tables.MAIL, keys.queue(queued.gate), limit=COUNTED_MAX)
     places = [number for number, row in enumerate(rows) if str(row["sk"]).endswith(f"#{own}")]
-    # The attempt's row is not among the rows that were counted. With fewer rows than the maximum,
-    # the gate has already let the attempt begin. Otherwise at least that many rows are ahead of it.
+    # The attempt's own row is not among the rows that were read. If fewer than `COUNTED_MAX` rows
+    # exist, the gate has already removed the row and let the attempt begin. Otherwise at least
+    # `COUNTED_MAX` attempts are ahead of it.
     missing = COUNTED_MAX if len(rows) >= COUNTED_MAX else 0
     shown["ahead"] = places[0] if places else missing
     declared = known.limits.rule(gate_id.limit)

@@ -36,8 +36,8 @@ from holdfast.runtime.storage.log import Log
 
 #: The lifetime of a start message. An execution that has no log after that time will never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A name without its workflow costs a read for each state machine. With more machines than this, a
-#: request must give MACHINE:NAME.
+#: A name without its workflow costs one read for each state machine. In a stack with more machines
+#: than this, a request must give MACHINE:NAME.
 NAMED_MACHINES_MAX: Final = 200
 #: With a longer event name, the key of a registration would exceed DynamoDB's 2,048 bytes.
 EVENT_NAME_BYTES_MAX: Final = 1_947
@@ -128,8 +128,8 @@ class Lookup:
             except HoldfastError as error:
                 unreadable = error
         if unreadable is not None:
-            # The execution may wait for this event. If the event were refused, it would be lost.
-            # After this error the event bus delivers it again.
+            # The execution may be waiting for this event, which would be lost if it were refused.
+            # After an error that can pass, the event bus delivers the event again.
             raise unreadable
         return None
 
@@ -143,8 +143,8 @@ class Lookup:
             yield from log.load()
             if log.is_gone:
                 raise no_execution(identifier)
-            # The row of a name proves that the start was accepted; an id that was never started has
-            # no row.
+            # `find_run` found the id by the row of a name, which proves that the start was
+            # accepted. An id in the request proves nothing: it may never have been started.
             last = identifier.rpartition(":")[2]
             is_named = run not in {identifier, self.run_in_name(tenant, last)}
             if log.state is not None or is_named or (yield from self.may_begin(log)):

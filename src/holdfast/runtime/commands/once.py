@@ -28,9 +28,10 @@ from holdfast.runtime.effects import Clock, Effect, Get, JsonResult, PutIfAbsent
 from holdfast.runtime.inbox import control_id
 from holdfast.runtime.storage import keys, tables
 
-#: Only this clock is replaced; every other clock of the command gives the present time. With a past
-#: time, a row for the sweeper would be put where the sweeper has already read, and a key that is
-#: held for a retry would count as free.
+#: The clock effect that is answered with the time of the first call, so that a repeated command has
+#: the same id. Every other clock effect gets the present time. With a past time, a command would
+#: put a row for the sweeper where the sweeper has already read, and would take a key that is
+#: reserved for a retry for a free one.
 _ID_CLOCK: Final = Clock(is_for_id=True)
 
 

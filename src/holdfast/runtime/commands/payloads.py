@@ -13,8 +13,8 @@ from holdfast.runtime.commands.fields import hash_of
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import hidden
 
-#: The module in the name of a type: `shop:` in `list[shop:Payment]`. The list of secrets has type
-#: names without modules.
+#: The module in the name of a type, such as `shop:` in `list[shop:Payment]`. It is removed before a
+#: comparison, because the list of secrets has type names without modules.
 _MODULE: Final = re.compile(r"[\w.]+:")
 
 

@@ -10,24 +10,35 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Json
 from holdfast.asl.resources import POOL
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Query
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    JsonResult,
+    Labels,
+    Measure,
+    NoResult,
+    Query,
+)
 from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 
-#: A worker counts as present when it has announced itself within this time, so two announcements in
-#: a row may be lost.
+#: A worker counts as present when it has announced itself within this time. Workers do so each
+#: minute, so two announcements in a row may be lost.
 PRESENT_MS: Final = 3 * 60_000
 #: A task that has waited for less is not reported: a worker may be starting.
 PATIENCE_MS: Final = 2 * 60_000
 #: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000
-#: Rows of tasks that have ended stay until a poll. After this many in a row the next one counts as
-#: open without a look.
+#: The row of a task that has ended stays until a worker polls. At most this many rows of a pool are
+#: examined, because each costs a read of its execution.
 _LOOKED_AT_MAX: Final = 10
 
 
@@ -74,6 +85,22 @@ def pools(known: Lookup, tenant: str) -> JsonResult:
         rows = [_shown(worker) for worker in workers]
         found.append({"pool": pool, "waiting": len(due), **oldest, "workers": rows})
     return {"pools": found}
+
+
+def measure_pools(known: Lookup, tenant: str) -> NoResult:
+    """Measure, for each pool, the tasks that wait, the workers that are there, and the longest
+    wait. Costs two queries for each pool.
+    """
+    now_ms = yield Clock()
+    for pool in pools_of(known):
+        due = yield from _due_rows(tenant, pool, now_ms)
+        workers = yield from workers_of(tenant, pool, now_ms)
+        oldest_ms = _due_ms(due[0]) if due else now_ms
+        labels = Labels(wait="pool", target=pool)
+        yield Measure(resources.METRIC_POOL_WAITING, len(due), labels=labels)
+        yield Measure(resources.METRIC_POOL_WORKERS, len(workers), labels=labels)
+        seconds = (now_ms - oldest_ms) / 1_000
+        yield Measure(resources.METRIC_POOL_OLDEST, seconds, "Seconds", labels)
 
 
 def pools_of(known: Lookup) -> list[str]:
@@ -138,7 +165,8 @@ def _unserved_in(
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            continue  # `doctor` reports the log itself
+            # The `doctor` reports a log that cannot be read in a finding of its own.
+            continue
         offer = None if execution is None else open_offer(execution, entry, attempt)
         if execution is None or offer is None or offer.text("task") in served:
             continue
@@ -199,7 +227,7 @@ def _worker_of(
     if taken is None:
         return {}
     begun_ms = int(taken["at"])
-    # The entry's item may be that of an earlier attempt.
+    # The item may be that of an earlier attempt. Then its time is before the begin of this attempt.
     beat_ms = begun_ms if beat is None else max(begun_ms, int(beat["at"]))
     worker = str(taken.get("worker", ""))
     return {"worker": worker, "begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}

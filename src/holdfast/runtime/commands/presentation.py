@@ -111,7 +111,8 @@ def _waiting(
     waiting = frame.waiting
     match waiting:
         case Admission(entry):
-            # The caller, `limits.with_places`, replaces `entry` by the place in the limit's queue.
+            # The caller, `limits.with_places`, replaces `entry` by the execution's place in the
+            # limit's queue.
             return {"kind": "limit", "entry": entry}
         case Attempt():
             return _task(state, frame, waiting)
@@ -141,7 +142,8 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
         }
     task = {"kind": "task", "task": attempt.target, "attempt": attempt.attempt}
     if attempt.queued is not None:
-        # The caller, `limits.with_places`, replaces `entry` by the place in the limit's queue.
+        # The caller, `limits.with_places`, replaces `entry` by the attempt's place in the limit's
+        # queue.
         return {**task, "kind": "limit", "entry": attempt.entry}
     if attempt.polls:
         return {**task, "kind": "condition", **_polled(attempt)}
@@ -168,7 +170,7 @@ def _awaited(
         event = {"event": awaiting.event_name, "key": awaiting.event_key}
         return {"kind": "event", **event, **until}
     if awaiting.target.startswith(POOL):
-        # With `entry`, `pools.with_workers` finds the worker that took the task.
+        # `pools.with_workers` needs `entry` to find the worker that took the task.
         pool = {"pool": awaiting.target.removeprefix(POOL), "task": awaiting.text("task")}
         place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
         return {"kind": "pool", **pool, **place, "begun": awaiting.is_begun, **until}

@@ -42,7 +42,8 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.sealed import hidden
 
 _ID: Final = re.compile(r"([^:]+):([0-9]{1,9})\.([0-9]{1,9})")
-#: The author of an answer through a link: it is not known who opened the link.
+#: The author of an answer that was given through a link, because it is not known who opened the
+#: link.
 BY_LINK: Final = "link"
 _PRESENT: Final = Condition("pk", "present")
 _LAST: Final = "~"  # sorts after every character of a hash
@@ -107,8 +108,9 @@ def _present(tenant: str, row: Question, now_ms: int) -> Generator[Effect, Any, 
         yield Delete(tables.MAIL, questions.partition(tenant, row.run), row.sk)
     elif own.delegated_to == row.assignee:
         return own
-    # Here the question has another assignee. Or a delegation to this one is under way: its second
-    # write makes the question's row name this pointer, so the pointer must stay.
+    # The question has another assignee now, so it is not shown under this one. Do not delete the
+    # pointer: a delegation to this assignee may be under way. It writes the pointer first, and its
+    # second write makes the question's row name that pointer.
     return None
 
 

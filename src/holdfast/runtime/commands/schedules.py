@@ -196,8 +196,8 @@ def resume(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:
         if not found.progress.is_paused:
             return found
         next_ms = next_after(found.plan.rule, now_ms)
-        # Keep `open`: executions that still run count for the overlap rule. It does not contain an
-        # execution whose failure has paused the schedule.
+        # Keep `open`: executions that still run count for the overlap rule. The execution whose
+        # failure paused the schedule is not among them.
         progress = replace(found.progress, is_paused=False, next_ms=next_ms)
         return schedules.later(found, progress=progress, at_ms=now_ms, **texts)
 
@@ -234,8 +234,8 @@ def _change(tenant: str, name: str, change: Change) -> JsonResult:
         if changed is found:
             return _shown(found)
         if (yield Replace(tables.MAIL, schedules.item_of(changed), found.rv)):
-            # Put the row after the schedule. If a crash prevents it, the sweeper reads the
-            # schedule's old row within an hour.
+            # Put the row after the schedule. If this process crashes between the two, the sweeper
+            # still reads the schedule's old row within an hour.
             yield from schedules.put_row(tenant, name, now_ms)
             return _shown(changed)
     raise ServiceFault("HF321", f"others changed the schedule {name} meanwhile", retry="now")
@@ -290,9 +290,9 @@ def _plan(known: Lookup, tenant: str, request: Mapping[str, Any]) -> Plan:
         raise _bad("`input` is no object, or `time_as` is no text", "the workflow's parameters")
     example = {**data, **({time_as: iso_time(0)} if time_as else {})}
     normal = known.types.normalise_input(tenant, workflow, example)
-    # `normalise_input` has encrypted the secrets: the table never stores one in plain text. Leave
-    # out `time_as`: its value here is only an example, because each start sets its own nominal
-    # time.
+    # `normalise_input` has encrypted the secrets, because the table must never store one in plain
+    # text. Leave out the field `time_as`: its value here is only an example, and each start sets it
+    # to its own nominal time.
     kept = {key: value for key, value in normal.items() if key != time_as}  # type: ignore[union-attr]
     return Plan(
         workflow,

@@ -38,8 +38,9 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.items import holds
 from holdfast.runtime.waiting_list import with_present_waits
 
-#: A character that sorts after the end of a key, and before the "." with which the id of a child
-#: continues it.
+#: A backwards query from the key of an execution plus this character begins with the execution
+#: itself. The character sorts after the end of the key and before the ".", with which the keys of
+#: its children continue.
 _AFTER: Final = "!"
 
 
@@ -95,7 +96,8 @@ def _rows(
             for partition in keys.search_partitions(tenant, condition.name)
         )
     )
-    # A query that has read a key below the value has read all rows of that value.
+    # A query that has read a key below the value has passed the value, so it has read all of that
+    # value's rows.
     read_to = max((page.read_to for page in pages if page.read_to > low), default="")
     found = [row for page in pages for row in map(_row, page.items) if row.key > low]
     found = sorted((row for row in found if row.key >= read_to), key=_key_of, reverse=True)

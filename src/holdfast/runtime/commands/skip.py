@@ -28,7 +28,7 @@ from holdfast.runtime.commands.retry import obstacle
 from holdfast.runtime.effects import Clock, JsonResult
 from holdfast.runtime.storage.definitions import Definition
 
-#: `charge@3.0` is the step `charge` of the branch or iteration `3.0`.
+#: `charge@3.0` names the step `charge` in the branch or iteration `3.0`.
 _ON_LINE: Final = re.compile(r"(.+)@([0-9]+\.[0-9]+)", re.DOTALL)
 _SHOWN_MAX: Final = 8
 
@@ -143,7 +143,8 @@ def _checked(
         case TaskState(kind="event"):
             _require_no_request(definition, frame)
             if not isinstance(frame.waiting, Awaiting):
-                # The wait with the computed name of the event has ended, so its type is not known
+                # The name of the event was computed, and its wait has ended. So the type of the
+                # event is not known any longer.
                 return value
             wanted = Payload.of_event(definition, frame.waiting.event_name)
             return normalised(known.types, tenant, wanted, value, what)
@@ -158,8 +159,8 @@ def _require_no_request(definition: Definition, frame: Frame) -> None:
     """
     events = definition.source_map.get("events", ())
     requests = [name for name in events if name.endswith(REQUEST_SUFFIX)]
-    # The wait of an ended execution has lost the name of its event. The name of the step contains
-    # it, because the compiler makes the step's name from it.
+    # An ended execution has no event name for its last wait. The name of the step contains it,
+    # because the compiler makes the step's name from it.
     if any(frame.position.startswith(f"wait for {name}") for name in requests):
         raise RequestError(
             "HF217",

@@ -124,8 +124,8 @@ def accept(
             yield from _require_free_key(known, slot, wanted)
         start = yield from claim_name(tenant, wanted, data)
         if wanted.parent is not None and start.run != wanted.run:
-            # The execution that has the name has another parent and would not report its end to
-            # this one.
+            # The execution that has the name belongs to another parent. It would not report its end
+            # to this parent, which would wait for ever.
             raise NameTakenError
         is_owner = (start.run, start.started_ms) == (wanted.run, wanted.started_ms)
         if not is_owner and wanted.parent is None:
@@ -214,8 +214,8 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
         "run": wanted.run,
-        # Encryption is randomised: two inputs with the same secret are equal only when the secret
-        # is hidden.
+        # Hide the secrets before the comparison. Encryption is randomised, so the same input would
+        # otherwise have another hash each time, and a repeated start would be refused.
         "ih": hash_of(data if is_machine else hidden(data)),
         "dh": wanted.definition,
         "t0": wanted.started_ms,
@@ -227,7 +227,8 @@ def claim_name(tenant: str, wanted: Start, data: Json) -> Generator[Effect, Any,
     if found["ih"] != item["ih"]:
         raise NameTakenError
     owner = replace(wanted, run=str(found["run"]), started_ms=int(found["t0"]))
-    # A start of a state machine keeps its own definition, that of the version in its origin.
+    # A start of a state machine keeps its own definition, which is that of the version in its
+    # origin.
     return owner if is_machine else replace(owner, definition=str(found["dh"]))
 
 

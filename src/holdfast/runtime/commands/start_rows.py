@@ -28,10 +28,11 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import json_text
 
-#: A worker has 15 minutes for a message. By then it has opened or ended the execution, and the list
-#: index has an entry. A start whose message waits longer in the queue is described, but not listed.
+#: A list reads only the rows of starts that are younger than this. A worker has 15 minutes for a
+#: message, so an older execution has an entry in the list index. An older start whose message still
+#: waits in the queue can be described, but is not listed.
 LISTED_MS: Final = 20 * 60_000
-#: For this long the sweeper sends a start again that has not begun.
+#: The sweeper sends a start that has not begun again for this long.
 RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 

@@ -150,8 +150,8 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
         return None
     try:
         signed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        # base64 decodes several texts to the same bytes. Accept only one of them, so that a token
-        # has one form
+        # base64 decodes several texts to the same bytes. Accept only the text that this code would
+        # write, so that each token has exactly one form.
         if _written(signed) != text:
             return None
         body, _, mac = signed.decode("ascii").rpartition(".")
@@ -159,7 +159,8 @@ def _read(text: str, keys: SigningKeys) -> Token | None:
     except (binascii.Error, ValueError):
         return None
     secret = keys.secrets.get(key, b"")
-    # Compare the MAC also for an unknown key, so that every wrong token takes the same time.
+    # Compute and compare the MAC for an unknown key, too. Otherwise the time of the answer would
+    # tell whether a key exists.
     is_ours = hmac.compare_digest(mac, _mac(body, secret)) and bool(secret)
     if not is_ours or token_format != FORMAT:
         return None

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 
-#: The Python types of the JSON of each simple form. A bool is excluded from int: in Python it is an
-#: int, in JSON it is not.
+#: For each simple form, the Python types that its JSON value may have. A bool is not accepted as an
+#: int: it is one in Python, but not in JSON.
 _SIMPLE: Final[Mapping[str, tuple[type, ...]]] = {
     "None": (type(None),),
     "bool": (bool,),

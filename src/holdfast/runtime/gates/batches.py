@@ -71,7 +71,7 @@ from holdfast.runtime.gates.scopes import ALL, Scope
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
-#: The error name when every worker that ran an input has crashed.
+#: The error of an input when every worker that processed it has crashed.
 WORKER_LOST: Final = "Holdfast.WorkerLost"
 _TICKET: Final = (0, 0)
 _ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
@@ -134,7 +134,8 @@ class Collector:
                 gate_id, now_ms, mine, put=put, add={"tn": 1}, ends_ms=deadline_ms
             )
             if not written.is_done:
-                return True  # Another tick serves the queue
+                # Another worker has the chain of ticks now and serves the queue.
+                return True
         while True:
             rows = yield Query(tables.MAIL, keys.queue(str(gate_id)), limit=rule.most)
             now_ms = yield Clock()
@@ -169,8 +170,8 @@ class Collector:
             for gate_id, rule in limits:
                 yield from slow_down(self.memory, gate_id, rule, result.retry_after_ms)
             if len(rows) == 1:
-                # Take back the count from before the call, because this worker has not crashed.
-                # Otherwise a row that is throttled often would fail with WORKER_LOST.
+                # Take back the count that was added before the call, because this worker has not
+                # crashed. Otherwise an attempt that is throttled often would fail with WORKER_LOST.
                 place = keys.queue(str(self.gate_id))
                 yield Update(tables.MAIL, place, rows[0].sk, add={"lost": -1}, where=(_PRESENT,))
             return max(1, result.retry_after_ms)

@@ -74,7 +74,7 @@ from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: After this many refused writes in a row a dispenser gives up.
+#: After this many refused writes in a row a dispenser gives up, and SQS delivers its tick again.
 _RACES_MAX: Final = 8
 #: The time until the next tick while a limit is paused. A resume starts a new chain of ticks.
 _REST_MS: Final = 3_600_000
@@ -174,8 +174,8 @@ def tick(memory: GateMemory, body: Any, message: str, owner: str) -> Generator[E
         now_ms = yield Clock()
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         if gate.chain_message == message and gate.chain == chain.number + 1:
-            # An earlier delivery of this tick incremented the number and crashed. Continue with the
-            # new number.
+            # An earlier delivery of this tick has incremented the number of the chain and then
+            # crashed. Continue with the new number; otherwise the chain would end here.
             chain = Chain(gate.chain, message)
         if gate.chain != chain.number or not gate.has_waiters:
             return True
@@ -222,7 +222,8 @@ def after_release(
             return
         step = yield from _plan(Dispenser(gate_id, rule, owner), gate, now_ms)
         if not step.grants and not step.choice.is_all:
-            return  # Another dispenser has granted the free place
+            # Another dispenser has already given the free place to an attempt.
+            return
         written = yield step.write
         gate = gate_from(written.item)
         if written.is_done:
@@ -307,7 +308,8 @@ def _plan_permits(dispenser: Dispenser, gate: Gate, now_ms: int) -> Generator[Ef
         if held is None:
             where.append(Condition(UNTIL + waiter.permit_id, "absent"))
         else:
-            # The new permit replaces the one that is there: count its place once
+            # The attempt already has a permit, which the new one replaces. So the place must be
+            # counted only once.
             where.append(_same(UNTIL + waiter.permit_id, held.until_ms))
             where.append(Condition(OWNER + waiter.permit_id, "=", held.owner))
             if waiter.permit_id in dead:

@@ -56,7 +56,8 @@ from holdfast.runtime.effects import Condition, Update
 from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: The end of a permit that an execution itself holds: only the end of the execution returns it.
+#: The end of a permit that belongs to an execution. It never passes, because only the end of the
+#: execution returns the permit.
 NEVER_MS: Final = 10**15 - 1
 UNTIL: Final = "u:"
 OWNER: Final = "o:"

@@ -27,8 +27,8 @@ from holdfast.runtime.gates.scopes import SCOPE_PREFIX, Scope
 from holdfast.runtime.storage import keys, tables
 
 _GATES_MAX = 10_000
-#: A gate that had waiters is assumed to have them for this time. A worker then skips a write that
-#: would be refused.
+#: For this time after a read that found waiting attempts, a worker assumes that the gate still has
+#: some. It then skips a write that would be refused.
 _BUSY_MS = 1_000
 
 

@@ -43,7 +43,7 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import SCOPE_PREFIX, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: After this many refused writes of the settings in a row the operation gives up.
+#: After this many refused writes of the settings in a row the command gives up.
 _RACES_MAX: Final = 5
 #: At most this many rows of a queue are counted; a longer queue is reported as "1,000 or more".
 COUNTED_MAX: Final = 1_000
@@ -92,8 +92,8 @@ def change(rule: LimitRule, changed: Mapping[str, Any]) -> Generator[Effect, Any
         else:
             is_stored = yield Replace(tables.MAIL, item, settings.rv)
         if is_stored:
-            # Count the shards of the old rate, too: a lower rate has fewer shards, and attempts
-            # that wait at the others would not learn of the change.
+            # Announce the change to the shards of the old rate, too. A lower rate has fewer shards,
+            # and attempts that wait at the other shards would otherwise not learn of the change.
             shards = max(effective(rule, one).shards for one in (settings, later))
             for shard in range(shards):
                 yield from _announce(GateId(rule.name, NO_KEY, shard), later, now_ms)

@@ -203,8 +203,8 @@ class Permits:
         if not taken:
             return None
         if (yield Clock()) - now_ms > GATE_TOKEN_MS + 2 * GATE_AHEAD_MS:
-            # The host was suspended for a while, so its permits and tokens may have expired: give
-            # them back.
+            # The host was suspended between the first permit and now, so some permits and tokens
+            # may have expired. Give all of them back and queue the attempt again.
             yield from self._give_back(taken, attempt, now_ms)
             use = self.uses(attempt)[0]
             return Refused(*ticket, self._place(taken[0].gate, use, attempt.arguments, now_ms))
@@ -236,11 +236,12 @@ class Permits:
         if rule.is_paused:
             return None
         if granted is not None and part.is_rate:
-            # A token cannot be kept while the attempt waits at another gate. Without this step, an
-            # attempt with two rates would lose the token of one while it waits for the other.
+            # A token expires soon, so an attempt cannot keep it while it waits at another gate.
+            # Take the token now. Otherwise an attempt with two rates would lose the token of one
+            # rate while it waits for the other.
             return (yield from self._take_next(gate_id, part))
-        # An attempt that another gate let begin, or that was taken over, may already have a permit
-        # at this gate. So only for a new attempt is the read of the gate skipped.
+        # An attempt that another gate let begin, or that another worker took over, may already have
+        # a permit at this gate. So the read of the gate is skipped only for a new attempt.
         is_new = granted is None and not attempt.takeovers
         if is_new and self.memory.is_busy(gate_id, now_ms):
             return None
@@ -273,8 +274,8 @@ class Permits:
         permit = Permit(_until_ms(attempt, now_ms, self.seconds_max), self.owner)
         gate = self.memory.seen(gate_id)
         if not gates.may_take_permit(rule, gate, now_ms):
-            # The gate was full when it was last read; the conditional write finds out whether it
-            # still is
+            # The gate was full when it was last read, and may have room by now. Try the conditional
+            # write as if it were empty: the write is refused if the gate is still full.
             gate = Gate(permits={})
         for _ in range(_TRIES_MAX):
             written = yield gates.take_permit(
@@ -287,10 +288,12 @@ class Permits:
             claim = attempt.claim if self.is_logged else None
             is_ours = claim is not None and claim.owner == self.owner
             if mine is not None and not is_ours and not mine.has_lapsed(now_ms):
-                return None  # Another delivery of the same message runs the attempt (F3)
+                # Another delivery of the same message runs the attempt, so this worker must not
+                # (F3).
+                return None
             if mine is not None:
-                # The permit is the attempt's own: the attempt kept it, the gate granted it, or a
-                # worker that has crashed took it.
+                # This permit belongs to the attempt: the attempt kept it, the gate granted it, or a
+                # worker that has crashed took it. Take it over instead of a second one.
                 written = yield gates.own_permit(gate_id, name, permit, mine.owner, now_ms)
                 gate = self.memory.see(gate_id, written.item, now_ms)
                 if written.is_done:
@@ -369,7 +372,8 @@ class Permits:
         frame = state.frame_of(ticket[0])
         waiting = None if frame is None else frame.waiting
         if ticket[1] == 0 and not state.is_ended and not isinstance(waiting, Admission):
-            return  # An earlier wake has begun the attempt, and it still runs
+            # An earlier wake has already begun the execution, which still uses its permit.
+            return
         is_open = isinstance(waiting, Attempt) and waiting.attempt == ticket[1]
         if body["own"] and (not is_open or state.paused is not None):
             held = Held(GateId.parse(body["gate"]), body["own"])

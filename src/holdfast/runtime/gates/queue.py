@@ -27,7 +27,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
 _FAIR_CHARACTERS: Final = 16
 _PLACE_CHARACTERS: Final = 2
-#: A character that sorts after every character of a hash.
+#: A character that sorts after every character of a hash, so it ends the range of one place.
 _LAST: Final = "~"
 
 
@@ -135,7 +135,7 @@ def _take_turns(
     weights = {keys.text_hash(text): weight for text, weight in rule.weights.items()}
     chosen: dict[str, Waiter] = {}
     place = first[:_PLACE_CHARACTERS]
-    reached: dict[str, str] = {}  # The row that was chosen last, for each text of the limit's turns
+    reached: dict[str, str] = {}
     while len(chosen) < wanted:
         row = yield from _next_turn(gate, place, cursor, reached)
         if row is None:

@@ -130,13 +130,15 @@ def examine(place: Examination, run: str) -> Generator[Effect, Any, tuple[Log, l
     """
     log = log_of(place, run)
     if run in place.held:
-        return log, []  # The quarantine reports it itself
+        # The quarantine has a finding of its own for this execution.
+        return log, []
     try:
         return log, (yield from _all_of(place, log))
     except HoldfastError as error:
         if is_passing(error):
             raise
-        # Report a damaged execution as a finding, so that the examination of the others continues.
+        # Report an execution that cannot be read as a finding. If the error were raised, the
+        # executions after it would not be examined.
         return log, [unreadable(run, error)]
 
 
@@ -155,7 +157,8 @@ def _all_of(place: Examination, log: Log) -> Findings:
     found += yield from _of_control(log)
     if log.state.paused is not None:
         found.append(_paused(log, log.state.paused))
-    else:  # During a pause, inbox messages wait for the resume
+    # During a pause no inbox message is late, because messages wait for the resume.
+    else:
         for frame in log.state.frames.values():
             found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)
@@ -193,7 +196,8 @@ def unreadable(run: str, error: HoldfastError) -> Diagnosed:
     why = Symptom.NEWER_FORMAT if isinstance(error, NewerFormatError) else Symptom.UNREADABLE_LOG
     advice, message = error.help, error.message
     if isinstance(error, ServiceFault):
-        # Do not show AWS's text of a refusal to the caller: it names roles and tables.
+        # The finding must not quote AWS's text of a refusal, because it contains names of roles and
+        # tables.
         message = "a service that this stack works with does not give it"
         advice = "docs/reference/errors.md says what the code asks for; nothing writes to its log"
     advice = advice or "restore it from a backup of the table; nothing writes to its log"
@@ -234,7 +238,9 @@ def _of_control(log: Log) -> Findings:
                 | SkipRequested()
                 | MigrateRequested()
             ):
-                is_due = True  # `stored_control` returns only requests that still apply
+                # `stored_control` returns only requests that can still be applied, so each of them
+                # is due.
+                is_due = True
             case _:
                 assert_never(fact)
         if is_due:
@@ -352,14 +358,17 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
     """
     held = place.held.get(child.run)
     if held is not None and not held.is_end:
-        return []  # The quarantine reports it itself
+        # The quarantine has a finding of its own for the child.
+        return []
     if child.state is None:
         try:
             yield from child.load()
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            return []  # The child has a list entry, so it is examined as part of the list
+            # The child has a list entry, so the finding for its log comes from the examination of
+            # the list.
+            return []
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
         repair = Repair.TELL if is_lane else Repair.NONE
@@ -379,12 +388,14 @@ def _of_watch(place: Examination, log: Log) -> Findings:
     state: Execution | None = log.state
     assert state is not None
     if not state.is_opened:
-        return []  # Its start message still protects the execution
+        # SQS still has the start message of this execution and delivers it again after a crash, so
+        # no watchdog row is needed.
+        return []
     watched = yield from watched_in(place, keys.due_shard(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []
-    # The watchdog rows were read before this log. The execution may have been opened in between, so
-    # its age counts from then.
+    # The watchdog rows were read before this log, and the execution may have been opened in
+    # between. So the finding has the time of the opening, and a young one is not reported.
     return [finding_of(log, Symptom.NOT_WATCHED, state.opened_ms, repair=Repair.WATCH)]
 
 

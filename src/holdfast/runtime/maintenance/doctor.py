@@ -43,7 +43,8 @@ from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 
-#: A page of findings, the number of `examined` executions, and `next`: where the next page begins.
+#: A page of findings, and the fields of the answer: `examined`, the number of executions, and
+#: `next`, the place where the next page begins.
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
 _SHARDS: Final = SHARDS[OPEN]
@@ -51,7 +52,7 @@ _SHARDS: Final = SHARDS[OPEN]
 _AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
 #: The form of `next` while the watchdog rows are read: the shard, and the last execution examined.
 _AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
-#: Reading this many rows takes as long as the examination of one execution.
+#: Reading this many rows takes about as long as the examination of one execution.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
 
@@ -196,8 +197,8 @@ def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[li
     cost of finding them, as a number of executions.
     """
     watched: set[str] = set()
-    # The list and the watchdog rows use the same hash for their shards. So the watchdog rows of one
-    # list shard are in these partitions only.
+    # The list and the watchdog rows choose their shards by the same hash. So the watchdog rows of
+    # the executions in one list shard are in these partitions only.
     for due_shard in range(shard, DUE_SHARDS, _SHARDS):
         watched |= yield from watched_in(place, due_shard)
     own = keys.execution(place.tenant, "")
@@ -326,8 +327,8 @@ def _repair(place: Examination, finding: Diagnosed) -> Generator[Effect, Any, No
         case Repair.TELL:
             yield Send((Message(messages.recover(place.tenant, finding.run)),))
         case Repair.WATCH:
-            # The record that this watchdog row belongs to exists. The sweeper checks the execution
-            # at the row's time and finds anything else that is wrong.
+            # The row names record 0, which exists, so the row announces no missing record. The
+            # sweeper checks the execution at the row's time and finds anything else that is wrong.
             look_ms = -(-place.now_ms // (WATCH_GRID_SECONDS * 1_000)) * WATCH_GRID_SECONDS * 1_000
             row = watchdog.watch_item(place.tenant, finding.run, look_ms, 0, place.now_ms)
             yield Put(tables.MAIL, row)

@@ -22,7 +22,8 @@ def sweep(
     shard: int, owner: str, formats: Formats = FORMATS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Send a message for each page of due rows of the shard."""
-    del owner  # the worker that archives is the owner
+    # Only the worker that archives an execution needs an owner, and not this sweep.
+    del owner
     require_writable(formats)
     now_ms = yield Clock()
     rows = yield Query(

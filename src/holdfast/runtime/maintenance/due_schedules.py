@@ -9,7 +9,8 @@ from holdfast.runtime import follow_ups, messages, schedules
 from holdfast.runtime.effects import Item, Message, NoResult, Put, Send
 from holdfast.runtime.storage import tables
 
-#: A row without its schedule is kept this long: the schedule is stored after its row.
+#: A row whose schedule does not exist is kept this long, because a row is stored before its
+#: schedule.
 _WITHOUT_ITEM_MS: Final = 3_600_000
 
 
@@ -31,8 +32,8 @@ def visit(row: Item, now_ms: int) -> NoResult:
     looked_ms = now_ms
     if is_due or found.has_work_now:
         wake_ms = due_ms if is_due and due_ms is not None else now_ms
-        # A worker stores the schedule's progress, and so the next time, before the row's next
-        # check. If the worker has crashed by then, the check sends the message again.
+        # A worker stores the schedule's next time before this check. If the worker has crashed, the
+        # schedule is still due at the check, and the message is sent again.
         looked_ms = max(now_ms, wake_ms + SWEEP_AHEAD_SECONDS * 1_000)
         delay_seconds = min(follow_ups.delay_until(wake_ms, now_ms), SQS_DELAY_SECONDS_MAX)
         yield Send((Message(messages.schedule(tenant, name, wake_ms), delay_seconds),))

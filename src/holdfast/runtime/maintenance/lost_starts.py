@@ -106,7 +106,9 @@ def _page(
             yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
             refused.append(error)
             if is_passing(error):
-                return number  # The next sweep begins at this row
+                # The service may be unavailable only for a while, so the next sweep begins at this
+                # row.
+                return number
             yield from _look_later(row, _HOUR_MS, now_ms)
     return len(rows)
 
@@ -133,8 +135,8 @@ def _is_young(row: Item, now_ms: int) -> bool:
 def _age_ms(row: Item, now_ms: int) -> int:
     require_format(row, "the row of a start")
     with reading("the row of a start"):
-        # The id of a child execution contains the start time of its topmost parent, which may be
-        # months old. So the time of a child's start comes from the message.
+        # Use the time in the message for the start of a child. The id of a child contains the start
+        # time of its topmost parent, which may be months old.
         run = str(row["run"])
         started_ms = json.loads(str(row["body"]))["t0"] if "." in run else keys.minted_ms(run)
         return now_ms - int(started_ms)
@@ -153,8 +155,8 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
             return
     body = yield from pending_starts.message_of(row)
     if (yield from quarantine.held_in(log)) is None:
-        # Mark the new message as another delivery of the first one. Workers then do not count it as
-        # a round of a dead letter.
+        # Mark the new message as another delivery of the first one. Otherwise workers would count
+        # it as another failure of the message.
         replaced = {"of": [run], "released": 1}
         again = messages.recover(tenant, run) if newest else {**body, **replaced}
         is_work = bool(newest) or "parent" in body

@@ -46,13 +46,13 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
-#: Stands in place of the tenant; no tenant has this name.
+#: Stands for the tenant in the key of a note about an unreadable letter. No tenant has this name.
 _UNREADABLE: Final = "~"
-#: If the row of a name expires sooner than this, TTL may delete it before it is extended, and
-#: another execution may get the name.
+#: If the row of a name expires sooner than this, the release of its execution is refused. TTL could
+#: delete the row before it is extended, and another execution could get the name.
 _NAME_SECONDS_MIN: Final = 3_600
-#: The lifetime of a note about an unreadable letter. The note is written again each minute while
-#: the letter is in its queue.
+#: The lifetime of a note about an unreadable letter. The sweeper writes the note again each minute
+#: while the letter is in its queue.
 _NOTE_SECONDS: Final = 86_400
 NOTE_FRESH_MS: Final = 600_000
 
@@ -132,7 +132,8 @@ def _watch(log: Log, now_ms: int) -> NoResult:
     except HoldfastError as error:
         if is_passing(error):
             raise
-        return  # This code cannot write to the execution's log
+        # This code cannot write to the execution's log.
+        return
     if log.state is not None and not (log.state.is_ended or log.state.is_opened):
         look_ms = watchdog.next_look_ms(log.state, now_ms, now_ms)
         yield Put(
@@ -235,8 +236,8 @@ def to_repair(tenant: str) -> Generator[Effect, Any, list[Quarantined]]:
 def forget_moved(tenant: str) -> NoResult:
     """Delete the items of executions that have continued."""
     for held in (yield from of_tenant(tenant)):
-        # A worker may have put the execution into quarantine again since the read: delete only the
-        # item that was read.
+        # A worker may have put the execution into quarantine again since the read. So delete the
+        # item only if it is still the one that was read.
         if (yield from _still(held)) is None and (yield from find(tenant, held.run)) == held:
             yield from drop(held)
 
@@ -299,10 +300,11 @@ def release(held: Quarantined) -> NoResult:
         now_ms = yield Clock()
         row = yield from _name_row(held, now_ms)
         if row is None:
-            return  # `refusal` explains this case to the operator
-        # The execution begins now, so its name is reserved from now on. No other call can change
-        # this row at the same time: the row exists, so no start writes it, and only an execution
-        # with a log extends it.
+            # The command has refused this case before, with the reason from `refusal`.
+            return
+        # The execution begins now, so its name is reserved from now on. No other process can change
+        # this row at the same time: a start writes only a missing row, and only an execution with a
+        # log extends one.
         yield Put(tables.MAIL, {**row, "ttl": now_ms // 1_000 + NAME_RETENTION_SECONDS})
     yield from _send_again(held, body)
 
@@ -315,8 +317,8 @@ def release_to_stop(held: Quarantined) -> NoResult:
 
 
 def _send_again(held: Quarantined, body: Mapping[str, Any]) -> NoResult:
-    # One of the letters of an ended execution wrote the end. A worker publishes the event of the
-    # end only if its message names that letter, so name all letters.
+    # Name all letters of an ended execution. One of them wrote the end, and a worker publishes the
+    # event of the end only if its message names that letter.
     letters = held.letters if held.is_end else held.letters[-DEAD_LETTER_ROUNDS_MAX - 1 :]
     again = {**body, "of": list(letters), "released": len(letters)}
     yield Send((Message(again),), queue="single")

@@ -87,13 +87,29 @@ from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
 
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """How this sweep opens the log of a due row. `is_archived`: as in `Log`; without it the
+    follow-ups of an end would not have the execution archived.
+    """
+
+    owner: str
+    formats: Formats
+    is_archived: bool
+
+    def log_of(self, row: Item) -> Log:
+        tenant, run = str(row["t"]), str(row["run"])
+        return Log(tenant, run, self.owner, "", self.formats, self.is_archived)
+
+
 def sweep(
-    shard: int, owner: str, formats: Formats = FORMATS
+    shard: int, owner: str, formats: Formats = FORMATS, *, archives: bool = False
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process the due rows of this shard. Return the errors of rows whose processing failed. The
-    next sweep reads those rows again.
+    next sweep reads those rows again. `archives`: the stack archives ended executions.
     """
     require_writable(formats)
+    logs = _Logs(owner, formats, archives)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
@@ -104,7 +120,7 @@ def sweep(
     if len(rows) == SWEEP_ROWS_MAX:
         yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
     for row in rows:
-        refused += yield from _row(row, owner, formats, now_ms)
+        refused += yield from _row(row, logs, now_ms)
     return refused
 
 
@@ -127,7 +143,7 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
 
 
 def sweep_page(
-    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS
+    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS, *, archives: bool = False
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process a page of due rows for the sweeper. Return the errors, as `sweep` does.
 
@@ -135,6 +151,7 @@ def sweep_page(
     again. Otherwise the messages would multiply while the workers are behind.
     """
     refused: list[HoldfastError] = []
+    logs = _Logs(owner, formats, archives)
     now_ms = yield Clock()
     if now_ms - int(body["at"]) >= SWEEP_SECONDS * 1_000:
         return refused
@@ -143,20 +160,19 @@ def sweep_page(
     for row in rows:
         now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())
         if now_ms >= limit_ms:
-            break  # The next sweep reads the remaining rows
-        refused += yield from _row(row, owner, formats, now_ms)
+            # The next sweep reads the remaining rows.
+            break
+        refused += yield from _row(row, logs, now_ms)
     return refused
 
 
-def _row(
-    row: Item, owner: str, formats: Formats, now_ms: int
-) -> Generator[Effect, Any, list[HoldfastError]]:
+def _row(row: Item, logs: _Logs, now_ms: int) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process one row. Return its error, if any."""
     try:
-        yield from _work_off(row, owner, formats, now_ms)
+        yield from _work_off(row, logs, now_ms)
     except HoldfastError as error:
-        # Move the row of a damaged log, or of a log in a newer format. Otherwise the sweeper would
-        # read it first each time, and not reach the rows behind it.
+        # Move the row of a log that is damaged or in a newer format to a later time. Otherwise each
+        # sweep would read such rows first, and might not reach the rows behind them.
         yield Measure(resources.METRIC_SWEEP_REFUSED, 1)
         if not is_passing(error):
             later_seconds = WATCH_GRID_SECONDS if "entry" in row else WATCH_LOOK_SECONDS_MIN
@@ -165,7 +181,7 @@ def _row(
     return []
 
 
-def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
+def _work_off(row: Item, logs: _Logs, now_ms: int) -> NoResult:
     require_format(row, "a due row")
     with reading("a due row"):
         if "entry" in row:
@@ -175,7 +191,7 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         elif "schedule" in row:
             yield from due_schedules.visit(row, now_ms)
         else:
-            yield from _visit(row, owner, formats, now_ms)
+            yield from _visit(row, logs, now_ms)
 
 
 def _look_ms(row: Item) -> int | None:
@@ -188,10 +204,10 @@ def _look_ms(row: Item) -> int | None:
 
 def _timer(row: Item, now_ms: int) -> NoResult:
     due_ms = int(row["due"])
-    # The row may be months old, so it has no hint about the newest record to load. Without a hint,
-    # too, the load of a log is bounded.
+    # The wake has no hint about the newest record, because the row may be months old. The worker's
+    # load is bounded without a hint, too.
     body = messages.wake_timer(str(row["t"]), str(row["run"]), int(row["entry"]), due_ms, None)
-    # If the clock of the sweeper is ahead, this wake comes too early. The worker then starts the
+    # If the clock of the sweeper is ahead, this wake arrives too early. The worker then starts the
     # timer again.
     delay_seconds = min(follow_ups.delay_until(due_ms, now_ms), SQS_DELAY_SECONDS_MAX)
     yield Send((Message(body, delay_seconds),))
@@ -201,27 +217,28 @@ def _timer(row: Item, now_ms: int) -> NoResult:
 # -- watching --------------------------------------------------------------------------------------
 
 
-def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
-    log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
+def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
+    log = logs.log_of(row)
     yield from log.load()
     is_announced = log.sequence < int(row["seq"])
     is_asking = keys.is_asking(str(row["sk"]))
     if is_announced and is_asking:
-        # Send nothing: no record can be written now, and each delivery of a message would put one
-        # more row.
+        # Wait for the announced record, and send no message. A worker that receives one would add
+        # another row like this, and could not write the record either.
         yield from _wait_for_record(row, now_ms)
         return
     if log.state is None or (is_announced and log.state.is_ended):
         if log.state is not None and (yield from _is_to_be_redriven(log, log.state)):
-            # The worker that put the row may have crashed before it wrote the record, so no wake
-            # was sent.
+            # The worker that put the row may have crashed before it wrote the record, and no wake
+            # was sent. Without this message the retry would stay unread.
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         yield from _wait_for_record(row, now_ms)
         return
     if log.state.is_ended:
         if (yield from _finish(log, log.state)):
             yield from follow_ups.drop_row(row)
-        else:  # No other row leads to this execution
+        # Keep the row, because no other row leads to this execution.
+        else:
             yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
     yield from wait_rows.repair_row(log, now_ms)
@@ -267,11 +284,11 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
     That worker may not have published the end either, and a concurrent delivery may have deleted
     its message. Only a worker can publish it, because the sweeper has no permission to.
     """
-    # Removing the list entry is the last follow-up. Check first whether it exists: a read is
-    # cheaper than a write.
+    # Removing the list entry is the last follow-up of an end, so a missing entry means that all
+    # were carried out. This read is cheaper than the writes of the follow-ups.
     is_listed = yield from follow_ups.has_entry(log)
     if is_listed and (yield from _has_key(log)):
-        # Only a worker can start the next execution of the key. It carries out the other
+        # Only a worker can start the next execution of the key. The worker carries out the other
         # follow-ups, too.
         if not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
@@ -368,24 +385,27 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
         yield from quarantine.note(letter.message_id, error, now_ms)
         raise
     if body["k"] == messages.REMIND:
-        # A worker could not publish the reminder. The execution itself waits without fault.
+        # Only the publication of the reminder has failed. The execution itself waits without fault,
+        # so it does not go into quarantine.
         yield Send((Message(body),), queue="single")
         return
     if body["k"] in messages.OF_NO_EXECUTION:
-        # Not sent again: the next attempt that joins the queue of a gate starts new tick messages,
-        # and the row of a schedule leads to its next message.
+        # Do not send the message again. The next attempt that joins the queue of a gate starts new
+        # tick messages, and the row of a schedule leads to its next message.
         return
     rounds = (*messages.replaced_by(body), letter.message_id)
     released = messages.released_of(body)
     if has_begun and body["k"] == messages.START:
-        # The log has begun, so send `recover`. If the start message were sent, or kept in
-        # quarantine, it could begin the execution again after TTL has deleted the log.
+        # The log has begun, so send `recover` in place of the start message. TTL may delete the log
+        # while the start message is in a queue or in quarantine, and the start message would then
+        # begin the execution a second time.
         body = messages.recover(body["t"], body["run"])
     is_quarantined = len(rounds) - released > DEAD_LETTER_ROUNDS_MAX
     if is_quarantined:
         yield from quarantine.put(body, rounds, now_ms, formats)
-    # Read the stop after the put: a stop that is stored later finds the execution in quarantine and
-    # sends a message for it (R13). In the other order a stop between the two would not be applied.
+    # Read the stop after the put. A stop that is stored after this read finds the execution in
+    # quarantine and sends a message for it (R13). If the read came first, a stop between the two
+    # would never be applied.
     if (yield from _is_to_be_stopped(body)):
         held = quarantine.Quarantined(body["t"], body["run"], body, rounds, now_ms)
         yield from quarantine.release_to_stop(held)
@@ -399,8 +419,8 @@ def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> M
         return {**body, "of": list(rounds)}
     again = messages.renew if body.get("held") else messages.recover
     found = again(body["t"], body["run"], rounds, released)
-    # Keep this field: it alone says that the previous worker's lease may be taken over at once.
-    # That lease may last for minutes.
+    # Keep the field `from`. Only this field allows another worker to take over the lease of the
+    # previous worker at once; otherwise it would wait for minutes until the lease ends.
     return {**found, "from": body["from"]} if "from" in body else found
 
 

@@ -86,8 +86,8 @@ class ValueBook:
         for place in self.lists.get(id(value[0]), ()):
             known = self.values[place]
             assert isinstance(known, list)
-            # Compare the lengths first: `map` ends with the shorter list, so it does not notice a
-            # list that has become shorter
+            # Compare the lengths first. `map` ends with the shorter list, so it would take a
+            # shortened list for a continuation.
             if (
                 len(known) < len(value)
                 and known[-1] is value[len(known) - 1]
@@ -378,7 +378,7 @@ def _as_record(item: Item, events: tuple[Event, ...]) -> Record:
     return Record(sequence, str(item["w"]), str(item["m"]), at_ms, events, is_listed=is_listed)
 
 
-#: Python's errors when stored bytes are damaged.
+#: The errors that Python raises when this code reads damaged bytes.
 _DAMAGE: Final = (
     AssertionError,
     AttributeError,
@@ -416,7 +416,8 @@ class Reader:
         self.state: Execution | None = None
         self._blobs = blobs
         self._formats = formats
-        self._format = formats.oldest  # The format of the item that is being read
+        # The format of the item that is being read.
+        self._format = formats.oldest
         self._next_sequence = 0
 
     def from_snapshot(self, item: Item) -> None:
@@ -474,7 +475,8 @@ class Reader:
         events = _events(self._parse(last), at_ms, first_id)
         self.state = fold(events, self.state)
         if "so" in item:
-            # Later records refer to the values of this snapshot, not to older ones.
+            # Add the values of the snapshot to the book, because later records refer to them and
+            # not to older values.
             self._values_of(item)
         return _as_record(item, events)
 
@@ -528,7 +530,8 @@ def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ..
         raise TypeError("a record's events")
     events = []
     for event_type, previous, delta, details, own in texts:
-        # Check these fields, too: the fold ignores them, but the history would show damaged values.
+        # Check these fields although the fold ignores them, because the history would otherwise
+        # show damaged values.
         if (
             type(previous) is not int
             or type(delta) is not int

@@ -29,13 +29,17 @@ class Definition:
 
 
 def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]:
-    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
     return {
         "pk": keys.definition(tenant, definition.hash),
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
-        "doc": zlib.compress(text.encode(), 9),
+        "doc": compressed_of(definition),
     }
+
+
+def compressed_of(definition: Definition) -> bytes:
+    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
+    return zlib.compress(text.encode(), 9)
 
 
 def read_item(item: Any) -> Definition:
@@ -87,13 +91,13 @@ class Programs:
         if (tenant, definition.hash) in self._stored:
             return
         found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
-        # Keep a definition that newer code has stored.
+        # A definition in a newer format was stored by newer code, so it stays as it is.
         if found is not None and definition.source_map and int(found[FORMAT_FIELD]) <= FORMAT:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:
-                # The ASL is the same, but the types differ. Answers to waiting executions are then
-                # checked with the types of this deployment.
+                # The ASL is the same, but the types differ. Store the new types, so that answers to
+                # waiting executions are checked with the types of this deployment.
                 yield Put(tables.MAIL, item_of(tenant, newest))
         self._stored.add((tenant, definition.hash))
 
@@ -117,7 +121,8 @@ class Programs:
             found = read_item(item)
             if definition_hash not in self._programs:
                 self._read(found)
-            # Store the program last: other threads use it from then on, so it must be complete.
+            # Add the definition to `_fetched` after its program is read. Other threads use it as
+            # soon as it is there, and would otherwise find no program.
             self._fetched[key] = found
         return found
 

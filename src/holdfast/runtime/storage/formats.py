@@ -52,8 +52,9 @@ class Formats:
             raise OlderFormatError(what, number, self.oldest)
 
 
-#: The formats of the log that this code reads. By default it writes the format of the previous
-#: release, so that the previous release can still run.
+#: The formats of the log that this code can read. By default it writes the format of the previous
+#: release. Otherwise workers of the previous release could not continue these executions during a
+#: deployment or after a return to that release.
 FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 #: The attribute of an item, and the field of a message, that names its format.
 FORMAT_FIELD: Final = "f"
@@ -69,7 +70,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
     found = item.get(FORMAT_FIELD)
     if type(found) is not int or found < 1:
         raise HoldfastBug(f"{what} has no format number")
-    # Checked here without a call of `require`, because a load checks each record twice
+    # Compare here and call `require` only for a refusal, because a load makes this check twice for
+    # each record.
     if not formats.oldest <= found <= formats.newest:
         formats.require(found, what)
     return found
@@ -79,7 +81,7 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
 LIST_PREFIX_FORMAT: Final = 2
 #: Events that code of format 1 cannot apply, and the oldest format in which each may be written. A
 #: record with such an event has that format. Older code then leaves the message to a worker of this
-#: release, and does not fail on the event.
+#: release; otherwise it would fail on the event.
 NEWER_EVENTS: Final[Mapping[str, int]] = {
     "Paused": 2,
     "Resumed": 2,
@@ -97,8 +99,8 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 }
 
 
-#: The beginnings of resources that code of format 1 does not know. A record with such a task needs
-#: a newer format.
+#: The prefixes of tasks that code of format 1 cannot run. A record with such a task needs a newer
+#: format.
 _NEWER_TASKS: Final = ("poll:", "send", "start:", "again", "bulk:", "reply", "stop")
 
 
@@ -127,8 +129,8 @@ _WORDS_1: Final = (
     b'["TaskScheduled",{"resourceType":"holdfast","resource":"task:","region":"holdfast",'
     b'"parameters":{"entry":,"attempt":1,"claim":["'
 )
-#: The words that format 2 adds. The most frequent words are at the end, because zlib needs fewer
-#: bits to refer to them.
+#: The words that format 2 adds to those of format 1. The most frequent words are at the end,
+#: because zlib needs fewer bits to refer to the end.
 _WORDS_2: Final = (
     b'"map_run_arn":"","inputs":["failures_max":0,"started_ms":"stopped_ms":"undone":['
     b'"items":null,"branch_input":null,"results":[["needed":null,"tolerated":0,"failed":0,'

@@ -28,8 +28,9 @@ from holdfast.runtime.storage.log import fetch_blobs, is_over, kept
 
 Records: TypeAlias = Generator[Effect, Any, list[Record]]
 
-# The first query for a page reads this many records, and each further query three times as many. A
-# record contains between one event and thousands, so the number needed is not known.
+# The first query for a page reads this many records, and each further query reads three times as
+# many as the one before. A record contains between one event and thousands, so it is not known how
+# many records a page needs.
 _PART_RECORDS: Final = 3
 _PART_RECORDS_MAX: Final = 81
 
@@ -95,8 +96,8 @@ class Forwards:
         return [record for record in records if record.sequence >= first]
 
     def _next(self) -> Records:
-        # Read one record before `first`, too: it names the snapshot at which the reading of the
-        # values begins.
+        # Read one record before `first`, too. It names the snapshot from which this record and
+        # later ones take their values.
         after = self._part.sequence if self._part.is_begun else self.first - 2
         items = yield from self._part.query(after=after, limit=self._limit)
         self._is_read = len(items) < self._limit

@@ -13,7 +13,8 @@ from holdfast.errors import ServiceFault
 from holdfast.resources import Table
 from holdfast.runtime.effects import Condition, Item, Update
 
-PARTITION_KEY_BYTES_MAX: Final = 2_048  # DynamoDB quota, like the next constant
+# A quota of DynamoDB, like the next constant.
+PARTITION_KEY_BYTES_MAX: Final = 2_048
 SORT_KEY_BYTES_MAX: Final = 1_024
 
 
@@ -28,7 +29,7 @@ def holds(item: Item, condition: Condition) -> bool:
         case "=" | "<" | "<=" | ">":
             if found is None:
                 return condition.or_absent
-            # As in DynamoDB, a comparison of values of different types is false.
+            # DynamoDB accepts no comparison of values of different types.
             return type(found) is type(condition.value) and _COMPARE[condition.test](
                 found, condition.value
             )

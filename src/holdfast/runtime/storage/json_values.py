@@ -9,7 +9,8 @@ from typing import Any, Final
 from holdfast.errors import RequestError
 from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 
-#: The greatest number that JavaScript, and other readers with double precision, can represent.
+#: The greatest number that double precision can represent. JavaScript and other readers of JSON
+#: could not read a greater one.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
 

@@ -40,14 +40,15 @@ ONLY: Final = "-"
 QUARANTINE: Final = "~hurt"
 STACK_CONTROL: Final = "~ctl"
 
-# The names `.` and `..` are not allowed, because a client would remove them from a URL path.
+# The names `.` and `..` are not allowed. A client would remove them from the path of a URL and
+# address another resource.
 _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
 # The characters that AWS refuses in names (AWS docs, CreateStateMachine): white space, brackets,
 # wildcards, control characters and these others.
 _REFUSED_IN_MACHINE_NAMES: Final = re.compile(
     '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
 )
-# A number exactly as `child_run` writes it. Without this, "01" and "1" would name the same
+# A number must be exactly as `child_run` writes it. Otherwise "01" and "1" would name the same
 # execution.
 _NUMBER: Final = "(0|[1-9][0-9]{0,8})"
 _RUN: Final = re.compile(rf"[{ALPHABET}]{{26}}(\.{_NUMBER}\.{_NUMBER})*")
@@ -396,7 +397,8 @@ def later_start(at_ms: int, whose: str) -> str:
     return f"{at_ms:015d}#{whose}"
 
 
-#: The partition of the items that say how far the sweeper has read the rows of starts, by shard.
+#: The partition of the sweeper's positions: for each shard of the rows of starts, one item says how
+#: far the sweeper has read.
 STARTS_READ: Final = "~start"
 
 
@@ -468,7 +470,7 @@ def reminder_row(at_ms: int, tenant: str, run: str, entry: int, attempt: int) ->
 
 def due_until(at_ms: int) -> str:
     """Return the greatest sort key of a row that is due by `at_ms`."""
-    # "$" is the character after "#", so this is greater than each key of that time
+    # "$" is the character after "#", so this key is greater than every key of the same time.
     return f"{at_ms:015d}$"
 
 

@@ -86,7 +86,9 @@ from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 Reads: TypeAlias = Generator[Effect, Any, None]
 
-DOUBTS_MAX = 5  # How often one record is sent without an answer before the delivery gives up
+# After this many attempts to store one record without an answer, the delivery ends. SQS then
+# delivers the message again.
+DOUBTS_MAX = 5
 
 
 @dataclass
@@ -179,7 +181,7 @@ class Log:
         with reading(f"the log of execution {self.run}"):
             if is_over(newest_first[0], now_ms):
                 # TTL deletes the records of an ended execution in any order. So the records that
-                # remain are not a whole log, and the execution counts as deleted
+                # remain may be incomplete, and the execution counts as deleted.
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
@@ -291,8 +293,10 @@ class Log:
             items = [*older, *items]
             if int(items[0]["sk"]) > 0:
                 raise
-            # The snapshot only repeats what the events say. Code with other fields of the state
-            # cannot read it and folds the log again.
+            # This code cannot read the snapshot, because other code wrote it with other fields of
+            # the state. A snapshot repeats only what the events of the log say, so compute the
+            # state from all events instead. Otherwise no execution could continue after such a
+            # deployment.
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
@@ -364,8 +368,9 @@ class Log:
             indexed=indexed,
         )
         must_snapshot = self._must_snapshot(status, header)
-        # The events of a record with a snapshot may be read after TTL has deleted older records. So
-        # such a record refers to no value of an older one.
+        # TTL may delete the older records while the events of a record with a snapshot are still
+        # read. So such a record must contain all of its values and refer to none in an older
+        # record.
         book = ValueBook() if must_snapshot else self.book
         encoded = encode_record(header, step.events, status, book)
         if encoded.needs_format > header.format and status == "RUNNING":
@@ -429,7 +434,8 @@ class Log:
         return self.bytes_since_snapshot
 
 
-#: The fields that depend only on the log, and not on the delivery that has loaded it.
+#: The fields of `Log` that depend only on the stored log, and not on the delivery that has loaded
+#: it.
 _KEPT: Final = (
     "state",
     "sequence",
@@ -482,7 +488,8 @@ def _is_being_taken(items: list[Item], now_ms: int) -> bool:
         return False
     if int(oldest["sk"]) == _base_of(newest):
         return is_over(oldest, now_ms)
-    # Every release keeps at most this time between an end and the oldest record that a load needs.
+    # Every release keeps the records for at least this time after an end. If a record is missing
+    # earlier, TTL has not deleted it, and the log is damaged.
     sure_seconds = RECORD_RETENTION_SECONDS - RECORD_AGING_SECONDS
     return int(newest["at"]) + 1_000 * sure_seconds <= now_ms
 

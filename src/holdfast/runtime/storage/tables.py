@@ -8,5 +8,6 @@ from holdfast import resources
 
 #: The records of each execution's log.
 EXECUTIONS: Final = resources.EXECUTIONS_NAME
-#: Inboxes, names, definitions, due rows: every item that is not a record of a log.
+#: Every item that is not a record of a log, such as inbox messages, names, definitions and due
+#: rows.
 MAIL: Final = resources.MAIL_NAME

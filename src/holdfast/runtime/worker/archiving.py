@@ -72,7 +72,8 @@ def archive_page(body: Mapping[str, Any], owner: str, formats: Formats) -> NoRes
     )
     for row in rows:
         if not (yield from _may_write()):
-            break  # the next sweep sends the other rows again
+            # The next sweep sends the remaining rows again.
+            break
         try:
             yield from _archive(row, owner, formats)
         except HoldfastError as error:
@@ -98,12 +99,13 @@ def _archive(row: Item, owner: str, formats: Formats) -> NoResult:
         log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
     yield from log.load()
     state = log.state
-    # Skip an execution that has not ended: a retry has continued it, and its next end writes
+    # Skip an execution that has not ended: a retry has continued it. Its next end will write
     # another row.
     if state is not None and state.is_ended:
         items = yield Query(tables.EXECUTIONS, log.partition)
         if int(items[-1]["sk"]) != log.sequence:
-            return  # a retry has just continued it; the next sweep finds that out
+            # A retry has continued the execution since the load. The next sweep finds that out.
+            return
         records = yield from records_of(log.tenant, log.run, items, formats)
         key = keys.archive_key(log.tenant, log.run, log.sequence)
         yield PutArchive(key, _packed(state, records, (yield Clock())))
@@ -114,7 +116,8 @@ def _archive(row: Item, owner: str, formats: Formats) -> NoResult:
 
 
 def _packed(state: Execution, records: Sequence[Record], now_ms: int) -> bytes:
-    # An ended execution waits for nothing, so its description needs no source map and no token.
+    # An ended execution waits for nothing, so its description is made without a source map and
+    # without tokens.
     shown: Any = without_secrets(presentation.execution(state, {}, lambda *_: ""))
     events: list[Any] = [without_secrets(event) for _, event in presentation.history(records)]
     return gzip.compress(f"{line_of(shown, events, iso_time(now_ms))}\n".encode(), mtime=0)
@@ -132,7 +135,8 @@ def _let_expire(log: Log, state: Execution, items: Sequence[Item]) -> Generator[
             continue
         if not (yield from _may_write()):
             return False
-        # The condition keeps the update from creating a record that was deleted meanwhile.
+        # If TTL has deleted the record since the query, the update without this condition would
+        # create a record without content.
         there = Condition("at", "present")
         yield Update(tables.EXECUTIONS, log.partition, item["sk"], put={"ttl": ttl}, where=(there,))  # type: ignore[arg-type]
     return True

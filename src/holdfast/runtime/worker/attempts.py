@@ -55,7 +55,8 @@ from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
 
 NEVER_MS: Final = 10**15
-#: The error of a task that asked to be called later, but has no limit that could be slowed down.
+#: The error of a task that asked to be called later, when the task has no limit that could slow it
+#: down.
 THROTTLED: Final = "Throttled"
 
 
@@ -190,7 +191,8 @@ class Attempts:
             return self._claim_in_pause(state), next_ms
         for attempt in attempts_of(state):
             ticket, claim = ticket_of(attempt), attempt.claim
-            # Another worker has taken the attempt over, so this worker writes no lease for it.
+            # Skip an attempt that this delivery does not run, or that another worker has taken
+            # over: the lease belongs to the other worker.
             if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
                 continue
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
@@ -304,8 +306,8 @@ class Attempts:
         if workflow is not None:
             return workflow in self.setting.workflows.definitions
         if attempt.kind not in {"task", "pure"}:
-            # This is an action of an AWS service: the worker itself calls it, and an unknown name
-            # fails in that call
+            # This is a call of an AWS service. The worker makes the call without a function of the
+            # user, and an unknown name fails in the call.
             return True
         return self.setting.knows(attempt.target, attempt.kind == "pure")
 
@@ -447,7 +449,7 @@ class Attempts:
                 seen.append(facts.TimedOut(*ticket))
                 finished.add(ticket)
         for ticket in finished:
-            # Forget the attempt, so that a result after its time-out is dropped.
+            # Forget the attempt, so that its result is dropped if it arrives after the time-out.
             self.begun.pop(ticket, None)
             self.taken.discard(ticket)
         return seen
@@ -485,8 +487,8 @@ class Attempts:
         return facts.FailedWith(*ticket, THROTTLED, result.cause, result.traceback)
 
 
-#: Replaces the record of an attempt that has timed out: the core ignores the late result of this
-#: attempt.
+#: Stands for an attempt that was forgotten after its time-out. The core ignores the late result of
+#: such an attempt.
 _OVER = Begun(0, is_answered_later=False)
 
 

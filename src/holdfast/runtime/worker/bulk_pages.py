@@ -37,8 +37,8 @@ def carry_out(
         return (yield from _select(known, state, tenant, given))
     frame = state.frame_of(attempt.entry)
     assert frame is not None
-    # Use the time at which the step was entered: each retry of the attempt then creates the same
-    # commands, and none is carried out twice.
+    # Use the time at which the step was entered. A retry of the attempt then creates commands with
+    # the same ids, so no command is carried out twice.
     return (yield from _act(known, (tenant, state.run, frame.entered_ms), given))
 
 
@@ -63,8 +63,8 @@ def _act(known: Lookup, place: tuple[str, str, int], given: Mapping[str, Any]) -
     asked, outcomes = given["request"], dict[str, str]()
     for run in given["executions"]:
         if (yield Clock()) >= (yield WriteDeadline()):
-            # End the delivery before its deadline. SQS delivers the message again, and the repeated
-            # step finds the commands that are already stored (R9).
+            # End the delivery before the deadline of the invocation. SQS then delivers the message
+            # again, and the repeated step finds the commands that are already stored (R9).
             raise ServiceFault("HF506", "the time of a worker ended in a page of a bulk operation")
         outcomes[run] = yield from _outcome(known, place, run, asked)
     done = sum(outcome == DONE for outcome in outcomes.values())
@@ -125,8 +125,8 @@ def _send_event(
             continue
         event_id = f"{own}.{keys.text_hash(key)}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
-        # The event may start an execution. The random part of that execution's id is made of these
-        # bytes, so that a repeated step does not start a second one.
+        # The event may start an execution, whose id is made with these bytes. They are the same
+        # each time, so that a repeated step does not start a second execution.
         yield from events.event(known, tenant, request, _chance(event_id))
 
 

@@ -106,7 +106,8 @@ class DecisionInputsFactory:
     errand: Delivery
     log: Log
     keys: Callable[[], SigningKeys]
-    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
+    #: The longest time for which an attempt may run on this worker
+    #: (`WorkerConfig.attempt_seconds_max`).
     seconds_max: int
     draws: int = 0
 

@@ -207,15 +207,19 @@ class Delivery:
         whose: dict[int, Record] = {}
         for record in log.records:
             for event in record.events:
-                if event.type == "Resumed":  # A resume requests the work of every entry again
+                # A resume requests the work of every entry again.
+                if event.type == "Resumed":
                     whose.update(dict.fromkeys(_all_places(log.state), record))
                 entry = event.holdfast.get("entry")
                 if entry is not None:
                     whose[entry] = record
                 frame = log.state.frames.get(event.holdfast.get("frame", ROOT))
                 if frame is not None and record.sequence in numbers:
-                    # A heartbeat requests another timer, and the end of a child execution requests
-                    # the next child. Both belong to the entry number of their wait.
+                    # Two kinds of events have no entry number of their own, although they request
+                    # work: a heartbeat requests a new timer, and the end of a child execution
+                    # requests the start of the next child. That work has the entry number of the
+                    # frame's present wait. Without this step, the next delivery after a crash would
+                    # not know that this record requested it.
                     place = place_of(frame.waiting)
                     if place is not None:
                         whose[place] = record

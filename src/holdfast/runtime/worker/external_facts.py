@@ -79,7 +79,8 @@ def again_if_early(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[
     assert log.state is not None
     is_open = entry == WHOLE_EXECUTION or log.state.is_open(entry)
     if is_frozen(log.state):
-        return False  # The resume starts every timer again
+        # The resume starts every timer again, so this wake may be lost.
+        return False
     if not is_open or now_ms >= due_ms + 2 * CLOCK_ERROR_MS:
         return False
     yield from follow_ups.start_timer(log, entry, due_ms, now_ms)

@@ -21,8 +21,9 @@ from holdfast.core.waits import attempts_of
 from holdfast.runtime.effects import Ticket
 from holdfast.runtime.worker.attempts import ticket_of
 
-#: Adds more than ten years, and another day of the week, so that most tasks that depend on the time
-#: get other arguments.
+#: `asks_for_the_same_later` computes the first tasks for a time that is later by this much: more
+#: than ten years, and on another day of the week. So most tasks that depend on the time get other
+#: arguments then.
 _LATER_MS: Final = 333_333_333_333
 
 

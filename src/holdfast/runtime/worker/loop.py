@@ -121,8 +121,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _remind(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
-        # A newer release has written this log. This code cannot read it, so it must not append to
-        # it. A worker of that release will receive the message later.
+        # The log is in a format that this code cannot read, so this code must not append to it. A
+        # worker of the right release will receive the message later.
         yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
 
@@ -164,7 +164,9 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """
     from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
 
-    yield from sweeper.sweep_page(delivery.body, delivery.owner, setting.formats)
+    yield from sweeper.sweep_page(
+        delivery.body, delivery.owner, setting.formats, archives=setting.archives
+    )
     return True
 
 
@@ -246,8 +248,8 @@ class Processing:
         is_done = yield from self._run()
         self.setting.warm_logs.keep(self.log)
         if is_done:
-            # The results of stopped attempts cause no event, so give back the permits of their
-            # attempts here.
+            # The results of attempts that were stopped cause no event, and so no commit gives back
+            # their permits. Do it here, or the permits would stay taken until they expire.
             yield from self.attempts.release()
         return is_done
 
@@ -259,8 +261,8 @@ class Processing:
             if self.errand.kind == messages.START:
                 return (yield from self._fresh())
             yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
-            # Without a log this message is done. The request that it announces is in the inbox, and
-            # the worker that writes record 0 reads the inbox.
+            # Without a log there is nothing to do for this message. If it announces a request, the
+            # request is in the inbox, and the worker that writes record 0 reads the inbox.
             return True
         yield from self._look_back()
         if self.state.is_ended:
@@ -270,7 +272,7 @@ class Processing:
                 self.facts = []
             if not self.facts:
                 return (yield from self._leave_ended())
-        # Only an open execution: the log of an ended one needs no renewal
+        # Only the log of an open execution needs a new snapshot.
         elif self.errand.is_renewal:
             return (yield from self._renew())
         if (yield from recovery.goes_alone(self.errand, self.log)):
@@ -443,9 +445,10 @@ class Processing:
             yield from follow_ups.register_uses(self.log, found, now_ms)
             self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
-                # A worker crashed after it removed the execution's list entry and before it wrote
-                # the record with the new entry. The pause or migration in that record may no longer
-                # apply, so this delivery restores the entry.
+                # A worker has removed the list entry and crashed before it wrote the record with
+                # the new one. The pause or the migration that caused the move may no longer apply,
+                # so this delivery restores the entry. Otherwise the execution would be missing from
+                # the list.
                 self.unlisted = self.state.opened_at
             yield from self._carry_out_again(now_ms)
             if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
@@ -456,7 +459,7 @@ class Processing:
             )
         elif kind == messages.GO:
             # The worker that handed the attempt on may have written `Opened` without reading the
-            # inbox.
+            # inbox. Without this read, a stop that was stored before would not be applied.
             self.facts += yield from inbox.control_facts(tenant, self.state)
         if kind == messages.WAKE_GRANT:
             self.facts += yield from self.attempts.permits.let_in(body, self.state)
@@ -562,8 +565,8 @@ class Processing:
         """
         before, after = self.log.state, step.state
         is_over, is_opened = after.is_ended, after.is_opened
-        # An execution that was redriven has no start message that SQS would deliver again after a
-        # crash.
+        # The start message of a retried execution was deleted at its end, so SQS would not deliver
+        # it again after a crash. The record must therefore open the execution.
         is_redrive = before is not None and before.is_ended
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
@@ -572,8 +575,8 @@ class Processing:
         asked_before = [] if before is None else pending_commands(before)
         carried = carried_out(before, step.events) if is_migrated else asked_before
         new = new_commands(asked, [] if is_redrive or is_resumed else carried)
-        # Write `Opened` for an execution that will wait, or that has run for long. Its start
-        # message alone would lead to it too late after a crash.
+        # Write `Opened` for an execution that will wait, or that has run for long. Without it, only
+        # the start message leads to the execution, which is too late after a crash.
         must_open = (not is_over and not is_opened) and (
             is_redrive
             or not (more or self.attempts.mine(asked))
@@ -586,10 +589,11 @@ class Processing:
         was_aging = self.log.is_aging(now_ms) and not is_over
         if is_resumed:
             # During a pause the next check of the sweeper may be a week away. After the resume
-            # every wait may be due again, so move the check.
+            # every wait may be due at once, so move the check to an earlier time.
             yield from watchdog.watch(self.log, after, now_ms)
-        # The list shows the pause, the definition and the steps of an execution. So its entry moves
-        # to the record of the pause, the resume or the migration.
+        # A list entry belongs to a record, and shows the pause, the definition and the steps. So
+        # write a new entry with the record of the pause, the resume or the migration, because the
+        # old one would show the state before.
         is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
         is_relisted = was_aging or is_moved or (self._is_unlisted() and not is_over)
         is_opening = must_open or is_relisted
@@ -618,12 +622,14 @@ class Processing:
             yield from wait_rows.drop_row(self.log, now_ms)
         self.offered = []
         self.moments.draws = self.races = 0
-        if after.definition != self._definition:  # It continued as new, or it was migrated
+        # The execution continued as new, or it was migrated.
+        if after.definition != self._definition:
             yield from self._fetch(after.definition)
         yield from self._release(asked_before, asked)
         if was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
-        if new and not is_over:  # An ended execution has only the follow-ups of its end
+        # An ended execution has only the follow-ups of its end.
+        if new and not is_over:
             wanted = self.setting.question_events
             done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
             self.facts += yield from done
@@ -631,8 +637,8 @@ class Processing:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
         yield from measuring.committed(before, step)
         if must_open or more:
-            # Read the inbox. An execution that was just opened may have older messages, and an
-            # execution that loops without a wait gets a stop only here.
+            # Read the inbox. An execution that was just opened may have older messages in it. An
+            # execution that loops without a wait would otherwise never notice a stop.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
 
@@ -682,14 +688,15 @@ class Processing:
         was_fresh = self.log.state is None
         yield from self._load()
         if self.log.state is None:
-            # The put was refused, but the log is empty: TTL has deleted it, or it is damaged. SQS
-            # delivers the message again.
+            # Another record was there when the put was refused, but now the log is empty: TTL has
+            # deleted it, or it is damaged. SQS delivers the message again.
             return False
         if was_fresh and self.run_for and not fast_path.is_same_start(self.run_for, self.state):
-            return False  # The tasks ran for another start: drop their results
+            # The first tasks ran for another start, so their results are dropped.
+            return False
         yield measuring.conflict(self.state)
-        # For a child execution, a second start message from its parent may have won with another
-        # definition. Fetch the one that record 0 names.
+        # The log may have begun with another start message: the parent of a child execution may
+        # have sent two, with different definitions. So fetch the definition that record 0 names.
         yield from self._fetch(self.state.definition)
         yield from self._look_back()
         if self.state.is_ended:
@@ -698,7 +705,7 @@ class Processing:
             now_ms = yield Clock()
             if was_fresh:
                 # The worker that wrote `Opened` may have crashed before it read the inbox. Read it
-                # now: otherwise a request in it, such as a stop, could remain unread.
+                # now. Otherwise a request in it, such as a stop, could remain unread.
                 self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
             yield from self._carry_out_again(now_ms)
         self.facts += yield from self.attempts.take()
@@ -725,8 +732,8 @@ class Processing:
         owner = self.errand.delivery.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
-        # Let SQS delete the message only when no later delivery has received it, too: that delivery
-        # may still need it (R10).
+        # SQS may delete the message only when no later delivery has received it. A later delivery
+        # whose worker crashes needs the message again (R10).
         return not self.errand.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
@@ -770,6 +777,6 @@ class Processing:
         return True
 
 
-#: Facts that follow from the state. If another worker commits first, they are computed again from
-#: the new state and not offered again (R5).
+#: Facts that follow from the state alone. If another worker commits first, they must be computed
+#: from the new state. The old ones would be applied to a state that they do not fit (R5).
 INTENTIONS = (facts.Tick, facts.TakenOver, facts.Opened, facts.TaskUnknown)

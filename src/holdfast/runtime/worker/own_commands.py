@@ -35,7 +35,7 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
 
-#: The cause that a stopped execution shows when another workflow has stopped it.
+#: The cause of the end that is shown for an execution which another workflow has stopped.
 _STOPPED: Final = "a workflow has stopped it"
 _ID_CHARACTERS: Final = 32
 _CHANCE_BYTES: Final = 7

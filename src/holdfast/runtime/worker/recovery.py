@@ -79,7 +79,8 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
         folded = [record for record in own if record.is_folded]
         if folded:
             yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
-        if len(folded) > 1:  # The newest record may hold the end, the first one the begin
+        # The newest of these records may hold the end, and the first one the begin.
+        if len(folded) > 1:
             yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
         yield from status_events.publish(log.state, events, source)
@@ -123,16 +124,18 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
 
     def is_to_do(command: Command) -> bool:
         if isinstance(command, RunAttempt):
-            # A second wake would run the attempt twice, so send none without doubt. If the wake is
-            # missing, the attempt becomes overdue, and the next check takes it over.
+            # A second wake would run the attempt twice. So send one only when the first may never
+            # have been sent. If a wake is still missing, the attempt becomes overdue, and the next
+            # check takes it over.
             return places.is_in_doubt(entry_of(command))
         record = places.whose.get(entry_of(command))
         is_ours = record is not None and places.is_ours(record)
         if isinstance(command, StopChild) or is_ours:
-            return True  # Stops are sent at once: any record may have ended the wait for the child
+            # Send a stop in any case, because any record may have ended the wait for the child.
+            return True
         if errand.kind != messages.RECOVER and not places.is_unread:
-            # Only the time-out of the whole execution has no record here, because it has no entry
-            # number
+            # Of the commands that are left, only the time-out of the whole execution has no record
+            # in `whose`, because it has no entry number.
             return record is None and has_begun
         return record is None or record.at_ms <= now_ms - VISIBILITY_SECONDS * 1_000
 
@@ -205,9 +208,10 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
             break
     if wish is None:
         return []
-    # The worker of this end may have crashed before the end's follow-ups, and after the redrive the
-    # state no longer requires them. Carry them out first. As long as that worker's message can
-    # still be delivered, the end's event on the event bus may be missing, too (R8).
+    # The worker that wrote the end may have crashed before the follow-ups of the end, and the state
+    # after the redrive no longer requires them. So carry them out first. As long as that worker's
+    # message can still be delivered, the event of the end may be missing on the event bus, too
+    # (R8).
     assert log.state.stopped_ms is not None
     hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
     if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
@@ -239,7 +243,8 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
         if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None
     ]
     suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
-    # An execution without `Opened` must stay here: only its start message protects it (R11).
+    # An execution without `Opened` must stay with this message: only its start message leads to it
+    # after a crash (R11).
     may_go = log.state.is_opened and errand.may_take_over
     if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
         return False
@@ -247,11 +252,12 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
     if not any(errand.has_lost(claim, now_ms) for claim in suspects):
         return False
     counted = messages.replaced_by(errand.body)
-    # Only this message says that these attempts were handed on. The new message must name the
-    # messages of their leases, or no worker could take the attempts over.
+    # Only this message names the messages of leases that were handed on. The new message must name
+    # them, too. Otherwise no worker could take over these attempts before their leases end.
     handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
     replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
-    # These messages did not fail, so they must not count as rounds of a dead letter.
+    # These messages did not fail. Without this count they would count as failed rounds, and the
+    # execution would go into quarantine too early.
     uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
     delay_seconds = follow_ups.delay_after_wake(errand.body, now_ms)

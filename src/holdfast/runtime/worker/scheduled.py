@@ -42,7 +42,8 @@ def tick(setting: WorkerConfig, body: Any) -> Generator[Effect, Any, bool]:
         return False
     due_ms = found.next_due_ms
     if due_ms is not None and now_ms < due_ms == body["due"]:
-        # The message came early: the clock of this host is behind the sweeper's. Send it again.
+        # The message came too early, because the clock of this host is behind the sweeper's. Send
+        # it again for the nominal time; otherwise this start would be lost.
         yield Send((Message(messages.schedule(tenant, name, due_ms), delay_until(due_ms, now_ms)),))
     followed = _tracked(found, found.progress.open)
     running, has_failed = yield from schedules.running(tenant, followed, now_ms, setting.formats)
@@ -83,8 +84,8 @@ def _start_all(
         try:
             begun.append((yield from _start(setting, found, nominal_ms)))
         except RequestError as error:
-            # The types in the code have changed, or a person has used the name. Later nominal times
-            # may still start.
+            # The start was refused: the types in the code have changed, or a person has used the
+            # name. Note the reason and continue, because later nominal times may still start.
             fault = f"{execution_name(found.name, nominal_ms)}: {error.code}: {error.message}"
             progress = replace(
                 progress,
@@ -128,8 +129,9 @@ def _start(
     if found.plan.time_as:
         data[found.plan.time_as] = iso_time(nominal_ms)
     request = {"workflow": found.plan.workflow, "input": data, "name": name}
-    # Two workers may start the same name; only one becomes the owner of the name. The bytes for the
-    # id must differ from those of other schedules and times, but need not be secret.
+    # Two workers may start the same name at once, and only one of them gets the name. The bytes for
+    # the id need not be secret. They must only differ from those of other schedules and other
+    # times.
     chance = hashlib.sha256(f"{found.tenant}.{found.name}.{nominal_ms}".encode()).digest()[:8]
     wanted, normal = yield from start.of_workflow(known, found.tenant, request, chance)
     try:

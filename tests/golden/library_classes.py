@@ -1,0 +1,38 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from datetime import datetime, timedelta
+
+from holdfast import task, workflow
+from tests.golden.shop import CardDeclined
+
+
+@task
+def now() -> datetime: ...
+
+
+@task
+def charge(order_id: str) -> str: ...
+
+
+@workflow
+def grouped(words: list[str]) -> None:
+    groups = defaultdict(list)
+    counts = Counter(words)
+    ordered = OrderedDict()
+    waiting = deque(words)
+
+
+@workflow
+def tried(order_id: str) -> str:
+    try:
+        return charge(order_id)
+    except (CardDeclined, ConnectionError) as err:
+        return type(err).__name__
+
+
+@workflow
+def timed(closes: datetime) -> None:
+    left = closes - now()
