@@ -561,10 +561,15 @@ def _no_route(method: str, path: str) -> RequestError:
 _FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
+_FAULT: Final = (
+    "a service that this stack works with failed; the log of the API's function says which, and why"
+)
+
+
 def _problem(error: HoldfastError) -> dict[str, Any]:
     # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not see.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
-    message = "a service that this stack works with failed" if is_fault else error.message
+    message = _FAULT if is_fault else error.message
     problem: dict[str, Any] = {"code": error.code, "message": message}
     if isinstance(error, RequestError) and error.diagnostics:
         problem["diagnostics"] = error.diagnostics

@@ -11,6 +11,8 @@ from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
 #: The code for an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
+#: API Gateway answers so for a function that failed to start, crashed, or was too slow.
+_FAILED_FUNCTION: Final = "of a stack, the log of the API's function has the cause"
 
 
 class NotFound(RequestError):  # noqa: N818
@@ -104,7 +106,8 @@ def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFaul
         said = f": {said}" if said else ", which is no answer of Holdfast"
         # A 404 from another server says nothing about an execution.
         kind = kind if kind is Forbidden else RequestError
-        return kind(NO_API, f"{where} answered with HTTP status {status}{said}")
+        fix = _FAILED_FUNCTION if status >= 500 else ""
+        return kind(NO_API, f"{where} answered with HTTP status {status}{said}", help=fix)
     code, message = str(error["code"]), str(error["message"])
     if status >= 500:
         return ServiceFault(code, message)
