@@ -52,10 +52,8 @@ def python_of_emulator_page() -> list[str]:
 def give_rights(cloud: Ministack, stack: str) -> None:
     """Run the page's script, which gives the stack's roles the rights that ministack asks for."""
     script = python_of_emulator_page()[1]
-    environment = {**os.environ, **cloud.environment()}
-    subprocess.run(
-        [sys.executable, "-", stack], input=script, text=True, env=environment, check=True
-    )
+    command = [sys.executable, "-", stack]
+    subprocess.run(command, input=script, text=True, env=cloud.environment(), check=True)
 
 
 @dataclass(frozen=True)
