@@ -100,8 +100,9 @@ def additions(folder: Path, template: str) -> str:
 
 def _pytest_addition(folder: Path) -> str:
     """Return the lines by which pytest finds the package; "" where the file has them."""
-    paths = setting_of(folder, "tool", "pytest", "ini_options", "pythonpath") or []
-    found = paths.split() if isinstance(paths, str) else paths
+    paths = setting_of(folder, "tool", "pytest", "ini_options", "pythonpath")
+    split = paths.split() if isinstance(paths, str) else paths
+    found = split if isinstance(split, list) else []
     if "." in found:
         return ""
     return f"\n  [tool.pytest.ini_options]\n  pythonpath = {json.dumps([*found, '.'])}"
