@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast_simulator import invariants
+from tests.sim.planted.archives import PLANTED as ARCHIVES
 from tests.sim.planted.deliveries import PLANTED as DELIVERIES
 from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
@@ -38,6 +39,7 @@ ALL = (
     *SKIPS,
     *INDEX,
     *STARTS,
+    *ARCHIVES,
 )
 
 

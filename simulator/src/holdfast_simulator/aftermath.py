@@ -18,6 +18,7 @@ from holdfast.runtime import inbox
 from holdfast.runtime.effects import Get, Handler
 from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.storage import keys, tables
+from holdfast_simulator.faults import run_of
 from holdfast_simulator.histories import StoredHistory, histories, history
 from holdfast_simulator.invariants import index
 from holdfast_simulator.invariants.commands import forgotten
@@ -132,7 +133,7 @@ def _messages(services: Services) -> Iterator[tuple[str, str]]:
     for queue in _QUEUES:
         for stored in services.queue(queue).messages.values():
             body = json.loads(stored.text)
-            yield str(body["t"]), str(body["run"])
+            yield str(body["t"]), run_of(body)
 
 
 def _whose(key: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.asl.program import Json
+from holdfast_simulator.archive import ArchiveEvidence
 from holdfast_simulator.dispatches import Dispatches
 from holdfast_simulator.scenarios import Scenario
 from holdfast_simulator.services import Services
@@ -93,8 +94,9 @@ class Evidence:
     `holdfast doctor`. `redriven`: the changes after the dead letters were sent again at the end;
     `put_back` is their number. `is_endless`: the simulation was aborted. `in_company`: owners of
     leases whose worker has other messages as well. `dispatches`: the commands that were carried
-    out. `unusable`: writes and messages that a service refuses. `forgotten`: commands that were not
-    carried out in time; `unheard`: inbox messages that were not read in time.
+    out. `archive`: the times of the archive. `unusable`: writes and messages that a service
+    refuses. `forgotten`: commands that were not carried out in time; `unheard`: inbox messages that
+    were not read in time.
     """
 
     scenario: Scenario
@@ -125,6 +127,7 @@ class Evidence:
     redriven: list[str] = field(default_factory=list)
     put_back: int = 0
     is_endless: bool = False
+    archive: ArchiveEvidence = field(default_factory=ArchiveEvidence)
     unusable: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     unheard: list[str] = field(default_factory=list)

@@ -97,6 +97,11 @@ def may_vanish(body: Mapping[str, Any]) -> bool:
     return body["k"] == START or not replaced_by(body)
 
 
+def run_of(body: Mapping[str, Any]) -> str:
+    """Return the execution that a message names; "" when it belongs to none."""
+    return str(body.get("run", ""))
+
+
 def key_of(effect: Any) -> str:
     """Return the key of an effect, for the trace and for the test of its tenant."""
     match effect:
@@ -118,7 +123,7 @@ def key_of(effect: Any) -> str:
             return key
         case Send(messages, queue):
             bodies = [one.body for one in messages]
-            return f"{queue} " + ",".join(f"{body['k']}:{body.get('run', '')}" for body in bodies)
+            return f"{queue} " + ",".join(f"{body['k']}:{run_of(body)}" for body in bodies)
         case Begin(ticket, task):
             return f"{task.run}#{ticket}"
         case _:

@@ -124,7 +124,7 @@ class Workers:
         receipts = {received.message_id: received.receipt for received in batch}
         now_ms = simulation.now_ms + host.skew_ms
         holds = Holds(receipts, now_ms + left_ms, now_ms)
-        runs = {received.message_id: str(received.body["run"]) for received in batch}
+        runs = {received.message_id: faults.run_of(received.body) for received in batch}
         invocation = SimulatedInvocation(queue, host, holds, receipts, runs, len(batch))
         host.on_loss = lambda: self._lost(invocation)
         self._hide(invocation, is_first=True)
@@ -140,7 +140,8 @@ class Workers:
         simulation = self._simulation
         owner = f"{invocation.host.name}m{simulation.number()}"
         invocation.owners.append(owner)
-        simulation.evidence.deliveries[str(received.body["run"])] += 1
+        run = faults.run_of(received.body)
+        simulation.evidence.deliveries[run] += 1
         is_alone = len(invocation.receipts) == 1
         if not is_alone:
             simulation.evidence.in_company.add(owner)
@@ -176,7 +177,7 @@ class Workers:
         simulation.watcher.delivery(name, delivery, invocation.host)
         simulation.spawn(
             name,
-            str(received.body.get("t")),
+            str(received.body["t"]) if run else "",  # a page of an archive has rows of all tenants
             invocation.host,
             deliver(setting, delivery),
             finished=finished,

@@ -50,6 +50,7 @@ class Seen(StrEnum):
     WAKE_MAIL = "a wake for mail was delivered"
     GO = "an execution was handed on"
     RECOVER = "a recovery was delivered"
+    ARCHIVE = "a page for the archive was delivered"
     DELIVERED_BEFORE = "a message had been delivered before"
     DELIVERED_OFTEN = "a message was delivered for the fourth time"
     COPY = "a copy of a message came as if it were new"

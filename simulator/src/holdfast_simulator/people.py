@@ -16,7 +16,7 @@ from holdfast.limits import DUE_SHARDS, STARTS_DUE_SHARDS
 from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Get, Handler, Query, RunTask
-from holdfast.runtime.maintenance import lost_starts, sweeper
+from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults, heartbeats
@@ -312,7 +312,8 @@ class Minute:
         self._minutes.discard(minute_ms)
         shards, starts = self._due_shards(), self._start_shards()
         letters = [queue for queue in DEAD_LETTERS if simulation.services.depth(queue)]
-        if not shards and not letters and not starts:
+        archives = self._archive_shards() if simulation.swarm.archives else []
+        if not shards and not letters and not starts and not archives:
             return
         self._plan(minute_ms + 1)  # Rows that are not processed now are due again
         if shards or letters:
@@ -329,13 +330,23 @@ class Minute:
             for shard in starts:
                 handler = lost_starts.sweep(shard, host.name)
                 self._spawn(f"{host.name}:s{shard}", host, handler)
+            for shard in archives:
+                handler = due_archives.sweep(shard, host.name)
+                self._spawn(f"{host.name}:a{shard}", host, handler)
             for queue in letters:
                 self._revive(queue, host)
 
     def _due_shards(self) -> list[int]:
-        until = keys.due_until(self._simulation.now_ms + SWEEP_MS)
+        return self._shards(keys.due_partition, self._simulation.now_ms + SWEEP_MS)
+
+    def _archive_shards(self) -> list[int]:
+        return self._shards(keys.archive_partition, self._simulation.now_ms)
+
+    def _shards(self, partition_of: Callable[[int], str], until_ms: int) -> list[int]:
+        """Return the shards with a row that is due by then."""
+        until = keys.due_until(until_ms)
         services = self._simulation.services
-        partitions = {shard: keys.due_partition(shard) for shard in range(DUE_SHARDS)}
+        partitions = {shard: partition_of(shard) for shard in range(DUE_SHARDS)}
         return [
             shard
             for shard, partition in partitions.items()
@@ -371,7 +382,7 @@ class Minute:
             dead = sweeper.StoredDeadLetter(letter.body, letter.message_id)
             self._simulation.evidence.marks[Seen.LETTER] += 1
             self._simulation.letters.append(letter)
-            self._simulation.evidence.letters[str(letter.body["run"])] += 1
+            self._simulation.evidence.letters[faults.run_of(letter.body)] += 1
             self._spawn(
                 f"{host.name}:{queue}",
                 host,

@@ -126,7 +126,9 @@ class Deployed:
                 return replace(warm, programs=Programs(_programs=self._parsed))
             case "old":
                 programs = Programs(_programs=self._parsed)
-                return WorkerConfig(programs, lambda *_: False, warm.keys, OWN_SOURCE)
+                return WorkerConfig(
+                    programs, lambda *_: False, warm.keys, OWN_SOURCE, archives=warm.archives
+                )
             case _:
                 return warm
 
@@ -161,7 +163,8 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> ScheduleResult:
             raise Deadly
         return KEYS
 
-    Workers(simulation, partial(deployed.setting_of, deployed.setting(keys)))
+    setting = replace(deployed.setting(keys), archives=swarm.archives)
+    Workers(simulation, partial(deployed.setting_of, setting))
     Minute(simulation)
     Expiry(simulation)
     RepairRounds(simulation)

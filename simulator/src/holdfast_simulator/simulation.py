@@ -356,6 +356,7 @@ class Simulation:
         if isinstance(effect, Put | PutIfAbsent):
             self._see_stored(effect)
         self._see_beat(effect, answer)
+        self.evidence.archive.see(effect, answer, self.now_ms)
         return answer
 
     def _see_whose(self, process: Process, effect: Effect) -> None:
@@ -407,6 +408,8 @@ class Simulation:
             self._plan_sweep(look_ms)
         if pk.startswith("~start#"):
             self._plan_sweep(int(sk[:15]) + FIRST_MS)
+        if pk.startswith("~archive#"):
+            self._plan_sweep(int(sk[:15]))
 
     def _plan_sweep(self, look_ms: int) -> None:
         for told in self.on_due:
@@ -428,7 +431,7 @@ class Simulation:
 
     def _send_messages(self, effect: Send) -> None:
         for message in effect.messages:
-            self.evidence.messages[str(message.body["run"])] += 1
+            self.evidence.messages[faults.run_of(message.body)] += 1
             one = Send((message,), effect.queue)
             match self.tape.fault("message", self._message_menu):
                 case "vanished" if faults.may_vanish(message.body):
@@ -444,10 +447,10 @@ class Simulation:
         is_guarded = body["k"] == START and "lane" not in (body.get("parent") or {})
         if is_guarded and _whose(body) not in self._begun:
             self.evidence.marks[Seen.START_VANISHED] += 1
-            self.evidence.lost_starts.add(str(body["run"]))
+            self.evidence.lost_starts.add(faults.run_of(body))
         else:
             self.evidence.marks[Seen.VANISHED] += 1
-            self.evidence.lost.add(str(body["run"]))
+            self.evidence.lost.add(faults.run_of(body))
 
     def _arrive(self, effect: Send) -> None:
         self.late[_whose(effect.messages[0].body)] -= 1
@@ -519,7 +522,7 @@ class Simulation:
 
 
 def _whose(body: Any) -> tuple[str, str]:
-    return str(body["t"]), str(body["run"])
+    return str(body["t"]), faults.run_of(body)
 
 
 def _sending(handler: Handler, answer: Any) -> Callable[[], Effect]:

@@ -51,6 +51,8 @@ _OFF: Final = 0.34
 _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
+#: In this share of schedules the stack archives.
+_ARCHIVING: Final = 0.08
 _DEADLY_RECEIVES_MAX: Final = 10
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
@@ -64,7 +66,8 @@ class Swarm:
     likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution
     of a scenario that may be paused, and resumes it later; `skip_percent` how likely an operator
     gives a step its result, in a scenario that has such results. `has_deadly_tokens`: making a
-    token crashes the worker, until the faults are over. `ends_with_tape`: the faults are over when
+    token crashes the worker, until the faults are over. `archives`: the stack archives each ended
+    execution before TTL may delete its records. `ends_with_tape`: the faults are over when
     the choices on the tape are used up and frozen hosts have thawed.
     """
 
@@ -83,6 +86,7 @@ class Swarm:
     has_deadly_tokens: bool = False
     pause_percent: int = 0
     skip_percent: int = 0
+    archives: bool = False
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -118,6 +122,7 @@ def drawn(seed: int) -> Swarm:
         has_deadly_tokens=chance.random() < _DEADLY,
         pause_percent=chance.choice((0, 50, 100)),
         skip_percent=chance.choice((0, 50, 100)),
+        archives=chance.random() < _ARCHIVING,
     )
     if not found.has_deadly_tokens:
         return found

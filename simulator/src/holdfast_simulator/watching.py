@@ -27,7 +27,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import OTHER_FORMAT_SECONDS
-from holdfast_simulator.faults import NO_ANSWER
+from holdfast_simulator.faults import NO_ANSWER, run_of
 from holdfast_simulator.marks import Seen
 from holdfast_simulator.processes import Process, SimulatedHost
 from holdfast_simulator.services import Services
@@ -38,6 +38,7 @@ _KINDS: Final = {
     messages.WAKE_MAIL: Seen.WAKE_MAIL,
     messages.GO: Seen.GO,
     messages.RECOVER: Seen.RECOVER,
+    messages.ARCHIVE: Seen.ARCHIVE,
 }
 _DEATHS: Final = frozenset({"killed before", "killed after"})
 _OFTEN: Final = 4
@@ -207,6 +208,8 @@ class Watcher:
         self.marks[_KINDS[body["k"]]] += 1
         self._count_if(Seen.DELIVERED_BEFORE, received > 1)
         self._count_if(Seen.DELIVERED_OFTEN, received == _OFTEN)
+        if not run_of(body):
+            return
         place = (body["run"], delivery.message_id)
         before = self._hands.get(place)
         self._hands[place] = host

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.integrations.conveniences import without_conveniences
+
 if TYPE_CHECKING:
     from botocore.session import Session
 
@@ -137,7 +139,7 @@ class ServiceClients:
             "sts": ROLE_READ_TIMEOUT_SECONDS,
         }.get(service, READ_TIMEOUT_SECONDS)
         attempts = ROLE_ATTEMPTS_MAX if service == "sts" else 1
-        return self._open().create_client(
+        client = self._open().create_client(
             service,
             region_name=self._region,
             config=Config(
@@ -149,9 +151,14 @@ class ServiceClients:
                 # The service itself checks whether a request is complete, and its own message is
                 # passed on.
                 parameter_validation=False,
+                # Otherwise botocore requests the checksum of every S3 object, and the result has
+                # fields that the state machine did not ask for.
+                response_checksum_validation="when_required",
             ),
             **credentials,
         )
+        without_conveniences(client)
+        return client
 
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)

@@ -71,7 +71,8 @@ class Integrations:
         except Unusable as problem:
             return unusable(effect.arguments, problem)
         except Exception as error:  # noqa: BLE001 - a task fails, its worker does not
-            return faults.unreachable(_prefix(effect), error)
+            is_sdk = effect.name.startswith(SDK_PREFIX)
+            return faults.unreachable(_prefix(effect), error, is_sdk=is_sdk)
 
     def _poll(self, effect: RunTask) -> TaskResult:
         from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
@@ -130,13 +131,15 @@ class Integrations:
 
     def _service(self, call: _Call) -> CallResult:
         from botocore import xform_name  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+        from botocore.exceptions import ClientError  # noqa: PLC0415
 
         client = self._clients.get(call.service, call.effect.credentials)
         model = client.meta.service_model
         if call.operation not in model.operation_names:
             return _unsupported(call.effect)
         operation = model.operation_model(call.operation)
+        if operation.has_event_stream_input or operation.has_event_stream_output:
+            return _unsupported(call.effect)
         request = request_of(operation.input_shape, call.effect.arguments, call.style)
         if not call.is_sdk:
             request = optimised.adjusted(call.effect, request)
@@ -148,9 +151,9 @@ class Integrations:
             response = getattr(client, xform_name(call.operation))(**request)
         except ClientError as error:
             return _refused(call, faults.refusal_of(error), model)
-        except BotoCoreError as error:
+        except Exception as error:  # noqa: BLE001 - a response that botocore cannot read, too
             prefix = class_name(model.service_id) if call.is_sdk else _prefix(call.effect)
-            return faults.unreachable(prefix, error)
+            return faults.unreachable(prefix, error, is_sdk=call.is_sdk)
         return _shown(call, operation, response, sdk_metadata(response))
 
     def _own(self, call: _Call) -> CallResult:

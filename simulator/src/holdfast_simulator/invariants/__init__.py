@@ -1,4 +1,4 @@
-"""The invariants I1 to I23, which hold after any faults: each is a function of the evidence.
+"""The invariants I1 to I24, which hold after any faults: each is a function of the evidence.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.
@@ -15,6 +15,7 @@ from holdfast_simulator import histories as stored
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import (
+    archives,
     attempts,
     commands,
     ends,
@@ -81,6 +82,7 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I21", "nothing begins while an execution is paused", pauses.begun_in_pauses),
     Invariant("I22", "a skipped step has the result that was given for it", skips.given),
     Invariant("I23", "the index shows each wait and each attribute", index.agrees, True),
+    Invariant("I24", "no record expires before it is archived", archives.kept, True),
 )
 
 

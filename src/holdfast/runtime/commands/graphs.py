@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
-from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
-from holdfast.runtime.storage.definitions import Definition, item_of
+from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
+
+#: An answer has two such parts, and Lambda limits it to 6 MB.
+_PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 
     Raises RequestError HF440 for a refused document, HF441 to HF443.
     """
+    # Refuse a document of megabytes before it is compiled, which takes seconds for each.
+    _require_size(len(graphs.compressed(text)))
     name, definition = known.graphs.compile(text)
     if name in known.workflows:
         raise RequestError(
@@ -43,7 +49,7 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
             status=409,
             help="choose another workflow_id",
         )
-    _require_storable(tenant, definition, text)
+    _require_size(len(compressed_of(definition)))
     now_ms = yield Clock()
     found = yield from graphs.find(tenant, name)
     version = 1 if found is None else found.version + 1
@@ -76,10 +82,7 @@ def _require_stored(tenant: str, wanted: StoredGraph) -> Generator[Effect, Any, 
         )
 
 
-def _require_storable(tenant: str, definition: Definition, text: str) -> None:
-    document = item_of(tenant, definition)["doc"]
-    assert isinstance(document, bytes)
-    size = max(len(document), len(graphs.compressed(text)))
+def _require_size(size: int) -> None:
     if size > RECORD_BYTES_MAX:
         raise RequestError(
             "HF442",
@@ -143,8 +146,9 @@ def workflows(known: Lookup, tenant: str) -> JsonResult:
 
 
 def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
-    """Return one workflow with its picture as SVG; a graph also with its `document`. Raises
-    RequestError HF205.
+    """Return one workflow with its picture as SVG; a graph also with its `document`.
+
+    `omitted` names those that are too large for an answer, if any. Raises RequestError HF205.
     """
     from holdfast.pictures.read import read_drawing  # noqa: PLC0415 - only this route draws
     from holdfast.pictures.svg import draw_svg  # noqa: PLC0415
@@ -154,7 +158,10 @@ def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
     row = _of_code(name, definition) if graph is None else {**shown(graph), "events": []}
     picture = draw_svg(read_drawing(definition.asl, definition.source_map, title=name))
     document = {} if graph is None else {"document": graph.document}
-    return {**row, **document, "picture": picture}
+    parts = {**document, "picture": picture}
+    large = [part for part, value in parts.items() if sent_bytes(value) > _PART_BYTES_MAX]
+    shown_parts = {part: value for part, value in parts.items() if part not in large}
+    return {**row, **shown_parts, **({"omitted": large} if large else {})}
 
 
 def _of_code(name: str, definition: Definition) -> dict[str, Any]:

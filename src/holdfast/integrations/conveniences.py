@@ -1,0 +1,42 @@
+"""Removes what botocore changes in requests and responses on its own.
+
+AWS Step Functions calls services through version 2 of the Java SDK, which sends the members of a
+request as they are given and returns those of a response as the service sent them. botocore adds
+conveniences for Python: it decodes an IAM policy into a dict, for example, where the result of a
+state machine has the URL-encoded text. Source: the API reference of each action below.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+#: botocore's handlers by their function's name, and the text that AWS documents for the member.
+_UNWANTED: Final = frozenset(
+    {
+        # EC2 RunInstances and Auto Scaling CreateLaunchConfiguration: UserData "must be
+        # base64-encoded" by the caller. botocore would encode it a second time.
+        "base64_encode_user_data",
+        # S3 CopyObject and UploadPartCopy: the caller URL-encodes CopySource.
+        "handle_copy_source_param",
+        # S3: SSECustomerKey is base 64, and the caller sends its MD5.
+        "sse_md5",
+        "copy_source_sse_md5",
+        # S3 ListObjects: the Java SDK requests no encoding of keys by itself.
+        "set_list_objects_encoding_type_url",
+        # IAM: policy documents in responses are URL-encoded JSON.
+        "json_decode_policies",
+        # EC2 GetConsoleOutput: Output is base 64.
+        "decode_console_output",
+        # CloudFormation GetTemplate: TemplateBody is text.
+        "json_decode_template_body",
+    }
+)
+
+
+def without_conveniences(client: Any) -> None:
+    """Unregister the handlers from a client of botocore."""
+    from botocore.handlers import BUILTIN_HANDLERS  # noqa: PLC0415
+
+    for event, handler, *_ in BUILTIN_HANDLERS:
+        if getattr(handler, "__name__", None) in _UNWANTED:
+            client.meta.events.unregister(event, handler)
