@@ -377,7 +377,7 @@ def test_an_answer_of_the_gateway_for_a_function_that_fails_leads_to_its_log() -
     def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
         return 502, b'{"message": "Internal Server Error"}'
 
-    with pytest.raises(RequestError, match="HF272.*502: Internal Server Error") as caught:
+    with pytest.raises(RequestError, match=r"HF272.*502: Internal Server Error") as caught:
         holdfast.Client.of(Api(carry, "stack Shop")).describe("x")
     assert "the log of the API's function" in caught.value.help
 
