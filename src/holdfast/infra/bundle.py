@@ -36,8 +36,9 @@ _NOT_IN_LAMBDA: Final = (
 #: The folder into which Lambda unpacks the asset.
 _TASK_ROOT: Final = "/var/task"
 _MACHINES: Final[dict[Architecture, str]] = {"arm64": "aarch64", "x86_64": "x86_64"}
-#: Lambda runs Python 3.12 and newer on Amazon Linux 2023, which has glibc 2.34, and 3.11 on Amazon
-#: Linux 2, which has 2.26. Many wheels, such as those of pandas, need more than 2.17.
+#: The wheels that fit the oldest glibc of Lambda. Python 3.12 and newer run on Amazon Linux 2023,
+#: which has glibc 2.34. Python 3.11 runs on Amazon Linux 2, which has 2.26, but there are few
+#: wheels between 2.17 and 2.26.
 _OLD_GLIBC: Final = {"3.11": "manylinux_2_17"}
 _GLIBC: Final = "manylinux_2_34"
 

@@ -38,8 +38,9 @@ _BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
 #: The worker has two event sources, one for running executions and one for starts. Each processes
 #: at least two batches at once.
 _WORKER_CONCURRENCY_BOUNDS: Final = (4, 10_000)
-#: The worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
-#: sweeper must end before the next one begins, and the API before API Gateway stops waiting.
+#: The bounds of the time-outs. The sweeper must end before the next sweep begins, and the API
+#: before API Gateway stops waiting. The worker is not in this list: a task may run for 14 minutes
+#: in it, so it keeps Lambda's longest time-out.
 _TIMEOUT_BOUNDS: Final = {
     resources.EVENTS.name: (5, 900),
     resources.SWEEPER.name: (10, 58),

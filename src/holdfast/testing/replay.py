@@ -194,8 +194,8 @@ def _call(frame: Frame) -> _Call | None:
         case Awaiting(kind="ask") as waiting:
             return _Call("ask", waiting.text("title"), waiting.arguments, 1, frame.position)
         case Awaiting() as waiting:
-            # The wait for a called workflow has two forms, one before its start and one after it.
-            # Only the second has no target.
+            # A called workflow is an `Attempt` before its start and an `Awaiting` after it. Both
+            # must give the same call, so take kind and name from the target here, too.
             kind, _, name = (waiting.target or f"{waiting.kind}:").rpartition(":")
             return _Call(kind, name, waiting.arguments, waiting.attempt, frame.position)
         case Timer(_, due_ms):
@@ -281,8 +281,9 @@ class _Replay:
         if event.type == "WaitStateExited":
             return isinstance(waiting, Timer)
         if event.type == "StepSkipped" and isinstance(waiting, Attempt) and waiting.kind == "pure":
-            # Today's execution has the function's result already. The skip would be applied to the
-            # step after it. A result of the operator that differs shows at the next call.
+            # Pass over this skip. Today's execution computes pure functions itself and has gone on,
+            # so the skip would be applied to the next step. If the operator gave another result, it
+            # shows at the next call.
             return False
         if event.type in _DEADLINES:
             return self._is_deadline_open(event)
