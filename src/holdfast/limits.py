@@ -188,8 +188,9 @@ SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS
 # When the oldest record that a load needs is older than this, a worker writes a snapshot. Otherwise
 # TTL would delete that record.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
-# No snapshot renews an ended execution. So the oldest record that its last record needs is at most
-# this much older than the last one, unless the last record has a snapshot itself.
+# An ended execution gets no new snapshot. So its last record has a snapshot itself, unless the
+# oldest record that it needs is older by at most this. Otherwise TTL could delete that record long
+# before the last one.
 END_SPAN_SECONDS_MAX: Final = 86_400
 # How long an ended execution stays in the list. It is shorter than the retention of records, so
 # every listed execution can be read.
