@@ -143,7 +143,8 @@ SWEEP_ROWS_MAX: Final = 1_000  # rows of a page; the sweeper itself processes on
 # The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
 # minute later.
 SWEEP_PAGES_MAX: Final = 60
-OPEN_COUNT_MINUTES: Final = 5  # the sweeper counts open executions for the dashboard so often
+# the sweeper counts open executions, and what waits in the pools, for the dashboard so often
+OPEN_COUNT_MINUTES: Final = 5
 OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
 # The sweeper stores how far it has read after this many rows of starts.
 STARTS_SWEEP_PAGE: Final = 100

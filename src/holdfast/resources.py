@@ -220,13 +220,21 @@ METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
 # The number of open executions of a workflow with one kind of wait, as the sweeper counts them.
 METRIC_OPEN: Final = "OpenExecutions"
+# For each pool: the number of tasks that wait, the number of workers that are present, and the time
+# for which the oldest task has waited.
+METRIC_POOL_WAITING: Final = "PoolWaiting"
+METRIC_POOL_WORKERS: Final = "PoolWorkers"
+METRIC_POOL_OLDEST: Final = "PoolOldestSeconds"
 # The metrics in `METRICS_IN_LOGS_ONLY` are only fields of log lines, and CloudWatch stores no
 # metric for them.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
-    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN}
+    {
+        *(METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN),
+        *(METRIC_POOL_WAITING, METRIC_POOL_WORKERS, METRIC_POOL_OLDEST),
+    }
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 

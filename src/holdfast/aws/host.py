@@ -296,17 +296,19 @@ class Host:
             shards = range(DUE_SHARDS)
             self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
         if now_ms // 60_000 % OPEN_COUNT_MINUTES == 0:
-            self._count_open()
+            self._count()
         self.metrics.flush(now_ms)
 
-    def _count_open(self) -> None:
-        """Count the open executions for the dashboard."""
+    def _count(self) -> None:
+        """Count the open executions, and what waits in the pools, for the dashboard."""
         from holdfast.runtime.commands.counts import measure_open  # noqa: PLC0415
+        from holdfast.runtime.commands.pools import measure_pools  # noqa: PLC0415
 
         try:
             self.perform(measure_open(TENANT_DEFAULT))
+            self.perform(measure_pools(self.front.known, TENANT_DEFAULT))
         except Exception as error:  # noqa: BLE001  # nothing else must wait for it
-            self._refuse("the open executions were not counted", error)
+            self._refuse("the open executions or the pools were not counted", error)
 
     def _deploy_schedules(self) -> None:
         """Make the stored schedules equal to those that this code declares. The sweeper runs the
