@@ -138,7 +138,8 @@ SWEEP_AHEAD_SECONDS: Final = 60
 SWEEP_ROWS_MAX: Final = 1_000  # rows of a page; the sweeper itself processes one page in each shard
 # The sweeper sends so many further pages of a shard to workers; the rest follows a minute later
 SWEEP_PAGES_MAX: Final = 60
-OPEN_COUNT_MINUTES: Final = 5  # the sweeper counts open executions for the dashboard so often
+# the sweeper counts open executions, and what waits in the pools, for the dashboard so often
+OPEN_COUNT_MINUTES: Final = 5
 OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
 # after this many rows of starts the sweeper stores how far it has read
 STARTS_SWEEP_PAGE: Final = 100

@@ -215,13 +215,20 @@ METRIC_TIMER_LAG: Final = "TimerLagSeconds"
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
 # How many executions of a workflow are open with one kind of wait, counted by the sweeper.
 METRIC_OPEN: Final = "OpenExecutions"
+# Of each pool: the tasks that wait, the workers that are there, and the longest wait for one.
+METRIC_POOL_WAITING: Final = "PoolWaiting"
+METRIC_POOL_WORKERS: Final = "PoolWorkers"
+METRIC_POOL_OLDEST: Final = "PoolOldestSeconds"
 # CloudWatch stores no metric for those of `METRICS_IN_LOGS_ONLY`: they are only fields of log
 # lines.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
-    {METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN}
+    {
+        *(METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN),
+        *(METRIC_POOL_WAITING, METRIC_POOL_WORKERS, METRIC_POOL_OLDEST),
+    }
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 

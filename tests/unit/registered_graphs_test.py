@@ -11,6 +11,7 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main
 from holdfast.errors import RequestError
+from holdfast.runtime.storage.definitions import read_item
 from tests.unit.client_kit import MemoryStack, served
 
 MODULE = "tests.unit.registered_flows"
@@ -88,6 +89,30 @@ def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: Memor
     assert request(stack, "GET", "/workflows/bad")[0] == 404
 
 
+def test_a_document_of_400_steps_in_one_line_is_registered(stack: MemoryStack) -> None:
+    steps = [
+        {"id": f"s{n}", "type": "validate", "depends_on": [f"s{n - 1}"][:n]} for n in range(400)
+    ]
+    status, _ = request(stack, "POST", "/workflows", {"workflow_id": "long", "steps": steps})
+    (stored,) = [item for item in stack.world.services.items("mail") if "#def#" in str(item["pk"])]
+
+    assert status == 201
+    assert len(str(read_item(stored).source_map)) < 400 * 300
+
+
+def test_of_many_refusals_of_one_line_the_first_are_answered(stack: MemoryStack) -> None:
+    steps = [{"id": f"s{n}", "type": "nope"} for n in range(400)]
+    status, answer = request(stack, "POST", "/workflows", {"workflow_id": "bad", "steps": steps})
+    message = answer["error"]["message"]
+    _, _, line, caret, *_ = message.splitlines()
+
+    assert status == 400
+    assert len(answer["error"]["diagnostics"]) == 50
+    assert message.endswith("These are the first 50 of 400 refusals.")
+    assert len(json.dumps(answer)) < 60_000
+    assert line[caret.index("^") :].startswith('"nope"')
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -95,6 +120,8 @@ def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: Memor
         ({**ORDER_FULFILLMENT, "stepz": []}, 400, "HF219"),
         ({"workflow_id": "empty", "steps": []}, 400, "HF440"),
         ({"workflow_id": "no steps"}, 400, "HF440"),
+        ({**ORDER_FULFILLMENT, "workflow_id": "."}, 400, "HF440"),
+        ({**ORDER_FULFILLMENT, "workflow_id": "holdfast.bulk"}, 400, "HF440"),
     ],
 )
 def test_a_document_that_is_no_new_graph_is_refused(
@@ -140,6 +167,21 @@ def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) ->
     assert status == 201
     assert stack.answer("POST", "/executions", start, None)[0] == 404
     assert stack.answer("POST", "/executions", start, "Bearer acme")[0] == 201
+
+
+def test_a_fork_of_a_graph_takes_another_input(stack: MemoryStack) -> None:
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    start = {"workflow": "order_fulfillment", "input": {"order": "o1"}, "name": "order-1"}
+    request(stack, "POST", "/executions", start)
+    asked = {"step": "validate", "input": {"order": "o2"}, "reason": "wrong order"}
+    status, told = request(stack, "POST", "/executions/order-1/fork", asked)
+    wrong = {**asked, "input": {"order": 7}}
+
+    assert status == 200
+    shown = request(stack, "GET", f"/executions/{told['execution']}")[1]
+    assert shown["output"] == "told: shipped charged reserved valid o2"
+    refused = request(stack, "POST", "/executions/order-1/fork", wrong)[1]["error"]
+    assert "order" in refused["message"]
 
 
 def test_kinds_of_steps_of_the_project_are_known(stack: MemoryStack) -> None:

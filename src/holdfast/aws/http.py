@@ -551,18 +551,20 @@ def _with_link(
 
 
 def _no_route(method: str, path: str) -> RequestError:
-    # Write control characters as escapes: a line feed would split the log line
+    # Write control characters as escapes, because a line feed would split the line of the log.
     shown = repr(path)[1:-1]
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
-#: Faults whose text is written by Holdfast, so that callers may see it: the disk of `serve` is full
-#: or fails (its callers are on the same machine); the executions of a key change too fast.
+#: The codes of faults whose text was written by Holdfast and has no secrets, so that callers may
+#: see it. The disk of `serve`, whose callers are on the same machine, is full or fails; or the
+#: executions of a key change too fast.
 _FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not see.
+    # AWS's text of a refusal names roles and tables, which callers must not see. So replace the
+    # text of every other fault.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
     message = "a service that this stack works with failed" if is_fault else error.message
     problem: dict[str, Any] = {"code": error.code, "message": message}

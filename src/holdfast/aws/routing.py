@@ -70,8 +70,8 @@ class Router:
         for of_method, pattern, function in self._routes:
             found = pattern.fullmatch(path) if of_method == method else None
             if found is not None:
-                # API Gateway has already decoded the path: a `%` that is left belongs to the
-                # identifier.
+                # API Gateway has already decoded the path, so a `%` in it belongs to the
+                # identifier. Do not decode it a second time.
                 response: Response = function(**found.groupdict())
                 return response.to_gateway()
         return self._not_found(method, path).to_gateway()

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
-#: Every code of the compiler and its meaning; docs/reference/errors.md has an example of each.
+#: Every code of the compiler with its meaning. docs/reference/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF000": "augmented assignment to something other than a name",
@@ -91,6 +91,23 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+#: A longer line is shown in part: a document of JSON may be one line, which many refusals quote.
+_LINE_CHARACTERS_MAX: Final = 160
+#: How many characters before its place a part of a line begins.
+_BEFORE_CHARACTERS: Final = 40
+
+
+def excerpt(line: str, column: int) -> tuple[str, int]:
+    """Return the part of the line around the column, and the column in that part."""
+    if len(line) <= _LINE_CHARACTERS_MAX:
+        return line, column
+    begin = max(0, column - 1 - _BEFORE_CHARACTERS)
+    part = line[begin : begin + _LINE_CHARACTERS_MAX]
+    before = "…" if begin else ""
+    after = "…" if begin + _LINE_CHARACTERS_MAX < len(line) else ""
+    return f"{before}{part}{after}", column - begin + len(before)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Diagnostic:
     """One refusal. Lines and columns count from 1; `width` is the length of the caret line."""
@@ -106,10 +123,13 @@ class Diagnostic:
 
     def render(self) -> str:
         margin = f"{self.line:5} | "
-        caret = " " * (len(margin) - 2) + "| " + " " * (self.column - 1) + "^" * self.width
+        text, column = excerpt(self.source_line, self.column)
+        is_whole = text == self.source_line
+        width = self.width if is_whole else min(self.width, len(text) - column + 1)
+        caret = " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^" * width
         lines = [
             f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}",
-            f"{margin}{self.source_line}".rstrip(),
+            f"{margin}{text}".rstrip(),
             caret,
         ]
         if self.help:

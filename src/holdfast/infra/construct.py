@@ -517,7 +517,9 @@ class Holdfast(Construct):
             groups={name: one.made.function for name, one in self._group_functions.items()},
         )
         log_groups = {made.name: made.log_group for made in self._made}
-        watched = Watched(queues, dead_letters, functions, log_groups, billed)
+        groups = {f"group-{name}": one.made.function for name, one in self._group_functions.items()}
+        whole = replace(billed, groups=groups)
+        watched = Watched(queues, dead_letters, functions, log_groups, whole)
         Dashboard(self, "Dashboard", name=self._name, watched=watched)
 
     def _outputs(self, tasks: TasksRole, run_tasks: list[HoldfastFunction]) -> None:

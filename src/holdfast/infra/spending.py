@@ -8,6 +8,9 @@ math expressions"). So it counts only the parts that grow with the load:
     DynamoDB    read and write units of both tables, write units of the list
     SQS         what Work and Starts deliver: the requests of a message, and the worker's invocation
 
+That is ten metrics. The dashboard has no such bound and adds the functions of task groups: their
+duration times memory, and their calls.
+
 It does not include S3, the event bus, the API's requests and logs, nor the cost of an idle stack.
 The prices are list prices of us-east-1.
 """
@@ -15,7 +18,7 @@ The prices are list prices of us-east-1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aws_cdk import Duration
@@ -37,13 +40,16 @@ _Term = tuple[float, cloudwatch.Metric]
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The resources of a stack whose use is billed. `functions` and `queues` are by name."""
+    """The resources of a stack whose use is billed. `functions`, `queues` and `groups`, the
+    functions of task groups, are by name.
+    """
 
     settings: Settings
     functions: Mapping[str, lambda_.IFunction]
     executions: dynamodb.ITable
     inbox: dynamodb.ITable
     queues: Mapping[str, sqs.IQueue]
+    groups: Mapping[str, lambda_.IFunction] = field(default_factory=dict)
 
 
 def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
@@ -70,9 +76,13 @@ def _lambda(billed: Billed, period: Duration) -> Iterator[_Term]:
     usd = _usd("Lambda", "GB-seconds")
     if billed.settings.architecture == "x86_64":
         usd *= _X86_FACTOR
-    for name, function in billed.functions.items():
+    total = cloudwatch.Stats.SUM
+    for name, function in {**billed.functions, **billed.groups}.items():
         usd_per_ms = usd * billed.settings.functions[name].memory_mb / 1_024 / 1_000
-        yield usd_per_ms, function.metric_duration(period=period, statistic=cloudwatch.Stats.SUM)
+        yield usd_per_ms, function.metric_duration(period=period, statistic=total)
+    for function in billed.groups.values():
+        calls = function.metric_invocations(period=period, statistic=total)
+        yield _usd("Lambda", "requests"), calls
 
 
 def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:

@@ -15,7 +15,9 @@ All requests go out: the machine needs no address. Rules:
   sends its own with `heartbeat()`; its silence must count as a task that hangs.
 * Heartbeats go on until the answer is stored. Otherwise the API could be away for a minute while
   the result is there, and the work would be done again.
-* An answer is sent again until the API takes it or says that the attempt is over.
+* An answer is sent again until the API takes it or says that the attempt is over. If the API
+  refuses it, the attempt fails with that reason; if it refuses this failure, too, the worker gives
+  the attempt up: else a token that the API no longer reads would hold the slot for ever.
 * In a container the process itself is the attempt: a task that does not end when it is cancelled
   is ended with the process, and with it the container.
 * The drain (SIGTERM) ends the polls. Attempts that run are finished and answered.
@@ -237,14 +239,20 @@ class PoolWorker:
         self.say(f"{title}: {'answered' if is_taken else 'the engine no longer waited for it'}")
 
     def _send(self, token: str, result: OwnResult) -> bool:
-        """Send the result until the API takes it. Return False when the attempt is over."""
+        """Send the result until the API takes it. Return False when the attempt is over, or when
+        the API takes no answer for it.
+        """
         pause, message = PAUSE_SECONDS, result_message(result)
+        was_refused = False
         while True:
             try:
                 return self.client.perform(pools.answer(self.pool, token, message))
             except HoldfastError as error:
                 self.say(f"a result was not taken: {error}")
                 if _is_refused(error):
+                    if was_refused:
+                        return False
+                    was_refused = True
                     # The same result would be refused for ever: the attempt ends as the engine's
                     # own worker ends it.
                     message = result_message(TaskFailed(InvalidResult.__name__, error.message))
@@ -259,11 +267,15 @@ class PoolWorker:
                 continue
             pulse.has_beaten.clear()
             try:
-                if not self.client.perform(pools.heartbeat(self.pool, handed.token)):
-                    pulse.is_over.set()
-                    break
+                is_awaited = self.client.perform(pools.heartbeat(self.pool, handed.token))
             except HoldfastError as error:
                 self.say(f"a heartbeat failed: {error}")
+                # The next round sends it again: the task may beat too late for a lost one.
+                pulse.has_beaten.set()
+                is_awaited = not _is_refused(error)
+            if not is_awaited:
+                pulse.is_over.set()
+                break
         if not answered.wait(LEAVE_SECONDS):
             self.leave()
 

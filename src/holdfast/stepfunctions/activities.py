@@ -41,7 +41,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
-from holdfast.runtime.offers import execution_of, open_offer
+from holdfast.runtime.offers import execution_of, is_held, open_offer, paused_scopes
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.json_values import json_text
@@ -56,10 +56,15 @@ from holdfast.stepfunctions.pages import page
 POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
-_ROWS_PER_LOOK: Final = 10
+_ROWS_PER_QUERY: Final = 10
+#: Behind the first rows of a pool many of other tasks may come, whose logs are not read.
+_ROWS_PER_LATER_QUERY: Final = 100
 #: The most queries of one check, so that a poll ends in time even if many tasks of damaged logs
 #: come first.
 _QUERIES_PER_LOOK: Final = 20
+#: The most tasks of one check that stay because their executions are paused or their logs damaged.
+#: To know it, the check reads each of these logs.
+_LOGS_LEFT_MAX: Final = 200
 
 
 # -- activities ------------------------------------------------------------------------------------
@@ -141,6 +146,19 @@ class Poll:
     nonce: str
     tasks: frozenset[str] | None = None
 
+    @property
+    def partition(self) -> str:
+        is_of_pool, tenant = self.tasks is not None, self.service.tenant
+        return (keys.pool_tasks if is_of_pool else keys.activity_tasks)(tenant, self.activity)
+
+    def passes_over(self, row: Item, paused: frozenset[str]) -> bool:
+        """Return True for a row whose task the worker of a pool must leave for another worker, or
+        for later. `paused`: the gates of the paused scopes.
+        """
+        if self.tasks is None:
+            return False
+        return row.get("task") not in self.tasks or is_held(row, paused)
+
 
 @dataclass(frozen=True, slots=True)
 class Taken:
@@ -173,12 +191,18 @@ def get_activity_task(service: Service, request: Mapping[str, Any], chance: byte
 
 def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
     """Return the first task that the poll can take, else None."""
-    partition = keys.activity_tasks(poll.service.tenant, poll.activity)
     until, after = keys.due_until(now_ms), None
+    most, logs_left = _ROWS_PER_QUERY, 0
+    paused: frozenset[str] | None = None
     for _ in range(_QUERIES_PER_LOOK):
-        rows = yield Query(tables.MAIL, partition, after=after, until=until, limit=_ROWS_PER_LOOK)
+        rows = yield Query(tables.MAIL, poll.partition, after=after, until=until, limit=most)
+        if rows and poll.tasks is not None and paused is None:
+            paused = yield from paused_scopes(now_ms)
         left = 0
         for row in rows:
+            if poll.passes_over(row, paused or frozenset()):
+                left += 1
+                continue
             try:
                 found = yield from _take(poll, row, now_ms)
             except HoldfastError as error:
@@ -189,21 +213,23 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
                     return None
                 if not is_damage(error):
                     raise  # The stack refuses this code's formats: no single task is damaged
-                left += 1
-                continue
+                found = _STAYS
             if isinstance(found, Taken):
                 return found
-            left += found is _NOT_FOR_THIS_POLL
-        if left < _ROWS_PER_LOOK:
+            left += found is _STAYS
+            logs_left += found is _STAYS
+        if left < most or logs_left >= _LOGS_LEFT_MAX:
             return None
-        # The rows of damaged logs stay, because their logs may be restored, and tasks that this
-        # worker lacks stay for another one: the next query starts behind them.
+        # The rows of damaged logs and of paused executions stay, because their tasks may be taken
+        # later, and tasks that this worker lacks stay for another one: the next query starts behind
+        # them.
         after = str(rows[-1]["sk"])
+        most = _ROWS_PER_QUERY if poll.tasks is None else _ROWS_PER_LATER_QUERY
     return None
 
 
-#: The result for a row whose task this worker does not have. The row stays for another worker.
-_NOT_FOR_THIS_POLL: Final = "not for this poll"
+#: The result for a row whose task must not be taken now.
+_STAYS: Final = "stays"
 
 
 def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | str | None]:
@@ -219,8 +245,8 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
     if execution is None or waiting is None:
         yield _drop(row)
         return None
-    if poll.tasks is not None and waiting.text("task") not in poll.tasks:
-        return _NOT_FOR_THIS_POLL
+    if execution.paused is not None:
+        return _STAYS  # Nothing begins during a pause
     expires_ms = waiting.due_ms or now_ms + CALLBACK_SECONDS_MAX * 1_000
     key = keys.taken(entry, attempt)
     fields: dict[str, str | int | bytes] = {

@@ -66,14 +66,8 @@ def poll(service: Service, pool: str, request: Mapping[str, Any], chance: bytes)
     Raises RequestError HF432 for a request of another form.
     """
     worker = _text(request, "worker", WORKER_CHARACTERS_MAX)
-    known = frozenset(_tasks(request))
-    asked = Poll(
-        service,
-        keys.require_name(pool, "the pool"),
-        worker,
-        chance.hex(),
-        known,
-    )
+    known, name = frozenset(_tasks(request)), keys.require_name(pool, "the pool")
+    asked = Poll(service, name, worker, chance.hex(), known)
     now_ms = yield Clock()
     taken = yield from look(asked, now_ms)
     return {} if taken is None else _handed(service, taken)

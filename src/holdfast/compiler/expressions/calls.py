@@ -53,8 +53,8 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
-        # This is a method of a class of the module: report the class, which workflows cannot use
-        # here.
+        # The function is a method of a class in the author's module. Report the class, which
+        # workflows cannot use here.
         return expressions.lower(function.value)
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:

@@ -57,7 +57,8 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
             return Conditional(is_true, other.query, held)
         return Conditional(is_true, held, other.query)
 
-    # `a or b` gives `a` only when `a` is true, and None is never true.
+    # `a or b` gives `a` only when `a` is true. So None, which is never true, is not among the
+    # values of `a` that are kept.
     kept = value.type if is_and else without_none(value.type)
     return TypedQuery(hold(value.query, choose), join(kept, other.type), fails)
 
@@ -115,8 +116,8 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
             message = "the middle of this chain of comparisons may fail"
             help_ = "give it a name on a line of its own, or join two comparisons with `and`"
             return unit.refused(node, "HF002", message, help_)
-        # Write the middle operand of `a < b < c` twice. That is safe: it cannot fail and has no
-        # effect.
+        # The compiled text contains the middle operand of `a < b < c` twice. That is safe, because
+        # this operand cannot fail and has no effect.
         left = right
         right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))

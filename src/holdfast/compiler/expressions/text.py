@@ -66,8 +66,8 @@ def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
     return TypedQuery(query, STR, value.fails)
 
 
-#: For these types `str()` gives the text that pydantic writes. For a datetime the two differ ("T",
-#: "Z").
+#: For these types Python's `str()` gives the same text as pydantic's JSON. For a datetime the two
+#: differ ("T", "Z").
 _WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL)
 
 
@@ -118,8 +118,8 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
         case ast.Constant(value=str(text)):
             return TypedQuery(Constant(text), STR)
         case ast.FormattedValue(value=value, conversion=-1 | 115, format_spec=None):
-            # Before Python 3.12 the parts of an f-string have no positions of their own, so a
-            # refusal points to the whole f-string.
+            # A refusal points to the whole f-string, because its parts have no positions of their
+            # own before Python 3.12.
             found = lowering.lower(value)
             if found.type == UNKNOWN:
                 message = "text of a value of unknown type differs between Python and JSONata"

@@ -50,7 +50,8 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: From the call and the value of its name to the new value; None when it was refused.
+#: A rule gets the call and the present value of its name, and gives the new value, or None when the
+#: call was refused.
 _Rule = Callable[["Statements", ast.Call, TypedQuery], TypedQuery | None]
 
 
@@ -59,7 +60,8 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     assert isinstance(call.func, ast.Attribute)
     method = call.func.attr
     if method in CHANGES and is_refused(getattr(statements.entry(name), "type", NEVER)):
-        return True  # the refusal of its value says enough
+        # The value was refused already, and that message says enough.
+        return True
     rule = _RULES.get((family_of(statements, name), method))
     if rule is None:
         return False

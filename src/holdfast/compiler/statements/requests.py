@@ -35,7 +35,8 @@ from holdfast.compiler.types.types import NONE, REFUSED, TupleOf, is_refused
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: The state of a request's block at one point of the code: not replied yet, replied, or left.
+#: What has happened to a request at one point of its block: no reply yet ("open"), a reply, or the
+#: end of the block ("left").
 _Point: TypeAlias = Literal["open", "replied", "left"]
 
 
@@ -124,7 +125,7 @@ def _id_of(variable: str) -> QueryTree:
     return ItemOf(Variable(variable), Constant(0))
 
 
-# The ways through the block of a request: each must reply exactly once, at its end.
+# The ways through the block of a request. Each of them must reply exactly once, at its end.
 
 
 def _require_replies(statements: Statements, node: ast.With, name: str) -> None:

@@ -52,7 +52,7 @@ from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, de
 from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
-#: The fields of a request. Its JSON is an array with these two.
+#: The two fields of a request. Its JSON is an array with their values in this order.
 REQUEST_FIELDS: Final = ("id", "data")
 
 
@@ -254,7 +254,8 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     if not isinstance(node, ast.Name):
-        # The field of a model may have any annotation, so suggest a model.
+        # The annotation is not the name of a type. Suggest a model, because a field of a model may
+        # have any annotation.
         text = expressions.unit.text(node)
         help_ = f"class BankConfirmation(BaseModel): value: {text}"
     raise refuse(expressions, node, "HF053", message, help_)

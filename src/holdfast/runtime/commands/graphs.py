@@ -17,7 +17,7 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
-from holdfast.runtime.storage.definitions import Definition, item_of
+from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
 
 
@@ -35,6 +35,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 
     Raises RequestError HF440 for a refused document, HF441 to HF443.
     """
+    # Refuse a document of megabytes before it is compiled, which takes seconds for each.
+    _require_size(len(graphs.compressed(text)))
     name, definition = known.graphs.compile(text)
     if name in known.workflows:
         raise RequestError(
@@ -43,7 +45,7 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
             status=409,
             help="choose another workflow_id",
         )
-    _require_storable(tenant, definition, text)
+    _require_size(len(compressed_of(definition)))
     now_ms = yield Clock()
     found = yield from graphs.find(tenant, name)
     version = 1 if found is None else found.version + 1
@@ -76,10 +78,7 @@ def _require_stored(tenant: str, wanted: StoredGraph) -> Generator[Effect, Any, 
         )
 
 
-def _require_storable(tenant: str, definition: Definition, text: str) -> None:
-    document = item_of(tenant, definition)["doc"]
-    assert isinstance(document, bytes)
-    size = max(len(document), len(graphs.compressed(text)))
+def _require_size(size: int) -> None:
     if size > RECORD_BYTES_MAX:
         raise RequestError(
             "HF442",

@@ -164,7 +164,9 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """
     from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
 
-    yield from sweeper.sweep_page(delivery.body, delivery.owner, setting.formats)
+    yield from sweeper.sweep_page(
+        delivery.body, delivery.owner, setting.formats, archives=setting.archives
+    )
     return True
 
 
