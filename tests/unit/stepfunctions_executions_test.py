@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from holdfast.core.run_ids import child_run, map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
 from holdfast.core.state import Parent
+from holdfast.errors import ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
 from holdfast.runtime.driver import run as drive
-from holdfast.runtime.effects import Effect, Put, Send, ServiceFault, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, Put, Send, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage import keys
 from holdfast.stepfunctions.api import StatesApi
 from holdfast.stepfunctions.executions import start_nested
