@@ -46,6 +46,12 @@ def workflows(arguments: argparse.Namespace) -> int:
         return say(arguments, {"workflows": found}, _listed(found))
     told = client.workflow(arguments.workflow)
     if arguments.picture is not None:
+        if "picture" not in told:
+            raise RequestError(
+                "HF445",
+                f"the picture of {arguments.workflow} is too large for an answer",
+                help="divide the graph into several graphs",
+            )
         arguments.picture.write_text(told["picture"], encoding="utf-8")
         return say(arguments, told, f"wrote {arguments.picture}")
     return say(arguments, told, _listed([told]))
