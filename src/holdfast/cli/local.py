@@ -115,8 +115,8 @@ def _serve_here(arguments: argparse.Namespace) -> int:
             signal.signal(ending, _interrupt)
         _tell(arguments, served, list(deployment.definitions), data)
         try:
-            # The wait has a timeout, because a signal that arrives just as it begins would be
-            # missed.
+            # Wait with a time-out, again and again. A signal that arrives just as the wait begins
+            # would otherwise be noticed only at its end.
             while not served.ended.wait(SIGNAL_SECONDS) and not reload.is_orphaned():
                 pass
         except KeyboardInterrupt:

@@ -47,8 +47,8 @@ from holdfast.runtime.effects import OwnResult, TaskFailed
 from holdfast.runtime.handed_attempts import read_attempt, result_message
 from holdfast.task_runs import Outside
 
-#: The pause after a poll that found nothing: short at first, because a task that follows another
-#: one comes soon, and longer for an idle pool, because each poll is paid for.
+#: The pause after a poll that found no task. It is short at first, because a task often follows
+#: another one at once. For an idle pool it grows, because each poll costs money.
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 5.0
 ANNOUNCE_SECONDS: Final = 60.0
@@ -56,7 +56,8 @@ LEAVE_SECONDS: Final = 30.0
 _FETCH_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _GROWTH: Final = 1.5
 _ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
-#: Heartbeats within the longest silence, so that two of them may be lost.
+#: The number of heartbeats in the longest time that may pass without one. So two heartbeats may be
+#: lost.
 _BEATS: Final = 3
 
 
@@ -103,7 +104,8 @@ class PoolWorker:
     name: str = field(default_factory=worker_name)
     say: Callable[[str], None] = tell
     pause: Callable[[float], None] = time.sleep
-    #: Called when a cancelled task runs on for LEAVE_SECONDS. A container ends then.
+    #: Called when a cancelled task still runs after LEAVE_SECONDS. In a container it ends the
+    #: process.
     leave: Callable[[], None] = _stay
     draining: threading.Event = field(default_factory=threading.Event)
     tasks: tuple[str, ...] = field(init=False)
@@ -169,7 +171,8 @@ class PoolWorker:
             try:
                 handed = self.client.perform(pools.fetch(self.pool, token))
             except HoldfastError as error:
-                # The container may be up before the record of its start, or before its network.
+                # Try again, because the container may be up before the record of its start is
+                # stored, or before its network works.
                 self.say(f"the attempt cannot be fetched: {error}")
                 self.pause(pause)
                 continue
@@ -211,8 +214,8 @@ class PoolWorker:
         try:
             return self.client.perform(pools.poll(self.pool, self.name, self.tasks))
         except HoldfastError as error:
-            # Continue after this error: the network may come back. The person sees a wrong address
-            # or a missing right on the terminal.
+            # Continue after this error, because the network may come back. If the address is wrong
+            # or a right is missing, the user sees the message on the terminal.
             self.say(f"the poll failed: {error}")
             return None
 
@@ -222,8 +225,8 @@ class PoolWorker:
         try:
             effect = read_attempt(handed.attempt).effect
         except HoldfastError as error:
-            # This worker's code cannot run the attempt. It sends no heartbeats for it, so the
-            # attempt times out, and a worker with other code gets the next one.
+            # This worker's code cannot run the attempt, so it sends no heartbeats for it. The
+            # attempt then times out, and a worker with other code may get the next one.
             self.say(f"an attempt cannot be run: {error}")
             return
         pulse, answered = Pulse(), threading.Event()
@@ -258,8 +261,8 @@ class PoolWorker:
                     if was_refused:
                         return False
                     was_refused = True
-                    # The same result would be refused for ever: the attempt ends as the engine's
-                    # own worker ends it.
+                    # The same result would be refused each time. So end the attempt with the error
+                    # that a worker of the engine would give it.
                     message = result_message(TaskFailed(InvalidResult.__name__, error.message))
             self.pause(pause)
             pause = min(pause * 2, _ANSWER_PAUSE_SECONDS_MAX)

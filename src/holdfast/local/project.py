@@ -98,7 +98,7 @@ def announcement_of(url: str) -> Path:
 def announce(serving: Serving, root: Path) -> None:
     path = root / announcement_of(serving.url)
     path.parent.mkdir(exist_ok=True)
-    # Make git ignore the folder: the address is of this machine and must not be committed.
+    # Make git ignore the folder. The address belongs to this machine and must not be committed.
     (path.parent / ".gitignore").write_text("*\n")
     path.write_text(json.dumps({"url": serving.url, "pid": serving.pid}) + "\n")
 
@@ -121,7 +121,8 @@ def _written_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
-        return 0  # Its `serve` has just ended
+        # The `serve` of this file has just ended and removed the file.
+        return 0
 
 
 def _read(path: Path) -> Serving | None:
@@ -129,7 +130,9 @@ def _read(path: Path) -> Serving | None:
         found = json.loads(path.read_text())
         return Serving(str(found["url"]), int(found["pid"]))
     except (OSError, OverflowError, ValueError, KeyError, TypeError):
-        return None  # The file is absent, half written, or of another program: treat it as absent
+        # The file is absent, half written, or belongs to another program. Treat all of these as
+        # absent.
+        return None
 
 
 def _is_alive(pid: int) -> bool:

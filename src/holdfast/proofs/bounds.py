@@ -28,7 +28,8 @@ from holdfast.proofs.graph import (
 from holdfast.proofs.polls import polls_within
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
-#: Kinds of tasks whose call is followed by an answer. Each has one more event, TaskSubmitted.
+#: The kinds of tasks that are answered after their call. Each try has one more event,
+#: TaskSubmitted.
 _ANSWERED_LATER: Final = frozenset({"callback", "sync"})
 WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
 _START_AND_END: Final = 2
@@ -171,7 +172,8 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
     works and does not wait.
     """
     if kind == "activity":
-        return None  # `has_timeout` explains this case
+        # `has_timeout` explains why this kind has no bound.
+        return None
     if "TimeoutSecondsPath" in state:
         return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
     if "TimeoutSeconds" in state:
@@ -216,7 +218,7 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
         return _seconds(state["Seconds"], counters)
     if "SecondsPath" in state:
         return symbol(state["SecondsPath"].removeprefix("$."))
-    # There is no bound: a time that comes from data may be far in the future.
+    # The time comes from data and may be far in the future, so there is no bound.
     return None
 
 
@@ -239,14 +241,15 @@ def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
 def _lanes(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     if is_distributed(state):
-        # The items run in executions of their own, whose histories and costs do not count here.
+        # The items run in executions of their own. The histories and costs of those do not count
+        # here.
         return Worst(number(6 + 6 * (1 + retries_of(state))), number(1), number(1), number(1), None)
     inner = [_level(found) for found in level.inner.get(name, [])]
     if state["Type"] == "Map":
         one = _iteration(state, inner[0])
         lanes = _of_items(state, one, counters)
     else:
-        # Branches run in parallel, unless one waits for another.
+        # Branches run at the same time, unless one waits for another.
         seconds = _side_by_side(level, name, [lane.seconds for lane in inner])
         lanes = Worst(
             plus(*(lane.events for lane in inner)),
@@ -276,7 +279,8 @@ def _iteration(state: StateJson, lane: Worst) -> Worst:
 
 def _of_items(state: StateJson, one: Worst, counters: Counters) -> Worst:
     count = _items(state, counters)
-    # In the worst case the iterations run one after the other, whatever MaxConcurrency allows.
+    # In the worst case the iterations run one after the other, even if MaxConcurrency allows more
+    # at once.
     return Worst(*(times(count, getattr(one, measure)) for measure in MEASURES))
 
 
@@ -327,8 +331,8 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
     ends = ends_that_decide(state)
     bounded = [bound for bound in seconds if bound is not None]
     known = sorted(bound.constant for bound in bounded if bound.constant is not None)
-    # After the end of one branch the engine undoes the steps of the others, which takes time. So
-    # the end of the first branches does not bound the time.
+    # The engine undoes the steps of the other branches after the end of the one that decides. That
+    # takes time, so the end of the first branches does not bound the whole time.
     if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
     return most(bounded) if len(known) < ends else number(known[ends - 1])

@@ -30,7 +30,8 @@ from holdfast.proofs.waits import BoundedWait, find_waits, waits_of, without_tim
 
 _MARGIN: Final = 11
 _ORDER: Final[Mapping[str, int]] = {"error": 0, "warning": 1, "note": 2}
-#: Gives the place of a state by its name and its location in the definition.
+#: A function that returns the place of a state in the source, given its name and its location in
+#: the definition.
 Locate = Callable[[str, str], SourceLocation]
 
 

@@ -18,7 +18,7 @@ from holdfast.proofs.bounds import (
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import GraphNode, MachineLevel, is_shielded_at, reachable
 
-#: The kinds of tasks whose end comes from outside, and may never come.
+#: The kinds of tasks whose end comes from outside and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
     "event": "an event",
     "ask": "an answer",
@@ -26,7 +26,7 @@ _ANSWERED: Final[Mapping[str, str]] = {
     "callback": "an answer to its token",
     "activity": "a worker",
 }
-#: The kinds of tasks that run code, and may hang.
+#: The kinds of tasks that run code, which may never end.
 _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 
