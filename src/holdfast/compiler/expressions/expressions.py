@@ -40,6 +40,7 @@ from holdfast.compiler.expressions.formats import lower_percent
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.moments import part_of
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -284,6 +285,8 @@ class Expressions:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case _ if (part := part_of(base, node.attr)) is not None:
+                return part
             case type_ if may_be_none(type_):
                 text = self.unit.text(node.value)
                 return self.unit.refused(

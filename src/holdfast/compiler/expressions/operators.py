@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.moments import combined_moments
 from holdfast.compiler.expressions.python_values import operand_help
 from holdfast.compiler.expressions.query import (
     FALSE,
@@ -36,6 +37,8 @@ from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
+    DATE,
+    DATETIME,
     DECIMAL,
     DURATION,
     FLOAT,
@@ -127,7 +130,7 @@ def arithmetic(
     left, right = in_seconds(left), in_seconds(right)
     if symbol in _NUMERIC:
         left, right = as_number(left), as_number(right)
-    found = _combine(symbol, left, right)
+    found = _combine(symbol, left, right) or combined_moments(symbol, left, right)
     if found is None:
         return _without_form(unit, node, symbol, left.type, right.type)
     query, type_, fails = found
@@ -171,6 +174,10 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
     help_ = _PURE_HELP
     if DECIMAL in (left, right):
         help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
+    elif symbol == "-" and left == right == DATETIME:
+        help_ = "compare moments: `closes < at + minutes(5)`; or do it in a @pure function"
+    elif isinstance(node, ast.BinOp) and left in (DATE, DATETIME) and right == INT:
+        help_ = f"{unit.text(node.left)} {symbol} days({unit.text(node.right)})"
     elif symbol == "%" and is_text(left):
         help_ = _as_f_string(unit, node)
     elif symbol == "**":

@@ -22,7 +22,7 @@ from holdfast.compiler.expressions.query import (
     guard,
     hold,
 )
-from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.expressions.sets import in_order, without_order
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -30,7 +30,9 @@ from holdfast.compiler.types.types import (
     DURATION,
     NEVER,
     UUID,
+    EnumOf,
     ListOf,
+    TupleOf,
     Type,
     describe,
     element_of,
@@ -162,6 +164,11 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     if element == NEVER:
         return items
+    if key is not None and not _decides(expressions, key, element):
+        # Members with equal keys stay in the order of the set, which Python chooses anew each time.
+        items = in_order(expressions, node.args[0])
+        if is_refused(items.type):
+            return REFUSED_EXPRESSION
     order = _order(expressions, node, key, element)
     if order is None:
         return REFUSED_EXPRESSION
@@ -174,6 +181,30 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         names = (order.some.name, order.other.name)
         query = FunctionCall("sort", (items.query, FunctionLiteral(names, order.is_after(*pair))))
     return TypedQuery(Flat(query), ListOf(element), items.fails)
+
+
+def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
+    """Return True when only equal items have equal keys: the key has the item itself, or each part
+    of a tuple.
+    """
+    if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
+        return False
+    name, body = key.args.args[0].arg, key.body
+    parts = body.elts if isinstance(body, ast.Tuple) else [body]
+    texts = {expressions.unit.text(part) for part in parts}
+    match element:
+        case _ if name in texts:
+            return True
+        case EnumOf():
+            return bool(texts & {f"{name}.name", f"{name}.value"})
+        case TupleOf(elements, names):
+            fields = names or ("",) * len(elements)
+            return all(
+                texts & {f"{name}[{place}]", f"{name}.{field}"}
+                for place, field in enumerate(fields)
+            )
+        case _:
+            return False
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
-from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
+
+#: An answer has two such parts, and Lambda limits it to 6 MB.
+_PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,12 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 def remove(known: Lookup, tenant: str, name: str) -> JsonResult:
     """Remove a registered graph. Its executions go on, and no further one starts.
 
-    Raises RequestError HF205; HF445 for a workflow of the deployed code.
+    Raises RequestError HF205; HF446 for a workflow of the deployed code.
     """
     found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
     if found is None and name in known.workflows:
         raise RequestError(
-            "HF445",
+            "HF446",
             f"{name} is a workflow of this stack's code",
             status=409,
             help="remove it from the code, and deploy",
@@ -161,8 +165,9 @@ def workflows(known: Lookup, tenant: str) -> JsonResult:
 
 
 def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
-    """Return one workflow with its picture as SVG; a graph also with its `document`. Raises
-    RequestError HF205.
+    """Return one workflow with its picture as SVG; a graph also with its `document`.
+
+    `omitted` names those that are too large for an answer, if any. Raises RequestError HF205.
     """
     from holdfast.pictures.read import read_drawing  # noqa: PLC0415 - only this route draws
     from holdfast.pictures.svg import draw_svg  # noqa: PLC0415
@@ -172,7 +177,10 @@ def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
     row = _of_code(name, definition) if graph is None else {**shown(graph), "events": []}
     picture = draw_svg(read_drawing(definition.asl, definition.source_map, title=name))
     document = {} if graph is None else {"document": graph.document}
-    return {**row, **document, "picture": picture}
+    parts = {**document, "picture": picture}
+    large = [part for part, value in parts.items() if sent_bytes(value) > _PART_BYTES_MAX]
+    shown_parts = {part: value for part, value in parts.items() if part not in large}
+    return {**row, **shown_parts, **({"omitted": large} if large else {})}
 
 
 def _of_code(name: str, definition: Definition) -> dict[str, Any]:
