@@ -123,8 +123,9 @@ def withdraw(
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
-    # A pause with frozen timers moves the deadline of a question. The question is still the same
-    # one: its row has the same key, and says who has claimed or been given the question.
+    # Compare the keys of the rows. A pause with frozen timers moves the deadline of a question,
+    # which is still the same question: its row keeps its key, and says which person has claimed it
+    # or was given it.
     run = log.run
     open_keys = {questions.own_key(run, one) for one in now if isinstance(one, OpenQuestion)}
     for command in before:

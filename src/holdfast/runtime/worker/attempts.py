@@ -362,7 +362,7 @@ class Attempts:
         return known
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
-        # Imported here because most workers never carry out a command: each module that is imported
+        # Imported here because most workers never carry out a command. Each module that is imported
         # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 
