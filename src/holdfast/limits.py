@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# -- The front door (our choice) -------------------------------------------------------------------
+# -- The API (our choice) --------------------------------------------------------------------------
 BODY_BYTES_MAX: Final = 5_000_000
 VALUE_BYTES_MAX: Final = 64_000_000
 #: KMS Encrypt accepts at most this many bytes in one call.
@@ -94,8 +94,8 @@ FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # gives up. After each of them it loads the log again.
 RACES_MAX: Final = 9
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
-# After this many take-overs of an attempt, the next one runs alone in its batch. Then a further
-# crash affects no other message.
+# After this many take-overs of an attempt, the next worker gets the message of the attempt alone in
+# its batch. Then a further crash affects no other message.
 TAKEOVERS_IN_COMPANY_MAX: Final = 1
 # The most attempts of one execution that run at the same time in one invocation.
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40

@@ -258,7 +258,7 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
     return min(delay_until(overdue_ms, now_ms), SQS_DELAY_SECONDS_MAX)
 
 
-# -- the list and the end --------------------------------------------------------------------------
+# -- the list, and the end of an execution ---------------------------------------------------------
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:

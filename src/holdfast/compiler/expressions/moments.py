@@ -71,7 +71,8 @@ def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combin
 
 def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
     def build(text: QueryTree) -> QueryTree:
-        # Python ignores the part of the duration that is no whole day.
+        # For a date Python ignores the part of the duration that is not a whole day, so use only
+        # the whole days.
         if start.type == DATE:
             step = Binary("*", _whole_days(seconds), Constant(_DAY_MS))
             return _written(Binary(symbol, _millis(text), step), _DATE_PICTURE)

@@ -37,8 +37,9 @@ from holdfast.runtime.storage.log import Log
 #: The lifetime of a start message in its queue. An execution that has no log after this time will
 #: never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A name without its workflow costs one read for each state machine and each registered graph. Of a
-#: kind with more members than this, a request must give MACHINE:NAME or GRAPH:NAME.
+#: A name without its workflow costs one read for each state machine and for each registered graph.
+#: In a stack with more state machines or graphs than this, a request must give MACHINE:NAME or
+#: GRAPH:NAME.
 NAMED_OWNERS_MAX: Final = 200
 #: The greatest length of an event's name. With a longer one, the key of a registration would exceed
 #: the 2,048 bytes that DynamoDB allows.

@@ -317,7 +317,7 @@ class Permits:
         written = yield gates.own_permit(granted.gate, name, permit, granted.owner, now_ms)
         return Held(granted.gate, self.owner) if written.is_done else None
 
-    # -- after it has ended ------------------------------------------------------------------------
+    # -- after an attempt has ended ----------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
         """Give back the permits of ended attempts, and let waiting attempts begin."""

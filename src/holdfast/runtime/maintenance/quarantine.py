@@ -102,7 +102,7 @@ class Quarantined:
         return not (log.state.is_ended or log.records[-1].at_ms > self.at_ms)
 
 
-# -- in and out ------------------------------------------------------------------------------------
+# -- putting and releasing -------------------------------------------------------------------------
 
 
 def put(

@@ -132,7 +132,7 @@ class Attempts:
             seconds_max=self.setting.attempt_seconds_max,
         )
 
-    # -- which -------------------------------------------------------------------------------------
+    # -- choosing the attempts ---------------------------------------------------------------------
 
     def take(self) -> FactsResult:
         """Choose the attempts of this delivery. Return the take-overs that must be committed before

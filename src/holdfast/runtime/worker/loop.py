@@ -711,7 +711,7 @@ class Processing:
         self.facts += yield from self.attempts.take()
         return None
 
-    # -- letting go --------------------------------------------------------------------------------
+    # -- handing on and ending a delivery ----------------------------------------------------------
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
         """Hand the next attempts on to another invocation, because the time left in this one is too
