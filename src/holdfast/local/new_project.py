@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from holdfast.errors import RequestError
-from holdfast.local.project import modules_of
+from holdfast.local.project import modules_of, setting_of
 
 TEMPLATES: Final = ("order", "approval", "dag", "agent")
 _FILES: Final = files("holdfast.local") / "templates"
@@ -95,8 +95,18 @@ def additions(folder: Path, template: str) -> str:
     return (
         f"  uv add {quote(origin().added)} && "
         'uv add --dev "holdfast[infra,local,testing]" pytest\n'
-        f"  [tool.holdfast]\n  modules = {json.dumps(modules)}"
+        f"  [tool.holdfast]\n  modules = {json.dumps(modules)}{_pytest_addition(folder)}"
     )
+
+
+def _pytest_addition(folder: Path) -> str:
+    """Return the lines by which pytest finds the package; "" where the file has them."""
+    paths = setting_of(folder, "tool", "pytest", "ini_options", "pythonpath")
+    split = paths.split() if isinstance(paths, str) else paths
+    found = split if isinstance(split, list) else []
+    if "." in found:
+        return ""
+    return f"\n  [tool.pytest.ini_options]\n  pythonpath = {json.dumps([*found, '.'])}"
 
 
 def _texts(name: str, template: str, found: Origin) -> dict[str, str]:

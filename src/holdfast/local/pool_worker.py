@@ -30,14 +30,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.runs_on import CONTAINERS, BatchJob, Fargate, Worker
 from holdfast.api.tasks import HeartbeatMissed, InvalidResult, Task
 from holdfast.deployment import Deployment
-from holdfast.errors import HoldfastError, RequestError, WorkflowError
+from holdfast.errors import HoldfastError, RequestError, WorkflowError, known_names
 from holdfast.limits import POOL_HEARTBEAT_SECONDS
 from holdfast.remote import pools
 from holdfast.remote.client import Client
@@ -75,6 +75,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()[:60]}-{os.getpid()}"
 
 
+def _known_pools(pool: str, tasks: Iterable[Task[..., Any]]) -> str:
+    places = [task.runs_on for task in tasks]
+    return known_names(pool, {place.pool for place in places if isinstance(place, Worker)})
+
+
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """The heartbeats of an attempt, as its task sends them."""
@@ -108,13 +113,13 @@ class PoolWorker:
     _busy: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        found = self.deployment.registry.tasks.values()
+        found = list(self.deployment.registry.tasks.values())
         self.tasks = tuple(sorted(task.name for task in found if self._is_own(task)))
         if not self.tasks:
             raise WorkflowError(
                 "HF434",
                 f"no task of these modules runs on the pool {self.pool}",
-                help=f'@task(runs_on=Worker("{self.pool}")), or another --pool',
+                help=f'{_known_pools(self.pool, found)}; or @task(runs_on=Worker("{self.pool}"))',
             )
 
     def _is_own(self, task: Task[..., Any]) -> bool:

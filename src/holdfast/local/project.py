@@ -57,25 +57,34 @@ def modules_or_none(named: Sequence[str]) -> list[str]:
 
 def modules_of(root: Path) -> list[str]:
     """Return the modules in the project's settings; none when there are none."""
+    modules = setting_of(root, "tool", "holdfast", "modules")
+    if modules is None:
+        return []
+    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
+        raise RequestError(
+            "HF271",
+            f"{root / SETTINGS}: tool.holdfast.modules is not a list of names",
+            help=f"set {_SNIPPET}",
+        )
+    return modules
+
+
+def setting_of(root: Path, *sections: str) -> Any:
+    """Return a value of `pyproject.toml`; None when it is not there. Raises RequestError HF271."""
     path = root / SETTINGS
     if not path.is_file():
-        return []
+        return None
     try:
         found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RequestError("HF271", f"{path} cannot be read: {error}") from None
-    for section in ("tool", "holdfast", "modules"):
+    for section in sections:
         if not isinstance(found, dict):
             raise RequestError("HF271", f"{path}: {section} stands in no table")
         if section not in found:
-            return []
+            return None
         found = found[section]
-    modules = found
-    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
-        raise RequestError(
-            "HF271", f"{path}: tool.holdfast.modules is not a list of names", help=f"set {_SNIPPET}"
-        )
-    return modules
+    return found
 
 
 # -- the running serve -----------------------------------------------------------------------------

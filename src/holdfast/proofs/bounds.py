@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.program import Json
-from holdfast.asl.resources import read_resource
+from holdfast.asl.resources import is_polled, read_resource
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
 from holdfast.proofs.counters import Counters
-from holdfast.proofs.expressions import is_certain, tree_of, whole
+from holdfast.proofs.expressions import is_certain, reads, tree_of, whole
 from holdfast.proofs.graph import (
     GraphNode,
     MachineLevel,
@@ -25,6 +25,7 @@ from holdfast.proofs.graph import (
     is_distributed,
     is_shielded_at,
 )
+from holdfast.proofs.polls import polls_within
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
 #: The kinds of tasks that are answered after their call. Each try has one more event,
@@ -32,6 +33,8 @@ EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
 _ANSWERED_LATER: Final = frozenset({"callback", "sync"})
 WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
 _START_AND_END: Final = 2
+#: The most characters of an expression that a formula contains; a longer one is not readable.
+_SYMBOL_LENGTH_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
     cap = _deadline_seconds(level, name)
     match state["Type"]:
         case "Task":
-            worst = _task(state, counters)
+            worst = _task(state, counters, cap)
         case "Wait":
             seconds = _wait_seconds(state, counters)
             worst = Worst(number(2), number(1), number(1), number(1), seconds)
@@ -133,7 +136,7 @@ def _delay(retrier: RetryBound, retries: int) -> float:
         return cap
 
 
-def _task(state: StateJson, counters: Counters) -> Worst:
+def _task(state: StateJson, counters: Counters, cap: int | None) -> Worst:
     tries = 1 + retries_of(state)
     kind = kind_of(state)
     each_try = 3 + (kind in _ANSWERED_LATER) + _may_fail(state)
@@ -142,9 +145,15 @@ def _task(state: StateJson, counters: Counters) -> Worst:
     # low.
     each_try += not kind
     seconds = _patience(state, kind, counters)
+    events, transitions = number(2 + tries * each_try), number(tries)
+    if is_polled(state["Resource"]):
+        # Step Functions' events do not show the polls between the first and the last one. Each is a
+        # record and a delivery. After an error the intervals begin anew.
+        polls = None if cap is None else number(tries * polls_within(state, cap))
+        return Worst(events, transitions, steps=polls, messages=polls, seconds=None)
     return Worst(
-        events=number(2 + tries * each_try),
-        transitions=number(tries),
+        events=events,
+        transitions=transitions,
         steps=number(tries),
         messages=number(tries if kind in WAITS or tries > 1 else 0),
         seconds=plus(times(number(tries), seconds), number(retry_seconds_of(state))),
@@ -174,10 +183,16 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
 
 def has_timeout(state: StateJson) -> bool:
     """Return True when the task has a time-out that certainly passes. The time-out of an activity
-    begins only when a worker polls for the task, which may never happen.
+    begins only when a worker polls for the task, which may never happen. That of a polled task
+    ends one call, and not the wait.
     """
-    if kind_of(state) == "activity":
+    if kind_of(state) == "activity" or is_polled(state["Resource"]):
         return False
+    return has_timeout_of_call(state)
+
+
+def has_timeout_of_call(state: StateJson) -> bool:
+    """Return True when a time-out ends a call that hangs."""
     return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
 
 
@@ -187,8 +202,15 @@ def _seconds(written: Json, counters: Counters) -> Bound:
         return number(known)
     tree = tree_of(written)
     found = None if tree is None else counters.value(tree)
-    text = str(written).removeprefix("{%").removesuffix("%}").strip().replace("$", "")
-    return symbol(f"({text})" if " " in text else text) if found is None else found
+    return symbol(_name_of_seconds(str(written))) if found is None else found
+
+
+def _name_of_seconds(written: str) -> str:
+    """Return the expression as a symbol; of a long one, only the names that it reads."""
+    text = written.removeprefix("{%").removesuffix("%}").strip().replace("$", "")
+    if len(text) > _SYMBOL_LENGTH_MAX:
+        return f"seconds({', '.join(sorted(reads(written))) or '…'})"
+    return f"({text})" if " " in text else text
 
 
 def _wait_seconds(state: StateJson, counters: Counters) -> Bound:

@@ -255,9 +255,10 @@ def _history(proofs: Proofs) -> str:
     if worst.events is None:
         loops = [loop.state for loop in proofs.loops if loop.rounds is None]
         return f"no bound is known: {_named(loops)}"
-    text = (
-        f"at most {worst.events} events, {worst.transitions} transitions, "
-        f"{worst.steps} durable steps"
+    text = f"at most {worst.events} events, {worst.transitions} transitions, " + (
+        "durable steps without a known bound"
+        if worst.steps is None
+        else f"{worst.steps} durable steps"
     )
     if any(is_distributed(state) for level in proofs.levels for state in level.states.values()):
         text += "\nnot counted: the executions of the items of a distributed Map"

@@ -11,6 +11,8 @@ from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
 #: The code of an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
+#: API Gateway answers so for a function that failed to start, crashed, or was too slow.
+_FAILED_FUNCTION: Final = "of a stack, the log of the API's function has the cause"
 
 
 class NotFound(RequestError):  # noqa: N818
@@ -105,7 +107,8 @@ def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFaul
         # A 404 from another server does not mean that the execution does not exist, so raise a
         # general error.
         kind = kind if kind is Forbidden else RequestError
-        return kind(NO_API, f"{where} answered with HTTP status {status}{said}")
+        fix = _FAILED_FUNCTION if status >= 500 else ""
+        return kind(NO_API, f"{where} answered with HTTP status {status}{said}", help=fix)
     code, message = str(error["code"]), str(error["message"])
     if status >= 500:
         return ServiceFault(code, message)
