@@ -252,6 +252,33 @@ def test_the_client_and_the_command_line_register_and_draw(
     assert picture.read_text().startswith("<svg")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"workflow_id": "x", "steps": [{"id": "ship", "type": "service_cal"}]}',
+            ("graph.json:1:55: error[HF056]", '"type": "service_call"'),
+        ),
+        ('{"workflow_id": "x",\n', ("graph.json is not JSON", "line 2 column 1")),
+    ],
+)
+def test_the_command_names_the_file_and_the_place_of_a_fault(
+    stack: MemoryStack,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    said: tuple[str, str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("graph.json").write_text(text)
+    with served(stack) as found:
+        assert main(["register", "graph.json", "--endpoint", found.url]) == 2
+    printed = capsys.readouterr().err
+    for words in said:
+        assert words in printed
+
+
 def test_the_page_shows_what_the_command_prints(
     stack: MemoryStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,8 @@ def _start_as(
         accepted = yield from accept(service.known, service.tenant, wanted, data, has_row=True)
     except NameTakenError:
         raise _already_exists(wanted) from None
-    except RequestError as error:  # Another execution runs for the key of a keyed workflow
+    except RequestError as error:
+        # Another execution runs for the key of a keyed workflow.
         raise StatesFault("ExecutionAlreadyExists", error.message) from None
     if accepted.earlier is not None and accepted.earlier.is_ended:
         raise _already_exists(wanted)
@@ -98,7 +99,7 @@ def _of_machine(
     name = request.get("name")
     execution_name = name or own_name(run)
     if startable.type == "EXPRESS":
-        # Several express executions may have the same name, so no row of the name is written.
+        # Write no row of the name, because several express executions may have the same name.
         arn = service.place.express(startable.name, execution_name, own_name(run))
         name = None
     else:
@@ -119,8 +120,9 @@ def _of_workflow(
     StateMachineTypeNotSupported with a parent.
     """
     if parent is not None:
-        # A workflow reports its output to its parent, but a nested Step Functions task expects a
-        # description of the execution.
+        # A task of Step Functions starts this workflow and waits for its end. Refuse the start: a
+        # workflow reports its output to its parent, but the task expects a description of the
+        # execution.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
