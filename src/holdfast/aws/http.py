@@ -419,7 +419,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def act_in_pool(name: str, action: str) -> Any:
         from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
 
-        # The operations of a pool name no ARN.
+        # The operations of a pool use no ARN, so the region and the account are not needed.
         service = protocol.service_of(host, (tenant(), "", ""))
         route = f"POST /pools/{{name}}/{action}"
         act = pools.ACTIONS[action]

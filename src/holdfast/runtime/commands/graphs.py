@@ -21,7 +21,8 @@ from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
 
-#: An answer has two such parts, and Lambda limits it to 6 MB.
+#: The greatest size of a document, and of a picture. An answer may have both, and Lambda limits an
+#: answer to 6 MB.
 _PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
@@ -56,8 +57,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
     wanted = StoredGraph(name, version, definition.hash, text, now_ms)
     if found is not None and _is_same(found, wanted):
         return {**shown(found), "registered": False}
-    # Store the definition before the graph: once the graph can be found, an execution may start and
-    # needs its definition.
+    # Store the definition before the graph. As soon as the graph can be found, an execution of it
+    # may start, and needs the definition.
     yield from known.programs.store(tenant, definition)
     if not (yield from graphs.store(tenant, wanted)):
         yield from _require_stored(tenant, wanted)
