@@ -40,6 +40,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.handed_attempts import (
     HandedAttempt,
     attempt_message,
+    ended_without_result,
     read_result,
     timed_out,
 )
@@ -53,6 +54,8 @@ BUSY_SECONDS: Final = 1
 #: name, so the text of the error must be compared, too.
 _TIMED_OUT: Final = "Sandbox.Timedout"
 _TIMED_OUT_TEXT: Final = "Task timed out after"
+#: Python's parser raises RecursionError for JSON that is nested deeply.
+_NO_JSON: Final = (ValueError, RecursionError)
 
 #: Calls the function of a group with the bytes, and returns Lambda's response: whether the function
 #: ended with an error of its own, and its body. Raises botocore's errors.
@@ -142,7 +145,7 @@ def _read(task: Task[..., Any], body: bytes, seals: Seals) -> OwnResult:
         return TaskFailed(InvalidResult.__name__, error.message)
     except HoldfastError as error:
         return _failed(task, error.message)
-    except ValueError:
+    except _NO_JSON:
         return _failed(task, "its answer is no JSON")
     return result
 
@@ -151,7 +154,7 @@ def _crashed(task: Task[..., Any], body: bytes) -> TaskFailed:
     """Return the failure of an attempt whose function ended without a result."""
     try:
         told = json.loads(body)
-    except ValueError:
+    except _NO_JSON:
         told = None
     words: Mapping[str, Any] = told if isinstance(told, dict) else {}
     kind = str(words.get("errorType", "Lambda gave no error type"))
@@ -162,7 +165,7 @@ def _crashed(task: Task[..., Any], body: bytes) -> TaskFailed:
 
 
 def _failed(task: Task[..., Any], found: str) -> TaskFailed:
-    return TaskFailed(
+    return ended_without_result(
         GroupFailed.__name__, f"{task.name}: the function of the group {task.group}: {found}"
     )
 

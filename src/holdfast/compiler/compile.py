@@ -470,7 +470,7 @@ def _migration_of(
     unit: Unit, workflow: Workflow[..., Any], asl: dict[str, Any], machine: MachineParts
 ) -> dict[str, JsonValue]:
     hints = hints_of(workflow, asl, machine.names.origins, machine.renamed)
-    computed = conversions_of(workflow, unit.assigned)
+    computed = conversions_of(workflow, unit.assigned, unit.source.file)
     return {**hints, "computed": computed} if computed else hints
 
 

@@ -25,13 +25,15 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResul
 from holdfast.service_names import botocore_name, class_name, operation_name, sdk_field
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
-#: A function from operation, request and calling task to the response; both as they are sent, with
+#: A function that performs an operation of Step Functions. It gets the operation, the request and
+#: the task that calls it, and returns the response. Request and response are as they are sent, with
 #: times in seconds. It raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
-#: Actions that start an execution. A notice reports its end, so there are no polls.
+#: The actions that start an execution. A notice reports the end of the execution, so it is not
+#: polled.
 NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)

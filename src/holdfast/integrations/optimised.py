@@ -18,16 +18,17 @@ from holdfast.service_names import plain_field
 STYLE: Final = Style(
     field=plain_field,
     date=epoch_ms,
-    # Source: AWS docs of each integration; seen in recordings.
+    # The sources are the AWS docs of each integration, and recordings.
     json_fields=frozenset({"Detail", "Input", "Message", "MessageBody"}),
 )
-#: For the first word of a Resource botocore's name of the service, where the two differ.
+#: The services for which the first word of a Resource differs from botocore's name, with both
+#: names.
 BOTOCORE_NAMES: Final = {
     "elasticmapreduce": "emr",
     "bedrock": "bedrock-runtime",
     "states": "stepfunctions",
 }
-#: The operation of the service, for actions to which Step Functions gives another name.
+#: For actions to which Step Functions gives a name of its own, the operation of the service.
 _OPERATIONS: Final = {
     "elasticmapreduce:addStep": "AddJobFlowSteps",
     "elasticmapreduce:cancelStep": "CancelSteps",

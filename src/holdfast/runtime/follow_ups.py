@@ -11,6 +11,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.asl.program import Program
+from holdfast.asl.resources import POOL
 from holdfast.core import facts
 from holdfast.core.commands import (
     Command,
@@ -168,8 +169,8 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
-    """Add the task to the list of its activity. The item is the same each time, so that two pollers
-    cannot take the task.
+    """Add the task to the list of its activity or pool. The item is the same each time, so that two
+    pollers cannot take the task.
     """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
@@ -177,7 +178,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
     yield Put(
         tables.MAIL,
         {
-            "pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2]),
+            **_offered_to(log, awaiting),
             "sk": keys.activity_task(awaiting.since_ms, log.run, entry, attempt),
             FORMAT_FIELD: FORMAT,
             "run": log.run,
@@ -186,6 +187,18 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
             "ttl": ends_ms // 1_000 + 86_400,
         },
     )
+
+
+def _offered_to(log: Log, awaiting: Awaiting) -> dict[str, str]:
+    """Return the partition of the list. The row of a pool has the names of task and workflow, so
+    that a worker passes over the tasks that it must not take without a read of their logs.
+    """
+    assert log.state is not None
+    _, is_of_pool, pool = awaiting.target.partition(POOL)
+    if not is_of_pool:
+        return {"pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2])}
+    partition = keys.pool_tasks(log.tenant, pool)
+    return {"pk": partition, "task": awaiting.text("task"), "workflow": log.state.workflow}
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:

@@ -46,6 +46,7 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_text,
     join,
+    join_all,
     may_be_list,
     members_of,
 )
@@ -60,8 +61,18 @@ _OfTwo = Callable[[QueryTree, QueryTree, Type], QueryTree]
 
 def has_plain_equality(element: Type) -> bool:
     """Return True when two members of a set of this type are equal exactly when their JSON is."""
-    kinds = {_kind(member) for member in members_of(element) if member not in (NONE, NEVER)}
-    return None not in kinds and len(kinds) <= 1
+    members = [member for member in members_of(element) if member not in (NONE, NEVER)]
+    kinds = set(map(_kind, members))
+    return None not in kinds and len(kinds) <= 1 and _have_plain_equality(members)
+
+
+def _have_plain_equality(members: list[Type]) -> bool:
+    """Return False for tuples of several types with items that are equal only in Python: `(True,)`
+    and a `tuple[int, ...]`.
+    """
+    if not any(isinstance(member, ListOf) for member in members) or len(members) == 1:
+        return True
+    return has_plain_equality(join_all(element_of(member) or NEVER for member in members))
 
 
 def _kind(member: Type) -> object:

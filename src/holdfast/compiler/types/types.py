@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -96,7 +97,17 @@ class TypedDictOf(DictOf):
 
     @property
     def required(self) -> tuple[str, ...]:
-        return tuple(name for name in self.fields() if name in self.cls.__required_keys__)
+        # Under `from __future__ import annotations` Python itself does not see `NotRequired`.
+        hints = typing.get_type_hints(self.cls, include_extras=True)
+        return tuple(name for name in self.fields() if _is_required(self.cls, name, hints[name]))
+
+
+def _is_required(cls: Any, name: str, hint: Any) -> bool:
+    """Return True for a key that every value of the `TypedDict` has."""
+    origin = str(typing.get_origin(hint)).rpartition(".")[2]
+    if origin in ("Required", "NotRequired"):
+        return origin == "Required"
+    return name in cls.__required_keys__
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
-from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
+
+#: An answer has two such parts, and Lambda limits it to 6 MB.
+_PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +146,9 @@ def workflows(known: Lookup, tenant: str) -> JsonResult:
 
 
 def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
-    """Return one workflow with its picture as SVG; a graph also with its `document`. Raises
-    RequestError HF205.
+    """Return one workflow with its picture as SVG; a graph also with its `document`.
+
+    `omitted` names those that are too large for an answer, if any. Raises RequestError HF205.
     """
     from holdfast.pictures.read import read_drawing  # noqa: PLC0415 - only this route draws
     from holdfast.pictures.svg import draw_svg  # noqa: PLC0415
@@ -153,7 +158,10 @@ def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
     row = _of_code(name, definition) if graph is None else {**shown(graph), "events": []}
     picture = draw_svg(read_drawing(definition.asl, definition.source_map, title=name))
     document = {} if graph is None else {"document": graph.document}
-    return {**row, **document, "picture": picture}
+    parts = {**document, "picture": picture}
+    large = [part for part, value in parts.items() if sent_bytes(value) > _PART_BYTES_MAX]
+    shown_parts = {part: value for part, value in parts.items() if part not in large}
+    return {**row, **shown_parts, **({"omitted": large} if large else {})}
 
 
 def _of_code(name: str, definition: Definition) -> dict[str, Any]:

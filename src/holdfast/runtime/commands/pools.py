@@ -178,7 +178,7 @@ def _unserved_in(
 
 
 def _due_rows(tenant: str, pool: str, now_ms: int) -> Generator[Effect, Any, list[Item]]:
-    partition, until = keys.activity_tasks(tenant, pool), keys.due_until(now_ms)
+    partition, until = keys.pool_tasks(tenant, pool), keys.due_until(now_ms)
     return list((yield Query(tables.MAIL, partition, until=until, limit=COUNTED_MAX)))
 
 

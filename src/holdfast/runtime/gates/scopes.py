@@ -25,7 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from holdfast.asl.resources import BULK_WORKFLOW
+from holdfast.asl.resources import BULK_WORKFLOW, CONTAINER
+from holdfast.core.arguments import argument_text
 from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 
@@ -84,6 +85,10 @@ def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]
     if workflow == BULK_WORKFLOW:
         return ()
     found = (ALL, Scope("workflow", workflow))
-    if attempt is None or attempt.kind not in _FUNCTIONS:
+    if attempt is None:
         return found
-    return (*found, Scope("task", attempt.target))
+    if attempt.kind in _FUNCTIONS:
+        return (*found, Scope("task", attempt.target))
+    if attempt.target.startswith(CONTAINER):
+        return (*found, Scope("task", argument_text(attempt.arguments, "task")))
+    return found

@@ -322,6 +322,13 @@ def activity_tasks(tenant: str, activity_name: str) -> str:
     return f"{tenant}#act#{activity_name}"
 
 
+def pool_tasks(tenant: str, pool: str) -> str:
+    """Return the partition of one pool's free tasks, sorted by due time. An activity may have the
+    name of a pool, and its pollers must not take the tasks of the pool.
+    """
+    return f"{tenant}#pot#{pool}"
+
+
 def pool_workers(tenant: str, pool: str) -> str:
     """Return the partition of the workers that have announced themselves to one pool."""
     return f"{tenant}#pool#{pool}"
