@@ -120,8 +120,9 @@ def _of_workflow(
     StateMachineTypeNotSupported with a parent.
     """
     if parent is not None:
-        # Refuse such a task. A workflow reports its output to its parent, but a nested task of Step
-        # Functions expects a description of the execution.
+        # A task of Step Functions starts this workflow and waits for its end. Refuse the start: a
+        # workflow reports its output to its parent, but the task expects a description of the
+        # execution.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
