@@ -219,7 +219,7 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
             return False
 
 
-def _first_of_pair(node: ast.Call) -> ast.expr:
+def _first_of_pair(node: ast.Call) -> ast.Lambda:
     pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
     return ast.fix_missing_locations(ast.copy_location(pair, node))
 
