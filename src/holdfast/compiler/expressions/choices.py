@@ -17,6 +17,7 @@ from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
+    SetOf,
     describe,
     element_of,
     is_refused,
@@ -144,8 +145,11 @@ def _comparand(
         return expressions.lower(node)
     found = members(expressions, node)
     if found is None:
-        return expressions.gone_through(node)
-    for type_ in (left.type, element_of(found.type) or NEVER):
+        found = expressions.gone_through(node)
+        put_in = (left.type,) if isinstance(found.type, SetOf) else ()
+    else:
+        put_in = (left.type, element_of(found.type) or NEVER)
+    for type_ in put_in:
         if not is_hashable(type_):
             message = f"a value of type {describe(type_)} cannot be in a set"
             return expressions.unit.refused(node, "HF048", message, "x in [a, b]")
