@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -191,6 +192,7 @@ def test_a_function_that_cannot_give_the_variable_is_refused(
     with pytest.raises(WorkflowError, match=what) as refused:
         compiled(tmp_path, NEW + rule)
     assert refused.value.code == "HF372"
+    assert re.search(r"\w\.py:[0-9]+\)$", refused.value.message)
 
 
 def test_a_deployment_calls_the_function_with_its_types(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main
 from holdfast.errors import RequestError
+from holdfast.runtime.commands import graphs as commands
+from holdfast.runtime.commands.lookup import NAMED_OWNERS_MAX
+from holdfast.runtime.storage import graphs
 from holdfast.runtime.storage.definitions import read_item
+from holdfast.runtime.storage.graphs import StoredGraph
 from tests.unit.client_kit import MemoryStack, served
 
 MODULE = "tests.unit.registered_flows"
@@ -159,6 +163,20 @@ def test_a_graph_is_listed_and_drawn_like_a_workflow_of_the_code(stack: MemorySt
     assert empty == (200, {"executions": []})
 
 
+def test_a_picture_that_is_too_large_for_an_answer_is_omitted(
+    stack: MemoryStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(commands, "_PART_BYTES_MAX", 1_000)
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    status, shown = request(stack, "GET", "/workflows/order_fulfillment")
+
+    assert (status, shown["omitted"], "picture" in shown) == (200, ["picture"], False)
+    assert shown["document"] == ORDER_FULFILLMENT
+    with served(stack) as found:
+        asked = ["workflows", "order_fulfillment", "--picture", str(tmp_path / "a.svg")]
+        assert main([*asked, "--endpoint", found.url]) == 2
+
+
 def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) -> None:
     body = json.dumps(ORDER_FULFILLMENT).encode()
     status, _ = stack.answer("POST", "/workflows", body, "Bearer acme")
@@ -167,6 +185,17 @@ def test_a_graph_belongs_to_the_tenant_that_registered_it(stack: MemoryStack) ->
     assert status == 201
     assert stack.answer("POST", "/executions", start, None)[0] == 404
     assert stack.answer("POST", "/executions", start, "Bearer acme")[0] == 201
+
+
+def test_a_bare_name_costs_no_read_for_each_of_very_many_graphs(stack: MemoryStack) -> None:
+    for number in range(NAMED_OWNERS_MAX + 1):
+        graph = StoredGraph(f"g{number}", 1, "0" * 64, json.dumps(SHORTER), 0)
+        stack.world.call(graphs.store("default", graph))
+    before = stack.world.services.effects.copy()
+    status, answer = request(stack, "GET", "/executions/order-1")
+
+    assert (status, answer["error"]["code"]) == (404, "HF207")
+    assert stack.world.services.effects - before == {"Get": 1, "Query": 2}
 
 
 def test_a_fork_of_a_graph_takes_another_input(stack: MemoryStack) -> None:
@@ -221,6 +250,33 @@ def test_the_client_and_the_command_line_register_and_draw(
     assert "registered order_fulfillment version 2" in printed
     assert "of_the_code  of the code" in printed
     assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"workflow_id": "x", "steps": [{"id": "ship", "type": "service_cal"}]}',
+            ("graph.json:1:55: error[HF056]", '"type": "service_call"'),
+        ),
+        ('{"workflow_id": "x",\n', ("graph.json is not JSON", "line 2 column 1")),
+    ],
+)
+def test_the_command_names_the_file_and_the_place_of_a_fault(
+    stack: MemoryStack,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    said: tuple[str, str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("graph.json").write_text(text)
+    with served(stack) as found:
+        assert main(["register", "graph.json", "--endpoint", found.url]) == 2
+    printed = capsys.readouterr().err
+    for words in said:
+        assert words in printed
 
 
 def test_the_page_shows_what_the_command_prints(

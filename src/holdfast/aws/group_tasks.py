@@ -57,8 +57,9 @@ _TIMED_OUT_TEXT: Final = "Task timed out after"
 #: Python's parser raises RecursionError for JSON that is nested deeply.
 _NO_JSON: Final = (ValueError, RecursionError)
 
-#: Calls the function of a group with the bytes, and returns Lambda's response: whether the function
-#: ended with an error of its own, and its body. Raises botocore's errors.
+#: A function that calls the Lambda function of a group with the bytes. It returns Lambda's
+#: response: whether the function ended with an error of its own, and its body. It raises botocore's
+#: errors.
 CallsGroup: TypeAlias = Callable[[str, bytes], tuple[bool, bytes]]
 
 

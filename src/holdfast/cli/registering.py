@@ -5,13 +5,18 @@ draws.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast.cli.console import say, unreadable
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError
+
+#: The beginning of the place of a refusal, as the API writes it.
+_PLACE: Final = re.compile(r"^document:(?=[0-9])", re.MULTILINE)
 
 
 def add(commands: Any) -> None:
@@ -31,10 +36,27 @@ def register(arguments: argparse.Namespace) -> int:
         text = arguments.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(arguments.file, error) from None
-    told = client_of(arguments).register(text)
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise RequestError(
+            "HF282", f"{arguments.file} is not JSON: {error}", help="correct the file"
+        ) from None
+    told = _registered(arguments, text)
     named = f"{told['workflow']} version {told['version']} ({told['definition'][:12]})"
     sentence = f"registered {named}" if told["registered"] else f"{named} is registered already"
     return say(arguments, told, sentence)
+
+
+def _registered(arguments: argparse.Namespace, text: str) -> Mapping[str, Any]:
+    try:
+        return client_of(arguments).register(text)
+    except RequestError as refused:
+        if refused.code != "HF440":
+            raise
+        # The API does not know the file, and calls it `document`.
+        message = _PLACE.sub(lambda _: f"{arguments.file}:", refused.message)
+        raise RequestError(refused.code, message, help=refused.help) from None
 
 
 def workflows(arguments: argparse.Namespace) -> int:
@@ -46,6 +68,12 @@ def workflows(arguments: argparse.Namespace) -> int:
         return say(arguments, {"workflows": found}, _listed(found))
     told = client.workflow(arguments.workflow)
     if arguments.picture is not None:
+        if "picture" not in told:
+            raise RequestError(
+                "HF445",
+                f"the picture of {arguments.workflow} is too large for an answer",
+                help="divide the graph into several graphs",
+            )
         arguments.picture.write_text(told["picture"], encoding="utf-8")
         return say(arguments, told, f"wrote {arguments.picture}")
     return say(arguments, told, _listed([told]))

@@ -64,7 +64,7 @@ class Client:
         name: str | None = None,
         priority: int | None = None,
     ) -> Handle[R]: ...
-    # mypy does not see that *Any takes *Ts.
+    # mypy does not see that `*Any` accepts `*Ts`, so it would report this overload.
     def start(  # type: ignore[misc]
         self,
         workflow: Any,

@@ -129,7 +129,8 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # The worker that loads the parent's damaged log reports the damage
+        # The worker that loads the parent's damaged log reports the damage.
+        return True
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -228,8 +229,9 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-#: The id of every stop that a parent sends to a child, so that a repeated stop counts once. It
-#: sorts before all other ids, so a child that was stopped or redriven in the meantime ignores it.
+#: The id of each stop that a parent sends to a child, so that a repeated stop counts once. It sorts
+#: before all other ids. So a child that was stopped or redriven in the meantime, and has applied a
+#: greater id, ignores it.
 _CONTROL_ID: Final = "0" * 27
 
 

@@ -19,8 +19,7 @@ _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
 # The kinds of nodes that read the context (`$`).
 _CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
-# The attributes that contain other nodes. In these, the inner nodes have the same context as the
-# node.
+# The attributes that contain inner nodes with the same context as the node itself.
 _SAME: Final = (
     *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
     *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),

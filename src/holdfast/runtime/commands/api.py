@@ -131,7 +131,7 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         # Imported here because most requests need none of these modules, which read whole
-        # definitions: each module that is imported makes the start of a Lambda function slower.
+        # definitions. Each module that is imported makes the start of a Lambda function slower.
         from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
         return migrate.migrate(self.known, tenant, identifier, request, chance)

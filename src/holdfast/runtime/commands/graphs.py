@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
-from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
+
+#: The greatest size of a document, and of a picture. An answer may have both, and Lambda limits an
+#: answer to 6 MB.
+_PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
     wanted = StoredGraph(name, version, definition.hash, text, now_ms)
     if found is not None and _is_same(found, wanted):
         return {**shown(found), "registered": False}
-    # Store the definition before the graph: once the graph can be found, an execution may start and
-    # needs its definition.
+    # Store the definition before the graph. As soon as the graph can be found, an execution of it
+    # may start, and needs the definition.
     yield from known.programs.store(tenant, definition)
     if not (yield from graphs.store(tenant, wanted)):
         yield from _require_stored(tenant, wanted)
@@ -142,8 +147,9 @@ def workflows(known: Lookup, tenant: str) -> JsonResult:
 
 
 def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
-    """Return one workflow with its picture as SVG; a graph also with its `document`. Raises
-    RequestError HF205.
+    """Return one workflow with its picture as SVG; a graph also with its `document`.
+
+    `omitted` names those that are too large for an answer, if any. Raises RequestError HF205.
     """
     from holdfast.pictures.read import read_drawing  # noqa: PLC0415 - only this route draws
     from holdfast.pictures.svg import draw_svg  # noqa: PLC0415
@@ -153,7 +159,10 @@ def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
     row = _of_code(name, definition) if graph is None else {**shown(graph), "events": []}
     picture = draw_svg(read_drawing(definition.asl, definition.source_map, title=name))
     document = {} if graph is None else {"document": graph.document}
-    return {**row, **document, "picture": picture}
+    parts = {**document, "picture": picture}
+    large = [part for part, value in parts.items() if sent_bytes(value) > _PART_BYTES_MAX]
+    shown_parts = {part: value for part, value in parts.items() if part not in large}
+    return {**row, **shown_parts, **({"omitted": large} if large else {})}
 
 
 def _of_code(name: str, definition: Definition) -> dict[str, Any]:

@@ -216,7 +216,7 @@ def late(place: Examination, found: Iterable[Diagnosed]) -> list[Diagnosed]:
     return list(oldest.values())
 
 
-# -- mail ------------------------------------------------------------------------------------------
+# -- the inbox -------------------------------------------------------------------------------------
 
 
 def _of_control(log: Log) -> Findings:

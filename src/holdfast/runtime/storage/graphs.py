@@ -48,8 +48,8 @@ def stored_graphs(tenant: str) -> Generator[Effect, Any, list[StoredGraph]]:
     return [read_item(item) for item in items]
 
 
-def names(tenant: str) -> Generator[Effect, Any, list[str]]:
-    items = yield Query(tables.MAIL, keys.graphs(tenant))
+def names(tenant: str, limit: int) -> Generator[Effect, Any, list[str]]:
+    items = yield Query(tables.MAIL, keys.graphs(tenant), limit=limit)
     return [str(item["sk"]) for item in items]
 
 

@@ -62,7 +62,7 @@ from holdfast.runtime.worker.delivery import Delivery
 if TYPE_CHECKING:
     from holdfast.runtime.question_events import QuestionEvents
 
-# -- what is owed ----------------------------------------------------------------------------------
+# -- pending commands ------------------------------------------------------------------------------
 
 
 def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
@@ -228,7 +228,7 @@ def _continues(
     return isinstance(fact, facts.RedriveRequested) and is_redriven_by(state, fact)
 
 
-# -- what kills its worker -------------------------------------------------------------------------
+# -- attempts whose workers crash ------------------------------------------------------------------
 
 
 def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
