@@ -18,6 +18,7 @@ from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
     SetOf,
+    Type,
     describe,
     element_of,
     is_refused,
@@ -144,11 +145,13 @@ def _comparand(
     if not isinstance(operator, ast.In | ast.NotIn):
         return expressions.lower(node)
     found = members(expressions, node)
-    if found is None:
-        found = expressions.gone_through(node)
-        put_in = (left.type,) if isinstance(found.type, SetOf) else ()
+    put_in: list[Type] = []
+    if found is not None:
+        put_in = [left.type, element_of(found.type) or NEVER]
     else:
-        put_in = (left.type, element_of(found.type) or NEVER)
+        found = expressions.gone_through(node)
+        if isinstance(found.type, SetOf):
+            put_in = [left.type]
     for type_ in put_in:
         if not is_hashable(type_):
             message = f"a value of type {describe(type_)} cannot be in a set"
