@@ -1,5 +1,5 @@
-"""Commands on workflows themselves: `register` registers a graph at run time; `workflows` lists and
-draws.
+"""Commands on workflows themselves: `register` registers a graph at run time; `workflows` lists,
+draws and removes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ def add(commands: Any) -> None:
     )
     register_parser.add_argument("file", type=Path, metavar="FILE", help="its JSON document")
     workflows_parser = remote_command(
-        commands, "workflows", workflows, "List the workflows, or draw one."
+        commands, "workflows", workflows, "List the workflows, draw or remove one."
     )
     workflows_parser.add_argument("workflow", nargs="?", metavar="NAME")
-    workflows_parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="of NAME")
+    action = workflows_parser.add_mutually_exclusive_group()
+    action.add_argument("--picture", type=Path, metavar="FILE.svg", help="draw NAME")
+    action.add_argument(
+        "--remove", action="store_true", help="remove the registered graph NAME; executions go on"
+    )
 
 
 def register(arguments: argparse.Namespace) -> int:
@@ -63,10 +67,14 @@ def _registered(arguments: argparse.Namespace, text: str) -> Mapping[str, Any]:
 def workflows(arguments: argparse.Namespace) -> int:
     client = client_of(arguments)
     if arguments.workflow is None:
-        if arguments.picture is not None:
-            raise RequestError("HF282", "--picture needs NAME", help="holdfast workflows NAME")
+        if arguments.picture is not None or arguments.remove:
+            option = "--remove" if arguments.remove else "--picture"
+            raise RequestError("HF282", f"{option} needs NAME", help="holdfast workflows NAME")
         found = client.workflows()
         return say(arguments, {"workflows": found}, _listed(found))
+    if arguments.remove:
+        told = client.remove_workflow(arguments.workflow)
+        return say(arguments, told, f"removed {arguments.workflow}; its executions go on")
     told = client.workflow(arguments.workflow)
     if arguments.picture is not None:
         if "picture" not in told:

@@ -86,6 +86,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
+        "HF191": "a request as a value",
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )

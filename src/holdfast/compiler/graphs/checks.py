@@ -27,7 +27,7 @@ from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, refuse, spot_of
 from holdfast.compiler.graphs.plan import arrange, find_cycles, singles_of
-from holdfast.compiler.graphs.services import service_problems
+from holdfast.compiler.graphs.services import secret_problems, service_problems
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -60,6 +60,7 @@ def check_dag(graph: GraphModel) -> None:
         for step in (*graph.steps, *graph.compensations):
             if step.task.is_service:
                 refused += [*service_problems(step), *_references(graph, step)]
+                refused += secret_problems(graph, step)
             else:
                 refused += _arguments(graph, step, sources_of(step))
         refused += _inputs(graph)

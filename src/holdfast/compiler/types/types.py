@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -117,6 +117,13 @@ class TupleOf:
 
     elements: tuple[Type, ...]
     names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOf(TupleOf):
+    """The request of `with receive(…) as request:`. Its JSON is an array of its id and of the data
+    that the caller has sent. Only these parts are values.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +385,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
         case DictOf(value):
             return DictOf(bounded(value, depth + 1))
         case TupleOf(elements):
-            return TupleOf(tuple(bounded(element, depth + 1) for element in elements))
+            parts = tuple(bounded(element, depth + 1) for element in elements)
+            return replace(type_, elements=parts)  # a NamedTuple keeps its names
         case Union(members):
             return join_all(bounded(member, depth) for member in members)
         case _:

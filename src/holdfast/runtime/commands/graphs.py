@@ -66,6 +66,25 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
     return {**shown(wanted), "registered": True}
 
 
+def remove(known: Lookup, tenant: str, name: str) -> JsonResult:
+    """Remove a registered graph. Its executions go on, and no further one starts.
+
+    Raises RequestError HF205; HF446 for a workflow of the deployed code.
+    """
+    found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
+    if found is None and name in known.workflows:
+        raise RequestError(
+            "HF446",
+            f"{name} is a workflow of this stack's code",
+            status=409,
+            help="remove it from the code, and deploy",
+        )
+    if found is None:
+        raise known.no_workflow(name)
+    yield from graphs.remove(tenant, name)
+    return {"workflow": name, "removed": True}
+
+
 def _is_same(found: StoredGraph, wanted: StoredGraph) -> bool:
     return found.definition == wanted.definition and found.document == wanted.document
 
