@@ -111,7 +111,8 @@ def _misplaced_helper(expressions: Expressions, node: ast.Call) -> TypedQuery:
     )
 
 
-#: Classes that make a list or a dict of Python's library, and how a workflow writes it.
+#: The classes of Python's library whose objects are lists or dicts, each with the code that a
+#: workflow uses instead.
 _INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
     {
         collections.defaultdict: "groups = {}, then groups.setdefault(key, []).append(one), "

@@ -165,7 +165,8 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if element == NEVER:
         return items
     if key is not None and not _decides(expressions, key, element):
-        # Members with equal keys stay in the order of the set, which Python chooses anew each time.
+        # Members with equal keys keep the order of the set, which Python chooses anew in each
+        # process. So sort the members first.
         items = in_order(expressions, node.args[0])
         if is_refused(items.type):
             return REFUSED_EXPRESSION
